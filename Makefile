@@ -8,21 +8,28 @@ BIN ?= $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE =
 .PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries e2e-specs
 .PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
-.PHONY: check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
-.PHONY: check-oracle check-mutations docs changelog
+.PHONY: check-kinds check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
+.PHONY: stories-all check-oracle check-three-ways check-mutations check-powershell check-powershell-lab docs site changelog lock sbom
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
 	@echo 'make check         lint, types and unit tests: minutes, for every commit'
 	@echo 'make test          lint, types and the tests of the suite and the lab themselves'
 	@echo 'make check-runs    the tests that run the suite on a lab, a job of their own'
+	@echo 'make check-powershell  the tests that execute the Windows programs, with the pwsh of the PATH'
+	@echo 'make check-powershell-lab  the suite on a lab whose Windows pods run the probe programs by the pwsh of the PATH'
+	@echo 'make check-kinds   the suite on a lab of every kind, hours in all, and a table; PROFILES="bgp small" for some of them'
+	@echo 'make stories-all   all stories of policies and events on a lab, more than the default run has'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
 	@echo 'make new-claim     begin a claim: ID=CONN-8 KIND=reading|host|traffic|policy writes its entry and a test, skipped'
+	@echo 'make site          the documentation as a site with search, reports/site'
 	@echo 'make docs          the tables that are not kept in git: docs/detection.md, docs/modes-table.md'
 	@echo 'make suite         only the Python environment of the suite, in $(VENV)'
 	@echo 'make env           the same with what its own tests need'
 	@echo 'make kube-binaries a real kube-apiserver to hold the lab against (needs Go, 10 minutes)'
 	@echo "make e2e-specs     Kubernetes' own policy specs on a lab, as a table (needs Go, 25 minutes)"
+	@echo 'make lock          the pinned packages again, after a change of pyproject.toml; UPGRADE=--upgrade for newer ones'
+	@echo "make sbom          the suite's packages in CycloneDX's format, reports/sbom.json"
 	@echo 'make clean         remove what these made'
 
 conformance: machine suite nftables check-conformance
@@ -54,22 +61,46 @@ check-types:
 check-unit:
 	$(BIN)/pytest tests/unit tests/plugin/test_parts.py tests/detection/test_kinds.py -n auto
 
-# Everything but the tests that run the suite on a lab, which are a job of their own (check-runs).  Twice as many workers as
+# Everything but the tests that run the suite on a lab and those that execute PowerShell, which are jobs of their own
+# (check-runs, check-powershell).  Twice as many workers as
 # there are cores, since tests wait for two thirds of their time.
 TWICE = $$((2 * $$(nproc)))
+# At most three tests that fail, none of them a unit test, run a second time, alone; they are named at the end.
+ONCE_MORE = $(BIN)/python -m tools.once_more
 check-selftest:
-	$(BIN)/pytest tests -n $(TWICE) --dist loadgroup -m 'not whole_run'
+	$(ONCE_MORE) tests -n $(TWICE) --dist loadgroup -m 'not whole_run and not powershell'
 
 check-runs:
-	$(BIN)/pytest tests -n $(TWICE) --dist loadgroup -m whole_run
+	$(ONCE_MORE) tests -n $(TWICE) --dist loadgroup -m whole_run
+
+# Every test that executes PowerShell: the probe programs of Windows pods and the programs for Windows hosts; then, where this
+# machine can run a lab, the probe programs inside labs, and a sample of the suite on one.  A PowerShell takes a second of a
+# core to start, so that there is one worker for each core.
+INSIDE = tests/lab/runtime/test_real_powershell.py tests/lab/lifecycle/test_powershell_ends.py
+IN_THE_LAB = $(BIN)/pytest --lab-powershell=pwsh -p no:cacheprovider --report-dir=reports/powershell
+SAMPLE = suites/resets/test_policy_update.py suites/connectivity/test_pod_to_pod.py suites/dns/test_records.py \
+  suites/connectivity/test_source_address.py
+check-powershell:
+	@command -v pwsh >/dev/null || { echo 'make check-powershell: no pwsh on the PATH; PowerShell 7 for Linux is' \
+	  'one folder to unpack (https://aka.ms/powershell-release?tag=stable), or: dotnet tool install --global PowerShell' >&2; exit 7; }
+	$(ONCE_MORE) tests/contract -n $$(nproc) -m powershell
+	@if ! $(BIN)/python -m hybridlab.cli.machine; then echo 'make check-powershell: what runs inside a lab was LEFT OUT' >&2; exit 0; fi; \
+	set -ex; $(BIN)/hybridlab fetch-nftables; $(ONCE_MORE) $(INSIDE) -n $$(nproc) --dist loadgroup -m powershell; \
+	$(IN_THE_LAB) $(SAMPLE) -n 1
+
+# The whole suite on such a lab: up to 46 minutes on two cores on which nothing else runs.
+check-powershell-lab: machine env nftables
+	$(IN_THE_LAB) -n 2
 
 # The whole suite on the default lab; then what other kinds of cluster do otherwise (to source addresses; with BGP between
-# nodes), a run each with a report of its own and one line here (its output where it fails); then whether the first run
+# nodes; to other CNI plugins), a run each with a report of its own and one line here (its output where it fails); then whether the first run
 # would qualify for every set of claims, which a healthy lab does; and its answer once more, last, whatever it is.  Any of
 # them that fails fails it all; where this machine lacks something for the first (exit code 7), the others do not begin.
-OTHER_PROFILES = vxlan-1809 eks-no-dsr bgp
-WORDS = case $$profile in bgp) words='bgp or snat or different_nodes or node_reaches' ;; *) words=snat ;; esac
-ANSWER = -e '/claims fail of that$$/p' -e '/^ *VIOLATED /p' -e '/^ *INCONCLUSIVE /p' -e '/^claims: /,$$p'
+OTHER_PROFILES = vxlan-1809 eks-no-dsr bgp aks-operator static-routes
+WORDS = case $$profile in bgp) words='bgp or snat or different_nodes or node_reaches' ;; \
+  aks-operator) words='CP-1 or AKS-2 or CONN-3 or SVC-2 or XSVC-5 or XPOL-23' ;; \
+  static-routes) words='CP-1 or CP-2 or CONN-3 or CONN-4 or XSVC-5' ;; *) words=snat ;; esac
+ANSWER = -e '/claims fail for this cause$$/p' -e '/^ *VIOLATED /p' -e '/^ *INCONCLUSIVE /p' -e '/^claims: /,$$p'
 SETS = core,policy,vxlan,limitations,provisional
 check-conformance:
 	@mkdir -p reports; pids=; status=0; trap 'kill $$pids 2>/dev/null' INT TERM; \
@@ -95,6 +126,11 @@ check-conformance:
 	esac; \
 	exit $$status
 
+# The whole suite on a lab of every kind, one after the other: each profile of the lab, with a report and an output of its own
+# below reports/kinds, and a table at the end.  About 5 minutes a kind on two cores on which nothing else runs.
+check-kinds: machine env nftables
+	$(BIN)/python -m tools.check_kinds $(PROFILES)
+
 # Runs of the suite on labs that are wrong on purpose, and a sample of the wrong-verdict table; `make docs`
 # and docs/wrong-verdicts.md say what comes out.  With CLAIM=ID only the rows that run this claim, it alone in each.
 DETECTION = $(BIN)/pytest tests/detection -m detection -p no:cacheprovider
@@ -118,7 +154,9 @@ check-detection-gate:
 check-wheel:
 	folder=$$(mktemp -d); trap "rm -rf $$folder" EXIT; mkdir $$folder/source $$folder/elsewhere && \
 	git ls-files -z | tar c --null -T - | tar x -C $$folder/source && \
-	$(PYTHON) -m venv $$folder/venv && $$folder/venv/bin/pip install --quiet "$$folder/source[lab]" && \
+	$(PYTHON) -m venv $$folder/venv && $$folder/venv/bin/python $(LOCKED) requirements.lock --quiet && \
+	$$folder/venv/bin/python $(INSTALL) --no-build-isolation --quiet $$folder/source && \
+	$$folder/venv/bin/hybridlab fetch-nftables && \
 	cd $$folder/elsewhere && $$folder/venv/bin/calico-conformance run --claim DEMO-2
 
 # The field guide's commands, whole, under each role of manifests/rbac, on a lab as slow as a real cluster; an hour, most of
@@ -140,10 +178,19 @@ check-reliability:
 check-false-alarms:
 	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS) --no-page --suites suites/connectivity suites/services suites/dns
 
+# All stories that ship, on a lab; the default run has those of suites/policy/stories alone (docs/stories.md). A nightly job.
+stories-all:
+	$(BIN)/pytest suites/policy/test_stories.py --story=suites/policy/stories/all -p no:cacheprovider
+	$(BIN)/pytest suites/policy/test_stories.py -p no:cacheprovider
+
 # The oracle of policies against every probe of the golden tables; `make test` takes every fifth, from one that the commit
 # chooses.
 check-oracle:
 	$(BIN)/pytest tests/unit/conformance/policy/oracle --every-probe -p no:cacheprovider
+
+# Calico's own policy code, the lab and the oracle on all cases of the second set of tables: verdicts, panics and ACL lists.
+check-three-ways:
+	$(BIN)/python -m tests.golden.three_ways
 
 # What the next version's changelog says so far, from changelog.d.
 changelog: env
@@ -163,25 +210,65 @@ docs: machine env
 check-cluster:
 	$(BIN)/pytest --cluster kubeconfig -n auto
 
-# The environment is made anew whenever pyproject.toml changes: what the suite and the lab need, by the pip that Python brings, then
-# what their own checks need beside it, for which pip has to know groups.  pip tells what it fetches, since that takes minutes.
-suite: $(VENV)/suite-from-pyproject
-env: $(VENV)/made-from-pyproject
+# The environment is made anew whenever the requirements change: exactly the packages of requirements.lock, each checked
+# against its hash, then the suite itself; `env` adds what its own checks need.  A package that neither lock names is removed.
+# pip prints what it downloads, since that takes minutes.
+INSTALL = -m pip install --no-deps
+LOCKED = $(INSTALL) --require-hashes --requirement
+PRUNE = $(BIN)/python -I tools/prune_environment.py
+suite: $(VENV)/suite-from-lock
+env: $(VENV)/env-from-lock
 
-$(VENV)/suite-from-pyproject: pyproject.toml | python
+$(VENV)/suite-from-lock: requirements.lock pyproject.toml | python
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --editable '.[lab]'
+	$(BIN)/python $(LOCKED) requirements.lock
+	$(PRUNE) requirements.lock $(if $(wildcard $(VENV)/env-from-lock),requirements-dev.lock)
+	$(BIN)/python $(INSTALL) --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/made-from-pyproject: $(VENV)/suite-from-pyproject
-	$(BIN)/python -m pip install --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --group lint --group types --group selftest --group changelog
-	$(BIN)/python -m pip install --no-deps --group audit
+$(VENV)/env-from-lock: requirements-dev.lock $(VENV)/suite-from-lock
+	$(BIN)/python $(LOCKED) requirements-dev.lock --no-build-isolation
+	$(PRUNE) requirements.lock requirements-dev.lock
 	@touch $@
+
+# Pins for every platform and Python from 3.11 on.  Pins that still fit pyproject.toml stay as they are; UPGRADE=--upgrade takes
+# the newest releases instead.  The suite gets the versions that the checks were run with.
+RELEASE = $(VENV)/release
+COMPILE = $(RELEASE)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--custom-compile-command 'make lock' $(UPGRADE)
+DEV_GROUPS = lint types selftest changelog audit install
+lock: $(RELEASE)/made-from-lock
+	$(COMPILE) pyproject.toml --extra lab $(DEV_GROUPS:%=--group %) --output-file requirements-dev.lock
+	$(COMPILE) pyproject.toml --extra lab --group install --constraints requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) --group pyproject.toml:release --output-file requirements-release.lock
+	$(COMPILE) --group pyproject.toml:docs --output-file requirements-docs.lock
+
+$(RELEASE)/made-from-lock: requirements-release.lock | python
+	$(PYTHON) -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/python $(LOCKED) requirements-release.lock
+	@touch $@
+
+# The documentation as a site with search, from docs/; in an environment of its own, since nothing else needs its packages.
+SITE ?= reports/site
+site: $(VENV)/docs/made-from-lock
+	$(VENV)/docs/bin/python -m sphinx --fail-on-warning --keep-going --quiet -b html -c tools/site docs $(SITE)
+	@echo "$(SITE)/index.html"
+
+$(VENV)/docs/made-from-lock: requirements-docs.lock | python
+	$(PYTHON) -m venv --clear $(VENV)/docs
+	$(VENV)/docs/bin/python $(LOCKED) requirements-docs.lock --quiet
+	@touch $@
+
+# What the suite's environment consists of, in CycloneDX's format, for scanners and for who approves software.
+SBOM ?= reports/sbom.json
+sbom: $(RELEASE)/made-from-lock
+	@mkdir -p $(dir $(SBOM))
+	$(RELEASE)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
+	  --output-file $(SBOM)
 
 # All that this machine lacks for a lab is said at once, before anything is downloaded.
 machine: python
-	@test -e $(VENV)/suite-from-pyproject || PYTHONPATH=lib $(PYTHON) -m hybridlab.cli.machine
+	@test -e $(VENV)/suite-from-lock || PYTHONPATH=lib $(PYTHON) -m hybridlab.cli.machine
 
 python:
 	@exec 2>/dev/null; $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -25,6 +25,7 @@ from benchmarks import machine
 from benchmarks.lab_process import lab
 from benchmarks.naive import Naive
 from benchmarks.topology import Topology, topology
+from conformance.expect.case import Paths
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
@@ -209,10 +210,13 @@ class Harness:
         ]
         self.where.enforce("open")
         self.where.settle(prober, pods, "open")
-        expect.controls([*open_, *shut], because="no policy is in force")
+        expect.controls(Paths([*open_, *shut], open=True, because="no policy is in force"))
         self.where.enforce("half")
         busy, begun = load(), time.perf_counter()
-        expect.matrix(open=open_, closed=shut, because="half of the pods let nobody in")
+        because = "half of the pods let nobody in"
+        expect.matrix(
+            Paths(open_, open=True, because=because), Paths(shut, open=False, because=because)
+        )
         seconds = time.perf_counter() - begun
         self.note(
             shape,
@@ -286,19 +290,26 @@ def section(book: Book) -> str:
     lines = [
         BEGIN,
         "## Probing: the suite's agents against one exec per probe",
-        "Measured with `python -m benchmarks.probing` on labs of profile ten-nodes; within a run both methods have the",
-        f"same lab. Here {LIMITS.agents} agents may live and {LIMITS.sources} sources be asked at once; in a run of",
-        f"the suite it is {Limits().agents} and {Limits().sources}: more pods than that are asked in turns.",
-        "One attempt round: every pod connects once to every pod. **warm**: agents run already, or as many as follows",
-        "had to be started; **cold**: their starts included; **decision**: what a test says, that is overlapping",
-        "attempts at open and closed paths with their controls beside, until every closed one is decided and held.",
-        "**naive**: `nc -vz` or `Invoke-WebRequest`, an exec for each pair, with 1 and with 3 workers (as Kubernetes'",
-        "netpol suite); ~ marks what is extrapolated from a sample, whose size follows. execs: ours cold / naive.",
-        "load: of the machine, before the first figure of the row. run: of which the figures are, in their order;",
-        "naive-3 / warm is given only where both are of the same.",
+        "Measured with `python -m benchmarks.probing` on labs of profile ten-nodes. Within a",
+        f"run both methods use the same lab. Here {LIMITS.agents} agents may live and {LIMITS.sources} clients probe at",
+        f"once; in a run of the suite the limits are {Limits().agents} and {Limits().sources}, and further pods take turns. In",
+        "one attempt round every pod connects once to every pod.",
+        "",
+        "- **warm**: the agents already run; a number in parentheses is the number that had to",
+        "  be started.",
+        "- **cold**: the agents' starts are included.",
+        "- **decision**: a test's time until every closed path is decided and held. Attempts at",
+        "  open and closed paths overlap, with their controls.",
+        "- **naive-1**, **naive-3**: `nc -vz` or `Invoke-WebRequest`, an exec for each pair,",
+        "  with 1 and with 3 workers (as Kubernetes' netpol suite). A value with ~ is",
+        "  extrapolated from a sample; its size is in parentheses.",
+        "- **execs**: the suite's (cold) / the naive method's. **load**: the machine's before",
+        "  the row's first figure.",
+        "- **run**: the runs of the row's figures, in order. naive-3 / warm is given if both",
+        "  are of the same run.",
         "",
         *(
-            f"- {letter}: {_told(run)}. Machine: {book.machines[run]}."
+            f"- {letter}: {_description(run)}. Machine: {book.machines[run]}."
             for run, letter in runs.items()
         ),
         "",
@@ -334,16 +345,18 @@ def section(book: Book) -> str:
     ]
     lines += [
         "",
-        f"Pairs that were not found as policy makes them: {sum(wrong for wrong, _ in counted)} of "
-        f"{sum(probed for _, probed in counted):,} probed (decisions do not count them).",
+        f"Pairs with a result that contradicts the policy: {sum(wrong for wrong, _ in counted)} of "
+        f"{sum(probed for _, probed in counted):,} probed (decisions not counted).",
         END,
     ]
     return "\n".join(lines)
 
 
-def _told(run: str) -> str:
+def _description(run: str) -> str:
     if run.startswith(UNTOLD):
-        return f"kept {run} by one run or several, which were not told apart: a ratio need not be of one"
+        return (
+            f"kept {run} by one run or several that cannot be separated: a ratio may be of two runs"
+        )
     return f"one run, begun {run}"
 
 

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 MARKS = (
     "whole_run: runs the suite, or much of it, on a lab; mostly waits (`make check-runs`)",
+    "powershell: executes PowerShell, with the pwsh of the PATH (`make check-powershell`)",
     "slow: takes minutes; run when asked for, by -m slow",
     "detection: a whole run of the suite on a lab that is wrong on purpose",
     "detection_row: one row of the table; those to run are chosen among these",
@@ -25,3 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
             f"with pytest {pytest.__version__} pytest-xdist keeps no group of tests in one worker, each would start "
             "the lab of each file: make env (installs pytest<9.2)"
         )
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what is done with each of the programs, for the programs that a pwsh executes."""
+    callspec = getattr(item, "callspec", None)
+    if callspec and any(_names_powershell(value) for value in callspec.params.values()):
+        item.add_marker(pytest.mark.powershell)
+
+
+def _names_powershell(value: Any) -> bool:
+    return value == "pwsh" or (isinstance(value, tuple) and "pwsh" in value)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Change lines of the judge at random and see whether a test notices: ``python -m tools.mutate``.
 
-Which lines are changed follows from the seed, by default the id of the commit. Everything happens in a copy of the
-checkout. Each changed line is tried with the unit tests that execute it; what they do not notice is tried with
-tests/plugin. A change that no test notices survives; more survivors than ``--survivors`` end the command with 1.
+Which lines are changed follows from the seed, by default the id of the commit. Everything happens in
+a copy of the checkout. Each changed line is tried with the unit tests that execute it, and then with
+tests/plugin. A change that no test notices survives. So does a change whose tests took too long or
+fail without it, too. More survivors than ``--survivors`` end the command with 1.
 The changes are cosmic-ray's, the tests of a line are coverage's.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -34,7 +36,9 @@ LEFT_OUT = ("core/NoOp", "core/VariableInserter", "core/VariableReplacer")
 UNIT_TESTS = ("tests/unit/conformance",)
 SLOW_TESTS = ("tests/plugin", "-n", "2")
 TIMEOUT = 900.0
-"""s.  A change that makes tests hang is noticed after this."""
+"""s.  After this the tests of a change are ended."""
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+"""A test that fails, in pytest's short summary."""
 
 Span = tuple[tuple[int, int], tuple[int, int]]
 """First and last position: (line, column) each."""
@@ -98,15 +102,16 @@ def copy_checkout(target: Path) -> None:
         shutil.copy2(ROOT / name, target / name)
 
 
-def pytest(checkout: Path, *arguments: str) -> int:
-    """Run pytest in the copy; its exit code, 1 where it took longer than TIMEOUT."""
+def pytest(checkout: Path, *arguments: str) -> list[str]:
+    """Run pytest in the copy, and return the failing tests; none where it exceeds TIMEOUT."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
     try:
-        return subprocess.run(
-            command, cwd=checkout, capture_output=True, check=False, timeout=TIMEOUT
-        ).returncode
+        done = subprocess.run(
+            command, cwd=checkout, capture_output=True, check=False, timeout=TIMEOUT, text=True
+        )
     except subprocess.TimeoutExpired:
-        return 1
+        return []
+    return FAILED.findall(done.stdout) or ([*arguments] if done.returncode else [])
 
 
 def tests_by_line(checkout: Path) -> CoverageData:
@@ -158,18 +163,21 @@ def is_python(checkout: Path, mutation: Mutation) -> bool:
 
 
 def survives(checkout: Path, mutation: Mutation, covering: Sequence[str]) -> bool:
-    """Make the change, run the tests that execute its line, then the slow ones, and take the change back."""
+    """Make the change, run the tests that execute its line, then the slow ones, and take the change back.
+
+    A test that fails without the change as well has noticed nothing.
+    """
     path = checkout / mutation.path
     source = path.read_text()
+    listed = checkout / ".mutation-tests"
+    listed.write_text("\n".join(covering))
     path.write_text(changed(source, mutation))
     try:
-        listed = checkout / ".mutation-tests"
-        listed.write_text("\n".join(covering))
-        if covering and pytest(checkout, f"@{listed}"):
-            return False
-        return pytest(checkout, *SLOW_TESTS) == 0
+        failing = pytest(checkout, f"@{listed}") if covering else []
+        failing = failing or pytest(checkout, *SLOW_TESTS)
     finally:
         path.write_text(source)
+    return not failing or bool(pytest(checkout, *failing))
 
 
 def difference(checkout: Path, mutation: Mutation) -> str:

@@ -76,9 +76,11 @@ KINDS = {
 """,
     ),
     "traffic": Kind(
-        "needs: {linux: 1, windows: 1}", "Expect, WorkerPods", "verifies", "", "pods: WorkerPods, expect: Expect",
+        "needs: {linux: 1, windows: 1}", "Case, Expect, WorkerPods", "verifies", "", "pods: WorkerPods, expect: Expect",
         """\
-    expect.reachable(pods.client("windows"), pods.server("linux").tcp(8080), because="its source says so")
+    clients = pods.clients("windows")
+    servers = pods.servers("linux")
+    expect.matrix(Case(clients, servers, tcp=8080, open=True, because="its source says so"))
 """,
     ),
     "policy": Kind(

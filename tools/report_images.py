@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Take the pictures of the report page that README and docs/release-qualification.md show.
 
-``python tools/report_images.py HEALTHY VIOLATED`` takes two folders of runs, of a whole one on a healthy lab and of one
-on a lab with several faults, and writes ``docs/images``.  It needs Chromium, which it drives by its debugging port on
-loopback.  ``calico-conformance show RUN --html=RUN/report.html`` makes the page of an older run anew.  Look at each
-picture before it is committed.  Allure's (``allure.png``) is taken by hand, after ``make report``.
+``python tools/report_images.py HEALTHY VIOLATED DEAD DENIED`` takes four folders of runs: a whole
+one on a healthy lab, one on a lab with several faults, one with a dead node, and one beside a
+default deny of another owner.  It writes ``docs/images``, and the page of all four as a matrix.  It
+needs Chromium, which it drives by its debugging port on loopback.  ``calico-conformance show RUN
+--html=RUN/report.html`` makes the page of an older run anew.  Look at each picture before it is committed.  Allure's (``allure.png``) is taken by hand, after ``make report``.
 """
 
 import base64
@@ -33,6 +34,9 @@ PICTURES = (
     ("report-phone", "violated", 420, 1100, {}),
     ("report-healthy", "healthy", 1280, 900, {}),
     ("report-print", "healthy", 704, 1000, {"media": "print"}),
+    ("report-dead-node", "dead", 1280, 900, {}),
+    ("report-default-deny", "denied", 1280, 900, {}),
+    ("matrix", "matrix", 1280, 900, {}),
 )
 """Name, page, width and height in pixels, and what the browser takes itself for.  A sheet of A4 has 704 pixels."""
 
@@ -87,9 +91,10 @@ def address(profile: Path) -> str:
 
 def main() -> None:
     """Take them all."""
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 5:
         raise SystemExit(__doc__)
-    folders = dict(zip(("healthy", "violated"), map(Path, sys.argv[1:]), strict=True))
+    names = ("healthy", "violated", "dead", "denied")
+    folders = dict(zip(names, map(Path, sys.argv[1:]), strict=True))
     chromium = (
         shutil.which("chromium")
         or shutil.which("chromium-browser")
@@ -98,6 +103,10 @@ def main() -> None:
     if chromium is None:
         raise SystemExit("no Chromium on the PATH")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        pages = {name: folder / "report.html" for name, folder in folders.items()}
+        pages["matrix"] = Path(profile) / "matrix.html"
+        matrix = ["matrix", *map(str, folders.values()), "--html", str(pages["matrix"])]
+        subprocess.run([sys.executable, "-m", "conformance.cli", *matrix], check=True)
         quiet = ("gpu", "background-networking", "component-update", "sync")
         options = (
             "--headless",
@@ -113,7 +122,7 @@ def main() -> None:
         try:
             tab = Tab(address(Path(profile)))
             for name, of, width, height, media in PICTURES:
-                page = (folders[of] / "report.html").resolve()
+                page = pages[of].resolve()
                 (IMAGES / f"{name}.png").write_bytes(tab.picture(page, width, height, media))
                 print(IMAGES / f"{name}.png")
         finally:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``calico-conformance``: the suite where it is installed, and what can be done with reports once a run is over.
 
-Only ``run``, ``rerun`` and ``kubeconfig`` touch a cluster.
+Only ``run``, ``rerun``, ``calibrate``, ``kubeconfig`` and ``fetch`` touch a cluster.
 
 Exit codes are those of a run: 0; 1, worse than the older report, or a gate that fails; 4, a file that cannot be used;
 6, a gate that could not be decided; 7, a cluster that cannot be reached, or refuses.
@@ -12,6 +12,7 @@ import datetime
 import difflib
 import errno
 import itertools
+import json
 import os
 import re
 import shlex
@@ -24,42 +25,54 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from conformance import product
-from conformance.catalog import catalog, digest, kinds
+from conformance.catalog import catalog, digest, explained, kinds
 from conformance.errors import SuiteError, UsageProblem, first_line
 from conformance.kube import runner
 from conformance.kube.access import from_environment, from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.kube.manifest import dump
 from conformance.kube.refused import ApiRefused
-from conformance.policy import reach_text
-from conformance.policy.reach import Reach
+from conformance.printing import guarded, line, say
 from conformance.qualify import again, gate, waivers
 from conformance.qualify.compare import as_json, as_markdown, as_text, compare
-from conformance.qualify.sets import sets
-from conformance.qualify.stored import Report, read
-from conformance.report import page, summed_up, terminal
-from conformance.report.pack import pack
+from conformance.qualify.sets import sets, suite_parts
+from conformance.qualify.stored import Report, read, reports_in
+from conformance.report import formats, markdown, page, provenance, runs, summed_up, terminal
+from conformance.report.pack import home, pack
 from conformance.report.page import answer
-from conformance.report.terminal import printable
 
 ROOT = product.root()
+PROGRAM = "calico-conformance"
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
 WORKERS = 2
 """For which namespaces are prepared: what `-n auto` mostly starts."""
+MATRIX_FORMS = {"markdown": runs.as_markdown, "json": runs.as_json}
 FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
+EXIT_CODES = """\
+exit codes: 0 done; 1 worse than the older report, or a gate that fails; 4 options or files that
+cannot be used; 6 an undecided gate; 7 a cluster that cannot be reached, or refuses"""
+EXIT_CODES_OF_A_RUN = """\
+exit codes: 0 nothing is violated; 1 something is, or a gate fails; 4 options or files that cannot
+be used; 6 something is inconclusive, or a gate is incomplete; 7 a cluster that cannot be reached,
+or refuses, or no report; others as docs/running.md and docs/in-cluster.md say"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program.  Returns its exit code."""
+    """Run the program and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     getattr(sys.stdout, "reconfigure", dict)(
         errors="backslashreplace"
     )  # a name that no terminal shows ends nothing
     if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
         _run(given[1:])
+    with guarded():
+        return _carry_out(given)
+
+
+def _carry_out(given: Sequence[str]) -> int:
+    """Run the command of the arguments; return the exit code."""
     try:
-        options = _parser().parse_args(given)
-        code: int = options.run(options) or 0
+        code = _code(given)
         print(end="", flush=True)
     except OSError as error:
         if error.filename is None:  # nothing that the user named
@@ -79,6 +92,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def _code(given: Sequence[str]) -> int:
+    """Carry out a command; return its exit code."""
+    if given[:1] == ["policy"]:
+        # imported here, because no other command needs a YAML parser
+        from conformance.offline import commands
+
+        return commands.run(given[1:], _Parser)
+    if given and given[0] in OF_JOBS:
+        from conformance.jobs import commands as of_jobs  # brings in what a merge needs
+
+        return of_jobs.run(given, _parser_of(given[0], OF_JOBS[given[0]]))
+    options, rest = make_parser().parse_known_args(given)
+    if rest:
+        program = f"{PROGRAM} {given[0]}"
+        words = " ".join(rest)
+        raise UsageProblem(f"{program}: unrecognized arguments: {words}; see {program} --help")
+    return options.run(options) or 0
+
+
 class _Parser(argparse.ArgumentParser):
     """One whose errors are those of this program."""
 
@@ -91,16 +123,25 @@ class _Parser(argparse.ArgumentParser):
         raise UsageProblem(f"{self.prog}: {message}; {hint}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser_of(name: str, command: "Command") -> argparse.ArgumentParser:
+    """Return the parser of a command that has options of its own, still without these."""
+    return _Parser(prog=f"{PROGRAM} {name}", allow_abbrev=False, **command.described())
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the commands."""
     parser = _Parser(
-        prog="calico-conformance", description="Run the suite; read, judge and compare its reports."
+        prog=PROGRAM, description="Run the suite; read, judge and compare its reports."
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print version and catalog")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, command in _commands().items():
-        one = commands.add_parser(name, help=command.help, usage=command.usage)
-        one.set_defaults(run=command.run)
+        subparser = commands.add_parser(
+            name, help=command.help, usage=command.usage, **command.described()
+        )
+        subparser.set_defaults(run=command.run)
         for words, described in command.arguments.items():
-            one.add_argument(*words.split(), **described)
+            subparser.add_argument(*words.split(), **described)
     return parser
 
 
@@ -114,6 +155,54 @@ class Command:
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Arguments by their names, as ``add_argument`` takes them."""
     usage: str | None = None
+    examples: Sequence[str] = ()
+    exit_codes: str = EXIT_CODES
+
+    def described(self) -> dict[str, Any]:
+        """Return what its help says beside options, as a parser takes it."""
+        examples = (f"  {each}" for each in self.examples)
+        return {
+            "description": f"{self.help[:1].upper()}{self.help[1:]}.",
+            "epilog": "\n".join(["examples:", *examples, "", self.exit_codes]),
+            "formatter_class": argparse.RawDescriptionHelpFormatter,
+        }
+
+
+OF_JOBS = {
+    "job": Command(
+        "print what runs the suite inside a cluster: a Job with its user",
+        None,
+        examples=("calico-conformance job --image=IMAGE -- --require=core | kubectl apply -f -",),
+    ),
+    "fetch": Command(
+        "wait for such a Job, write its results as one archive; exit code: the run's",
+        None,
+        examples=("calico-conformance fetch --kubeconfig=lane.yaml --to=results",),
+        exit_codes=EXIT_CODES_OF_A_RUN,
+    ),
+    "hold": Command(
+        "keep the results until they are fetched (in the Job's pod)",
+        None,
+        examples=("calico-conformance hold /results/POD",),
+    ),
+    "merge": Command(
+        "one report of several runs of one cluster; exit code: that of one run of all",
+        None,
+        examples=("calico-conformance merge reports/core reports/policy --to=reports/both",),
+        exit_codes=EXIT_CODES_OF_A_RUN,
+    ),
+}
+"""Commands about runs inside the cluster, which have options of their own."""
+
+
+class _Version(argparse.Action):
+    """The option that prints which suite this is."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        suite = provenance.suite(ROOT)
+        commit = suite["commit"].replace(", changed", " (changed)") or "unknown (no checkout)"
+        print(f"{parser.prog} {suite['version']}, commit {commit}, catalog {suite['catalog'][:12]}")
+        parser.exit()
 
 
 def _commands() -> dict[str, Command]:
@@ -121,13 +210,18 @@ def _commands() -> dict[str, Command]:
     file = {"type": Path, "metavar": "FILE"}
     report = {"type": Path, "help": "conformance.json, or the folder of a run"}
     workers = {"type": int, "metavar": "N", "default": WORKERS}
+    form = {"choices": FORMS, "default": "text", "help": "default: %(default)s"}
     purposes = "; ".join(f"{gate_set.name}: {gate_set.purpose}" for gate_set in sets().values())
     return {
         "run": Command(
-            "run the suite: every option is pytest's, and reports go to ./reports", None
+            "run the suite: every option is pytest's, and reports go to ./reports",
+            None,
+            examples=("calico-conformance run --kubeconfig=lane.yaml -n auto --require core",),
         ),
         "files": Command(
-            "print the folder that has suites/ and manifests/, roles included", _files
+            "print the folder that has suites/ and manifests/, roles included",
+            _files,
+            examples=("ls $(calico-conformance files)/manifests/rbac",),
         ),
         "kubeconfig": Command(
             "make a user for the suite with the rights that it needs, and print a kubeconfig of it",
@@ -138,6 +232,11 @@ def _commands() -> dict[str, Command]:
                     "help": "the administrator's (default: what KUBECONFIG names)",
                 },
                 "--context": {"metavar": "NAME", "help": "context in it"},
+                "--server": {
+                    "metavar": "URL",
+                    "default": "",
+                    "help": "the cluster's own API server, beside that kubeconfig's gateway",
+                },
                 "--role": {"choices": runner.ROLES, "help": f"default: {runner.ROLES[0]}"},
                 "--with": {
                     "choices": runner.BESIDE,
@@ -160,6 +259,7 @@ def _commands() -> dict[str, Command]:
                     "help": "that such runs may have (default: %(default)d)",
                 },
             },
+            examples=("calico-conformance kubeconfig --kubeconfig=admin.yaml > lane.yaml",),
         ),
         "namespaces": Command(
             "print what prepares a cluster for runs with --namespaces-prefix: "
@@ -169,6 +269,18 @@ def _commands() -> dict[str, Command]:
                 "prefix": {"metavar": "PREFIX", "help": "beginning of their names"},
                 "--workers": {**workers, "help": "that a run may have (default: %(default)d)"},
             },
+            examples=("calico-conformance namespaces team-a | kubectl apply -f -",),
+        ),
+        "images": Command(
+            "print the images that the suite's pods have, as they are published",
+            _images,
+            {
+                "--lock": {
+                    "action": "store_true",
+                    "help": "with their digests, as a file for --images (needs crane)",
+                },
+            },
+            examples=("calico-conformance images",),
         ),
         "diff": Command(
             "what changed from one report to another; exit code 1 when it became worse",
@@ -176,12 +288,13 @@ def _commands() -> dict[str, Command]:
             {
                 "old": {**report, "metavar": "OLD"},
                 "new": {"type": Path, "metavar": "NEW"},
-                "--format": {"choices": FORMS, "default": "text"},
+                "--format": form,
                 "-v --verbose": {
                     "action": "store_true",
                     "help": "a line for each part and build of a claim, too",
                 },
             },
+            examples=("calico-conformance diff last-release/conformance.json reports/latest",),
         ),
         "show": Command(
             "the summary of a report, or its page",
@@ -189,9 +302,24 @@ def _commands() -> dict[str, Command]:
             {
                 "report": {**report, "metavar": "REPORT"},
                 "--html": {**file, "help": "write the page of the report instead"},
-                "--format": {"choices": ("text", "markdown"), "default": "text"},
+                "--format": form,
                 "-v --verbose": {"action": "store_true", "help": "with figures of the run"},
             },
+            examples=("calico-conformance show reports/latest --format json",),
+        ),
+        "matrix": Command(
+            "claims by runs, of several reports or of a folder that has them; worst first",
+            _matrix,
+            {
+                "reports": {**report, "metavar": "REPORT", "nargs": "+"},
+                "--html": {**file, "help": "write a page instead"},
+                "--format": {
+                    "choices": MATRIX_FORMS,
+                    "default": "markdown",
+                    "help": "default: %(default)s",
+                },
+            },
+            examples=("calico-conformance matrix reports --html=matrix.html",),
         ),
         "pack": Command(
             "one archive of a run to attach to an issue, without secrets and host paths",
@@ -200,6 +328,7 @@ def _commands() -> dict[str, Command]:
                 "run_folder": {"type": Path, "metavar": "RUN", "help": "the folder of a run"},
                 "--to": {**file, "help": "default: RUN.zip in this folder"},
             },
+            examples=("calico-conformance pack reports/latest",),
         ),
         "gate": Command(
             "whether a report qualifies for sets of claims",
@@ -213,7 +342,13 @@ def _commands() -> dict[str, Command]:
                     "help": purposes,
                 },
                 "--waivers": file,
+                "--accept-unverified-tls": {
+                    "action": "store_true",
+                    "help": "although nobody verified the API server's certificate",
+                },
+                "--format": form,
             },
+            examples=("calico-conformance gate reports/latest --require core,policy",),
         ),
         "rerun": Command(
             "run again what a report leaves open or found wrong, and merge",
@@ -227,45 +362,104 @@ def _commands() -> dict[str, Command]:
                 },
             },
             RERUN_USAGE,
+            ("calico-conformance rerun reports/latest --kubeconfig=lane.yaml -n auto",),
+        ),
+        "calibrate": Command(
+            "measure in ten minutes what the suite assumes of nodes; write calibration.json",
+            _calibration,
+            {
+                "--kubeconfig": {**file, "help": "the cluster (default: a lab of its own)"},
+                "--context": {"metavar": "NAME", "help": "context in it"},
+                "--lab-profile": {"metavar": "NAME", "help": "kind of lab"},
+                "--plan": {"action": "store_true", "help": "print what it would do, and end"},
+                "--to": {
+                    **file,
+                    "default": Path("calibration.json"),
+                    "help": "default: %(default)s",
+                },
+                "--minutes": {
+                    "type": float,
+                    "default": 10.0,
+                    "metavar": "N",
+                    "help": "end after N minutes (default and most: %(default)g)",
+                },
+                "--nodes": {"metavar": "NAME,...", "default": "", "help": "exactly these nodes"},
+                "--image-registry": {
+                    "action": "append",
+                    "default": [],
+                    "metavar": "[UPSTREAM=]PREFIX",
+                },
+                "--tolerate": {"action": "append", "default": [], "metavar": "TAINT"},
+                "--report-dir": {**file, "default": Path("reports"), "help": "for its own log"},
+            },
+            examples=("calico-conformance calibrate --kubeconfig=lane.yaml",),
+        ),
+        "calibration": Command(
+            "diff OLD NEW: what differs between two calibrations",
+            _calibration,
+            {
+                "what": {"choices": ("diff",)},
+                "old": {"type": Path, "metavar": "OLD", "help": "calibration.json"},
+                "new": {"type": Path, "metavar": "NEW"},
+            },
+            examples=("calico-conformance calibration diff lab.json lane.json",),
         ),
         "claims": Command(
-            "what each claim says on a kind of cluster in health",
+            "list the claims; of each ID its statement, sources, how it is checked, its tests",
             _claims,
             {
-                "--kind": {
-                    "default": "",
-                    "metavar": "NAME",
-                    "help": "bgp, aks ... (default: list the kinds)",
-                }
+                "ids": {"nargs": "*", "metavar": "ID", "help": "CONN-1 ... (default: a list)"},
+                "--format": form,
+                "--kind": {"help": argparse.SUPPRESS},  # as `kinds` was written before
             },
+            examples=("calico-conformance claims", "calico-conformance claims VXLAN-1 POL-1"),
+        ),
+        "kinds": Command(
+            "list the kinds of clusters; of a NAME each claim's verdict on a healthy cluster",
+            _kinds,
+            {"kind": {"nargs": "?", "default": "", "metavar": "NAME", "help": "bgp, aks ..."}},
+            examples=("calico-conformance kinds", "calico-conformance kinds bgp"),
         ),
         "policy": Command(
             "who reaches whom under policies, as promised, on Windows and by release",
-            _policy,
-            {
-                "files": {
-                    **file,
-                    "nargs": "+",
-                    "help": "YAML: policies, tiers, namespaces, pods ...",
-                },
-                "--address": {
-                    "action": "append",
-                    "default": [],
-                    "metavar": "IPV4",
-                    "help": "an end that is no pod",
-                },
-            },
+            None,
+            usage="calico-conformance policy [diff|ask|check] [--help] ...",
+            examples=("calico-conformance policy policies.yaml pods.yaml",),
         ),
+        **OF_JOBS,
     }
 
 
+def _calibration(options: argparse.Namespace) -> int:
+    from conformance.calibrate import command  # brings in all that a run needs
+
+    return command.diff(options) if "old" in options else command.calibrate(options)
+
+
 def _claims(options: argparse.Namespace) -> None:
-    """The claims of a kind, or the kinds."""
+    """Print all claims, or what is known of some."""
+    if options.kind is not None:
+        return _kinds(options)
+    demanded = {name: {demand.claim for demand in each.demands} for name, each in sets().items()}
+    chosen = explained.named(options.ids)
+    found = explained.explained(chosen, ROOT / "suites", demanded, product.command())
+    if options.format == "json":
+        print(json.dumps(found, indent=1))
+    elif options.format == "markdown":
+        say(*explained.as_markdown(found, whole=bool(options.ids)))
+    else:
+        say(*(explained.as_text(found) if options.ids else explained.as_list(found)))
+    return None
+
+
+def _kinds(options: argparse.Namespace) -> None:
+    """Print the kinds of clusters, or the claims of a kind."""
     print(*kinds.lines(options.kind), sep="\n")
 
 
 def _run(rest: Sequence[str]) -> NoReturn:
-    """Become pytest, as ``pytest`` in a checkout, from any folder: signals and the exit code are its own."""
+    """Become pytest, as ``pytest`` in a checkout, from any folder: signals and the exit code are
+    its own."""
     program = [
         sys.executable,
         "-m",
@@ -283,7 +477,9 @@ def _run(rest: Sequence[str]) -> NoReturn:
 
 
 def _caches(rest: Sequence[str]) -> bool:
-    """Whether pytest, called with these options and those of its environment, keeps its cache."""
+    """Return whether pytest, called with these options and those of its environment, keeps its
+    cache.
+    """
     every = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *rest]
     return "-pno:cacheprovider" not in every and (
         "-p",
@@ -297,6 +493,14 @@ def _files(_: argparse.Namespace) -> None:
 
 def _namespaces(options: argparse.Namespace) -> None:
     print(dump(runner.user_of_prefix(options.prefix, options.workers)[1]), end="")
+
+
+def _images(options: argparse.Namespace) -> None:
+    # imported here, because few other commands need a YAML parser
+    from conformance.pods import image_lock, images
+
+    every = (image for of_system in images.published().values() for image in of_system)
+    print("\n".join(image_lock.locked() if options.lock else every))
 
 
 def _kubeconfig(options: argparse.Namespace) -> None:
@@ -314,14 +518,17 @@ def _kubeconfig(options: argparse.Namespace) -> None:
         if prefix
         else runner.user_of(role, options.beside)
     )
-    kube = Kube(
+    access = (
         from_kubeconfig(options.kubeconfig, options.context)
         if options.kubeconfig
         else from_environment(os.environ, options.context)
     )
+    say(*(f"note: {why}" for why in (access.unverified,) if why), error=True)
+    kube = Kube(access)
     try:
         user = runner.runner(kube, account, objects, round(options.hours * 3600))
-        text = runner.kubeconfig(kube, user)
+        text = runner.kubeconfig(kube, user, options.server)
+        runner.prove(text, user, kube.access)
     except ApiRefused as refusal:
         hint = (
             "; roles and users are made by an administrator of the cluster"
@@ -334,32 +541,24 @@ def _kubeconfig(options: argparse.Namespace) -> None:
     if stat.S_ISREG(os.fstat(1).st_mode):
         os.fchmod(sys.stdout.fileno(), 0o600)
     print(text, end="")
-    roles = ", ".join(("read-only", runner.PREPARED) if prefix else (role, *options.beside))
+    beside = (role, *runner.beside_of(role, options.beside))
+    roles = ", ".join(("read-only", runner.PREPARED) if prefix else beside)
     option = f"--namespaces-prefix={prefix} " if prefix else ""
-    told = f"user {user.name} of namespace {runner.NAMESPACE}, roles {roles}, until {user.ends:%Y-%m-%d %H:%M} UTC"
-    print(f"{told}; next: {product.command()} --kubeconfig=FILE {option}--plan", file=sys.stderr)
+    statement = f"user {user.name} of namespace {runner.NAMESPACE}, roles {roles}, until {user.ends:%Y-%m-%d %H:%M} UTC"
+    print(
+        f"{statement}; next: {product.command()} --kubeconfig=FILE {option}--plan", file=sys.stderr
+    )
 
 
 def _rerun(options: argparse.Namespace) -> NoReturn:
-    """As ``run``, which leaves its report beside the others."""
+    """Run pytest as ``run`` does; the report is left beside the others."""
     again.to_run_again(read(options.report), digest())
     _run([f"--rerun-of={options.report}", *options.rest])
 
 
-def _policy(options: argparse.Namespace) -> None:
-    # imported here, because no other command needs a YAML parser
-    from conformance.kube import manifest
-
-    given = [obj for file in options.files for obj in manifest.load(file)]
-    objects = [
-        obj for one in given for obj in (one.get("items") or [] if one["kind"] == "List" else [one])
-    ]
-    print("\n".join(reach_text.text(Reach(objects, options.address))))
-
-
 def _diff(options: argparse.Namespace) -> int:
     found = compare(read(options.old), read(options.new))
-    print(printable(FORMS[options.format](found, options.verbose)), end="")
+    print(FORMS[options.format](found, options.verbose), end="")
     return found.exit_code
 
 
@@ -369,22 +568,36 @@ def _show(options: argparse.Namespace) -> None:
         page.write(
             report.plain, options.html, folder=options.report if options.report.is_dir() else None
         )
+    elif options.format == "json":
+        print(json.dumps(formats.summary(report.plain), indent=1, ensure_ascii=False))
     else:
         lines = _summary(report, options.verbose)
-        if options.format == "markdown":  # columns run together there but in a block of code
-            fence = "`" * max(
-                [3, *(len(several) + 1 for several in re.findall("`+", "\n".join(lines)))]
-            )
-            lines = [f"# {printable(answer.headline(report.plain)[0])}", fence, *lines, fence]
+        if options.format == "markdown":
+            first, _ = answer.headline(report.plain)
+            lines = list(markdown.summary(report.plain, first, answer.reach(report.plain)))
         print("\n".join(lines))
+
+
+def _matrix(options: argparse.Namespace) -> None:
+    """Print claims by runs, or write their page."""
+    files = [file for path in options.reports for file in reports_in(path)]
+    parts = suite_parts().items()
+    found = runs.table(
+        [read(file).plain for file in files],
+        {claim for claim, known in parts if all(part.provisional for part in known)},
+    )
+    if options.html:
+        page.write_runs(found, options.html)
+    else:
+        print(MATRIX_FORMS[options.format](found), end="")
 
 
 def _pack(options: argparse.Namespace) -> None:
     run = options.run_folder
     if not (run / "conformance.json").is_file():
-        raise UsageProblem(f"{run}: no folder of a run: it has no conformance.json")
+        raise UsageProblem(f"{run} is not a run's folder (no conformance.json in it)")
     archive = options.to or Path(f"{run.resolve().name}.zip")
-    inside, left_out = pack(run, archive, (Path.home(), Path.cwd(), ROOT, Path(sys.prefix)))
+    inside, left_out = pack(run, archive, (home(), Path.cwd(), ROOT, Path(sys.prefix)))
     print(
         f"{archive}: {len(inside)} files, {archive.stat().st_size / 1e6:.1f} MB; look through it before you publish it"
     )
@@ -393,35 +606,53 @@ def _pack(options: argparse.Namespace) -> None:
 
 
 def _summary(report: Report, figures: bool) -> list[str]:
-    """Which run it was, and what its end said."""
+    """Return the run's name and the last line of its output."""
     run = report.run
-    told = (line for line, _ in terminal.summary(report.plain, Path(report.where), figures=figures))
-    return [printable(f"run {run['id']} of {run['started']}: {run['command']}"), *told]
+    lines = (
+        text for text, _ in terminal.summary(report.plain, Path(report.where), figures=figures)
+    )
+    return [line(f"run {run['id']} of {run['started']}: {run['command']}"), *lines]
 
 
 def _gate(options: argparse.Namespace) -> int:
     today = datetime.datetime.now(datetime.UTC).date()
     accepted = waivers.load(options.waivers, catalog(), today) if options.waivers else ()
     report = read(options.report)
-    results = gate.judge(report, sets().named(",".join(options.require)), accepted, catalog())
-    told = [
+    results = gate.judge(
+        report,
+        sets().named(",".join(options.require)),
+        accepted,
+        catalog(),
+        accept_unverified=options.accept_unverified_tls,
+    )
+    gates = [
         {
-            "name": one.name,
-            "answer": one.answer,
-            "headline": one.headline,
+            "name": gate_result.name,
+            "answer": gate_result.answer,
+            "headline": gate_result.headline,
             "waived": [],
-            "obstacles": list(map(str, one.obstacles)),
+            "obstacles": list(map(str, gate_result.obstacles)),
         }
-        for one in results
+        for gate_result in results
     ]
-    plain = {**report.plain, "gates": told}
-    for each in summed_up.gates(plain):
-        print(*each["headlines"], *(f"  {printable(line)}" for line in each["obstacles"]), sep="\n")
-    if beside := summed_up.beside_gates(plain):
-        print(f"{terminal.BESIDE}: {', '.join(beside)}")
-    for waiver in gate.unused(accepted, results):
-        print(f"waiver not used: {waiver}")
+    plain = {**report.plain, "gates": gates}
+    unused = [str(waiver) for waiver in gate.unused(accepted, results)]
+    _print_gates(plain, unused, options.format)
     return gate.exit_code(results)
+
+
+def _print_gates(plain: Mapping[str, Any], unused: Sequence[str], form: str) -> None:
+    if form == "json":
+        print(json.dumps(formats.gates(plain, unused), indent=1, ensure_ascii=False))
+        return
+    if form == "markdown":
+        say(*formats.gates_as_markdown(plain, unused))
+        return
+    for each in summed_up.gates(plain):
+        say(*each["headlines"], *(f"  {obstacle}" for obstacle in each["obstacles"]))
+    if beside := summed_up.beside_gates(plain):
+        say(f"{terminal.BESIDE}: {', '.join(beside)}")
+    say(*(f"waiver not used: {waiver}" for waiver in unused))
 
 
 if __name__ == "__main__":

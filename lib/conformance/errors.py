@@ -14,6 +14,8 @@ import resource
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from conformance.printing import block
+
 if TYPE_CHECKING:
     from conformance.model.attempt import Attempt
     from conformance.model.explanation import Explanation
@@ -21,17 +23,22 @@ if TYPE_CHECKING:
 
 
 class Nonconformance(AssertionError):
-    """The cluster does not do what the claim says.  ``seen`` are the observations that show it."""
+    """The cluster contradicts the claim.  ``seen`` are the observations that show it."""
 
     explanation: Explanation | None = None
-    """What its text was made of, where an expectation about an attempt raised it."""
+    """The explanation behind its text, where an expectation about an attempt raised it."""
     paths: Sequence[Attempt] = ()
-    """An attempt of each path that is wrong, the worst first, where the expectation can tell them from the others."""
+    """An attempt of each path that is wrong, the worst first, where the expectation can tell them
+    from the others."""
+    cause: str = ""
+    """The cause in words that other failures may share, where the explanation has none."""
 
-    def __init__(self, message: str | Explanation, seen: Sequence[Observation] = ()) -> None:
-        super().__init__(str(message))
+    def __init__(
+        self, message: str | Explanation, observations: Sequence[Observation] = ()
+    ) -> None:
+        super().__init__(block(str(message)))
         self.explanation = None if isinstance(message, str) else message
-        self.seen = tuple(seen)
+        self.observations = tuple(observations)
 
 
 class Unmet(Nonconformance):
@@ -42,38 +49,45 @@ class SuiteError(Exception):
     """Base of everything that says nothing about the cluster's conformance."""
 
     explanation: Explanation | None = None
-    """As that of :class:`Nonconformance`."""
+    """The explanation, see :class:`Nonconformance`."""
     paths: Sequence[Attempt] = ()
-    """As those of :class:`Nonconformance`: the paths that could not be decided."""
+    """The paths that could not be decided, see :class:`Nonconformance`."""
+    cause: str = ""
+    """The cause in words that other failures may share, without names of pods; empty: not known."""
 
     def __init__(self, message: str | Explanation = "") -> None:
-        super().__init__(str(message))
+        super().__init__(block(str(message)))
         self.explanation = None if isinstance(message, str) else message
 
 
 class ProbeBroken(SuiteError):
-    """An attempt could not be carried out: exec failed, status lost, binary missing, output empty, agent died.
+    """An attempt could not be carried out: exec failed, status lost, binary missing, output empty,
+    agent died.
 
-    Keeps all that was seen up to then (``seen``) and what the transport said (``transport``).
+    Keeps all observations up to then (``seen``) and the transport's message (``transport``).
     """
 
     def __init__(
-        self, message: str | Explanation, seen: Sequence[Observation] = (), transport: str = ""
+        self,
+        message: str | Explanation,
+        observations: Sequence[Observation] = (),
+        transport: str = "",
     ) -> None:
         super().__init__(message)
-        self.seen = tuple(seen)
+        self.observations = tuple(observations)
         self.transport = transport
 
 
 class ControlBroken(SuiteError):
-    """A control beside or before a denial failed, so the denial proves nothing; says which control."""
+    """A control beside or before a denial failed, so the denial proves nothing; says which
+    control."""
 
     def __init__(
-        self, message: str | Explanation, control: str, seen: Sequence[Observation] = ()
+        self, message: str | Explanation, control: str, observations: Sequence[Observation] = ()
     ) -> None:
         super().__init__(message)
         self.control = control
-        self.seen = tuple(seen)
+        self.observations = tuple(observations)
 
 
 class MissingCapability(SuiteError):
@@ -87,8 +101,9 @@ class MissingCapability(SuiteError):
         self.remedy = remedy
 
 
-class Unseen(MissingCapability):
-    """Nothing on the cluster can show what a claim says, however it is run: NOT_RUN, and no gap of the run."""
+class NotObservable(MissingCapability):
+    """The cluster cannot show the claim, however the test is run: NOT_RUN, and no gap of the
+    run."""
 
     BEGINS = "cannot be seen here"
 
@@ -97,7 +112,8 @@ class Unseen(MissingCapability):
 
 
 class NotAboutThisCluster(MissingCapability):
-    """What a test found out by itself leaves nothing here that its claim is about: NOT_APPLICABLE."""
+    """The cluster has nothing that the claim is about, by the test's own readings:
+    NOT_APPLICABLE."""
 
     def __init__(self, message: str) -> None:
         SuiteError.__init__(self, message)
@@ -105,15 +121,19 @@ class NotAboutThisCluster(MissingCapability):
 
 
 class EnvironmentBroken(SuiteError):
-    """The surroundings broke while a test ran: a pod restarted or moved, an image cannot be pulled ..."""
+    """The surroundings broke while a test ran: a pod restarted or moved, an image cannot be pulled
+    ..."""
 
 
 class Wavered(EnvironmentBroken):
-    """A path wavers, or a policy of others came or went beside it: the test is to be run once more at the run's end."""
+    """A path that loses some connections, or a result with a foreign policy changed meanwhile:
+    run the test once more at the end.
+    """
 
 
 class LockLost(EnvironmentBroken):
-    """Another run has taken the cluster's run lock: this one may change nothing beyond its own namespaces any more."""
+    """Another run has taken the cluster's run lock: this run may change nothing beyond its own
+    namespaces any more."""
 
 
 class UsageProblem(SuiteError):
@@ -121,7 +141,8 @@ class UsageProblem(SuiteError):
 
 
 class ClusterUnusable(SuiteError):
-    """Preflight: the run is impossible here.  ``reasons`` are all of them, one line each: exit 7."""
+    """Preflight: the run is impossible here.  ``reasons`` are all of them, one line each: exit
+    7."""
 
     def __init__(self, reasons: Sequence[str]) -> None:
         super().__init__("\n".join(reasons))
@@ -129,13 +150,22 @@ class ClusterUnusable(SuiteError):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's message, or its type when it has none."""
+    """Return the first line of an exception's message, or its type when it has none."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
+def reason_of(error: BaseException) -> str:
+    """Return the reason that a report prints; it begins with the type only for a defect of the
+    suite."""
+    if isinstance(error, SuiteError | AssertionError):
+        return first_line(error)
+    return f"{type(error).__name__}: {first_line(error)}"
+
+
 def lack_of_files(error: BaseException | None) -> str:
-    """What to say where this process cannot open any more files; empty: the error says something else."""
+    """Return the message for a process that cannot open any more files; empty: the error has
+    another cause."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test file says about itself, as constructors that check their arguments when the file is imported.
+"""The marks of a test file, as constructors that check their arguments when the file is imported.
 
-``pytestmark = [verifies("VXLAN-1", part="{client}->{server} pod-ip"), needs(windows=2)]``.  A wrong claim id or need
-ends the run with exit code 4 before anything is touched.  What the marks do is the plugin's business.
+``pytestmark = [verifies("VXLAN-1", part="{client}->{server} pod-ip"), needs(windows=2)]``.  A wrong
+claim id or need ends the run with exit code 4 before anything is touched.  The plugin implements
+the effects of the marks.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import pytest
 
 from conformance.catalog import CatalogError, Needs, catalog, conditions
 from conformance.model.endpoint import OS
+from conformance.model.meant import meant
 from conformance.product import MANIFESTS
 
 ABOUT = {
@@ -26,8 +28,8 @@ BUILDS = {
     "17763": ">=17763 <17764", "18362 to 19042": ">=17764 <20348", "20348": ">=20348 <20349",
     "20349 to 26099": ">=20349 <26100", "26100": ">=26100",
 }  # fmt: skip
-"""Windows builds by which parts are told apart, each build in one of them: Server 2019, those up to 20H2, Server 2022,
-those before 2025, Server 2025 and what comes after it."""
+"""Windows builds that distinguish parts, each build in a single group: Server 2019, builds up to
+20H2, Server 2022, builds before 2025, Server 2025 and later."""
 
 
 def verifies(
@@ -39,31 +41,29 @@ def verifies(
     applies: Mapping[str, object] | None = None,
     provisional: bool = False,
 ) -> pytest.MarkDecorator:
-    """The test decides this claim, or the named part of it; a test may carry several.
+    """Mark a test that decides this claim, or the named part of it; a test may carry several such
+    marks.
 
-    ``part`` is stable from run to run, may name parameters in braces; ``linux->windows pod-ip`` (client's OS, server's
-    OS, path) makes it a cell of the report's matrix.  ``active``: it is the half that changes something, with the
-    isolation the catalog gives that half.  ``alone_on``: the operating system of the nodes that the part has to itself,
-    in braces too; without it that of the catalog.
+    ``part`` is stable from run to run, may name parameters in braces; ``linux->windows pod-ip``
+    (client's OS, server's OS, path) makes it a cell of the report's matrix. ``active``: it is the
+    half that changes something, with the isolation the catalog gives that half. ``alone_on``: the
+    operating system of the nodes that the part has to itself, in braces too; without it that of
+    the catalog.
 
-    ``applies``: on which of the claim's clusters the part says anything, in the catalog's words:
-    ``{"modes": ["vxlan"]}``.  ``provisional``: the part is new and no real cluster has shown it yet; gates do not ask
-    for it, and what it finds VIOLATED counts all the same.
+    ``applies``: the claim's clusters that the part is about, in the catalog's words: ``{"modes":
+    ["vxlan"]}``. ``provisional``: the part is new and no real cluster has shown it yet; gates do
+    not ask for it, and its VIOLATED counts all the same.
     """
     claims = catalog()
     if claim not in claims:
-        near = claims.nearest(claim)
-        raise pytest.UsageError(
-            f"verifies({claim!r}): no such claim"
-            + (f"; meant {' or '.join(near)}?" if near else "")
-        )
+        raise pytest.UsageError(f"verifies({claim!r}): no such claim{meant(claim, claims)}")
     if active and claims[claim].active is None:
         raise pytest.UsageError(
             f"verifies({claim!r}, active=True): the catalog knows no active half of {claim}"
         )
     if (applies or provisional) and not part:
         raise pytest.UsageError(
-            f"verifies({claim!r}): name the part; what holds for the whole claim, the catalog says"
+            f"verifies({claim!r}): name the part; the catalog has what holds for the whole claim"
         )
     try:
         where = conditions(applies or {})
@@ -75,7 +75,8 @@ def verifies(
 
 
 def needs(*, linux: int = 0, windows: int = 0, **what: Any) -> pytest.MarkDecorator:
-    """What the test needs beyond its claims' own needs; where it is missing the test is NOT_RUN, with the reason.
+    """Mark a test that needs more than its claims' own needs; if a need is missing the test is
+    NOT_RUN, with the reason.
 
     ``what``: the other fields of :class:`Needs`.
     """
@@ -86,9 +87,10 @@ def needs(*, linux: int = 0, windows: int = 0, **what: Any) -> pytest.MarkDecora
 
 
 def manifest(path: str, *, otherwise: str = "") -> pytest.MarkDecorator:
-    """The YAML file under ``manifests/`` that the test applies: its twin.
+    """Mark a test with the YAML file under ``manifests/`` that it applies: its twin.
 
-    ``otherwise``: the same policy as Kubernetes writes it, for clusters where Calico's cannot be written.
+    ``otherwise``: the same policy as Kubernetes writes it, for clusters where Calico's cannot be
+    written.
     """
     for item in filter(None, (path, otherwise)):
         if not (MANIFESTS / item).is_file():
@@ -107,32 +109,45 @@ def about(*words: str) -> pytest.MarkDecorator:
 
 
 def smoke() -> pytest.MarkDecorator:
-    """The test belongs to ``--smoke``: a few minutes on a real cluster before the long run."""
+    """Mark a test of ``--smoke``: a few minutes on a real cluster before the long run."""
     return pytest.mark.smoke
 
 
 def begins_early() -> pytest.MarkDecorator:
-    """The test waits much longer than others: it begins before them, so that no run ends by waiting for it alone."""
+    """Mark a test with a long wait: it begins before all tests but those of ``--quick``, so that no
+    run ends by waiting for it alone.
+    """
     return pytest.mark.begins_early
 
 
 def each_world(*, edits: bool = False) -> pytest.MarkDecorator:
-    """The ``world`` fixture is each world of policies in turn that ships at rest, or each with an edit.
+    """Parametrize the ``world`` fixture with each shipped world of policies, or each world with
+    an edit.
 
     A world says which claims it decides, and its name is the part.
     """
     return pytest.mark.each_world(edits=edits)
 
 
+def each_story() -> pytest.MarkDecorator:
+    """Parametrize the ``story`` fixture with each shipped story, which says which claims it
+    decides; its name is the part."""
+    return pytest.mark.each_story()
+
+
 def after_all_others() -> pytest.MarkDecorator:
-    """The test decides by the run's standing watch: it begins once no process has another test left."""
+    """Mark a test that decides by the run's standing watch: it begins once no process has another
+    test left.
+    """
     return pytest.mark.after_all_others
 
 
 def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
-    """Parameters ``client_os`` and ``server_os`` in all four directions, with ids like ``linux-to-windows``.
+    """Parameters ``client_os`` and ``server_os`` in all four directions, with ids like
+    ``linux-to-windows``.
 
-    ``across_nodes``: the two are on different nodes, so that two of one OS need two nodes.
+    ``across_nodes``: client and server are on different nodes, so that two of one OS need two
+    nodes.
     """
     systems: tuple[OS, OS] = ("linux", "windows")
     return pytest.mark.parametrize(
@@ -170,12 +185,12 @@ def windows_directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
 
 
 def other(os: OS) -> OS:
-    """The other operating system."""
+    """Return the other operating system."""
     return "linux" if os == "windows" else "windows"
 
 
 def each_os(parameter: str) -> pytest.MarkDecorator:
-    """One parameter that is each operating system in turn."""
+    """Parametrize a test with each operating system in turn."""
     return pytest.mark.parametrize(parameter, ["linux", "windows"])
 
 
@@ -205,7 +220,7 @@ def each_build(claim: str, part: str) -> pytest.MarkDecorator:
 
 
 def places() -> pytest.MarkDecorator:
-    """Parameter ``place``: where the server is, seen from the client's Windows node."""
+    """Parameter ``place``: the server's place relative to the client's Windows node."""
     return pytest.mark.parametrize(
         "place",
         [
@@ -217,9 +232,11 @@ def places() -> pytest.MarkDecorator:
 
 
 def either_policy_api(name: str) -> pytest.MarkDecorator:
-    """The ``policy`` fixture is in turn the same policy as Kubernetes and as Calico write it, each with its manifest.
+    """Parametrize the ``policy`` fixture with the same policy in Kubernetes' and in Calico's
+    form, each with its manifest.
 
-    The twins are ``policy/kubernetes/NAME.yaml`` and ``policy/calico/NAME.yaml``; parts may name it: ``{policy}``.
+    The twins are ``policy/kubernetes/NAME.yaml`` and ``policy/calico/NAME.yaml``; parts may name
+    it: ``{policy}``.
     """
     return pytest.mark.parametrize(
         "policy",
@@ -230,16 +247,4 @@ def either_policy_api(name: str) -> pytest.MarkDecorator:
             ),
         ],
         indirect=True,
-    )
-
-
-def either_way(path: str) -> pytest.MarkDecorator:
-    """The ``policy`` fixture is in turn ingress and egress, ``{way}`` in the manifest's path; ``way`` says which."""
-    return pytest.mark.parametrize(
-        ("policy", "way"),
-        [
-            pytest.param(way, way, marks=[manifest(path.format(way=way))], id=way)
-            for way in ("ingress", "egress")
-        ],
-        indirect=["policy"],
     )

@@ -37,7 +37,8 @@ def pytest_load_initial_conftests(
 
 
 def _suggest(parser: pytest.Parser, unknown: list[str]) -> None:
-    """Raise UsageError that names the option that was meant, where one of the unknown ones is nearly that."""
+    """Raise UsageError with the intended option, if an unknown option is nearly an option of the
+    suite."""
     names = [
         name for group in parser._groups for option in group.options for name in option.names()
     ]

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the suite's files are: in a checkout, or in an installed wheel, which has them below this package."""
+"""The place of the suite's files: a checkout, or an installed wheel, which has them below this
+package."""
 
 from pathlib import Path
 
 _CHECKOUT = Path(__file__).parents[2]
 _INSTALLED = Path(__file__).parent / "files"
-"""What setup.py puts suites, manifests and pytest's configuration into."""
+"""Folder into which setup.py puts suites, manifests and pytest's configuration."""
 
 
 def root() -> Path:
-    """The folder that has ``suites``, ``manifests`` and ``pyproject.toml``."""
+    """Return the folder that has ``suites``, ``manifests`` and ``pyproject.toml``."""
     return _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
 
 
 def command() -> str:
-    """How a run is begun: ``pytest`` in a checkout, ``calico-conformance run`` where the suite was installed."""
+    """Return the command that starts a run: ``pytest`` in a checkout, ``calico-conformance run``
+    where the suite was installed."""
     return "calico-conformance run" if root() == _INSTALLED else "pytest"
 
 

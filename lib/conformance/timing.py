@@ -18,14 +18,15 @@ from conformance.model.counted import counted
 T = TypeVar("T")
 
 AT_LEAST = 2
-"""Questions asked before a wait may end unconverged: one answer alone is no evidence of a lasting state."""
+"""Questions asked before a wait may end unconverged: one answer alone is no evidence of a lasting
+state."""
 
 
 class Clock(Protocol):
-    """What waiting needs of time."""
+    """The clock that waits need."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Return seconds that never go back."""
 
     def sleep(self, seconds: float) -> None:
         """Let that many seconds pass."""
@@ -45,14 +46,15 @@ SYSTEM_CLOCK = SystemClock()
 
 
 class ImaginedClock(SystemClock):
-    """The clock of a dry run: nothing that is waited for will happen, since nothing is changed.
+    """The clock of a dry run: awaited events will not happen, since nothing is changed.
 
-    :func:`until` asks once by it, and takes what it sees for what it waits for.
+    :func:`until` tries once, and accepts any answer.
     """
 
 
 class Deadline:
-    """A point in time that several steps share, so that their patience adds up to one budget."""
+    """A point in time that several steps share, so that their time-outs fit into a single
+    budget."""
 
     def __init__(self, seconds: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self.seconds = seconds
@@ -65,7 +67,7 @@ class Deadline:
 
     @property
     def remaining(self) -> float:
-        """Seconds left, never below 0."""
+        """Return the seconds left, never below 0."""
         return max(0.0, self.seconds - self.elapsed)
 
     @property
@@ -75,7 +77,7 @@ class Deadline:
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """One answer and when it was asked for."""
+    """An answer and the time of its request."""
 
     value: T
     asked_at: float
@@ -85,7 +87,7 @@ class Answer(Generic[T]):
 
 @dataclass(frozen=True)
 class Settled(Generic[T]):
-    """How a wait ended, with everything it saw."""
+    """The end of a wait, with all its answers."""
 
     converged: bool
     answers: tuple[Answer[T], ...]
@@ -94,8 +96,8 @@ class Settled(Generic[T]):
     description: str
 
     @property
-    def seen(self) -> tuple[T, ...]:
-        """All answers, oldest first."""
+    def observations(self) -> tuple[T, ...]:
+        """Return all answers, oldest first."""
         return tuple(answer.value for answer in self.answers)
 
     @property
@@ -116,19 +118,21 @@ def until(
     hopeless: Callable[[T], bool] = lambda _: False,
     more: Callable[[float, float], float] = lambda within, began: 0.0,
 ) -> Settled[T]:
-    """Ask every ``every`` seconds until ``agree`` answers in a row are accepted, or ``within`` seconds are over.
+    """Observe every ``every`` seconds until ``agree`` answers in a row are accepted, or ``within``
+    seconds are over.
 
-    ``agree_every``: seconds after an accepted answer, and after the first that is not accepted; ``every``, if None.
-    After each further one that is not accepted they double, up to ``every``.
-    A run of accepted answers that began in time may finish: slow questions must not turn agreement into failure.
-    A ``hopeless`` answer, which is never an accepted one, ends the wait at once, unconverged.
-    ``more``: seconds beyond ``within``, once it is over, of a wait that began then by the clock; asked once.
+    ``agree_every``: seconds after an accepted answer, and after the first that is not accepted;
+    ``every``, if None.  After each further answer that is not accepted they double, up to
+    ``every``. A run of accepted answers that began in time may finish: slow observations must not
+    turn agreement into failure.  A ``hopeless`` answer, which is never an accepted answer, ends the
+    wait at once, unconverged.  ``more``: seconds beyond ``within``, once it is over, of a wait that
+    began then by the clock; asked once.
     """
     if agree < 1 or within < 0:
         raise ValueError(f"until({description}): agree must be at least 1 and within not negative")
     if isinstance(clock, ImaginedClock):
-        seen = (Answer(observe(), 0.0, accepted=True),)
-        return Settled(converged=True, answers=seen, seconds=0.0, description=description)
+        answers = (Answer(observe(), 0.0, accepted=True),)
+        return Settled(converged=True, answers=answers, seconds=0.0, description=description)
     wait = _Wait(observe, accept, Deadline(within, clock), description)
     began = clock.monotonic()
 
@@ -165,9 +169,10 @@ def hold(
     every: float = 1.0,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Settled[T]:
-    """Ask every ``every`` seconds for ``seconds`` seconds, and end at once with the first answer not accepted.
+    """Observe every ``every`` seconds for ``seconds`` seconds, and end at once with the first
+    answer not accepted.
 
-    It has ``converged`` if what was seen lasted.
+    It has ``converged`` if the state lasted.
     """
     wait = _Wait(observe, accept, Deadline(seconds, clock), description)
     wait.run(
@@ -177,7 +182,7 @@ def hold(
 
 
 class _Wait(Generic[T]):
-    """The state of one wait: its answers, and how many of the newest were accepted in a row."""
+    """The state of a wait: its answers, and how many of the newest were accepted in a row."""
 
     def __init__(
         self,
@@ -209,7 +214,7 @@ class _Wait(Generic[T]):
         self.consecutive = self.consecutive + 1 if accepted else 0
 
     def settled(self, *, converged: bool) -> Settled[T]:
-        """How it ended."""
+        """Return the end of the wait."""
         return Settled(converged, tuple(self.answers), self.deadline.elapsed, self.description)
 
     def run(

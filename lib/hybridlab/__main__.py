@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
+# PYTHON_ARGCOMPLETE_OK
 """The ``hybridlab`` command, which ``python -m hybridlab`` is too."""
 
 import signal
 
 
 def command() -> int:
-    """Run it; returns its exit code.
+    """Run the command; return its exit code.
 
-    Ctrl-C while its modules are imported ends it without a traceback; ``hybridlab up`` then hears the signal itself.
+    Ctrl-C during the import of its modules ends it without a traceback; ``hybridlab up`` handles
+    the signal itself afterwards.
     """
     if (
         signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,26 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fabric between nodes carries packets that have pods' addresses, in clouds where it does so only when told to."""
+"""The fabric between nodes carries packets with pods' addresses, in clouds only where it is
+configured to."""
 
-from conformance.fixtures import Fabric, FlannelFabric, WorkerPods
+from conformance.fixtures import Case, Fabric, FlannelFabric, WorkerPods
 from conformance.marks import needs, verifies
+
+OPEN = "the source/destination check is off"
+WITHIN = "within a node nothing goes by the fabric"
 
 
 @verifies("BGP-5", part="the fabric", applies={"modes": ["bgp"]})
 @needs(host_network=True)
 def test_the_fabric_passes_what_has_a_pods_address(pods: WorkerPods, fabric: Fabric) -> None:
-    linux = pods.clients("linux")
-    windows = pods.clients("windows")
-    there = linux.to(pods.servers("windows"))
-    back = windows.to(pods.servers("linux"))
-    within = linux.beside(pods.servers("linux")).tcp(8080) + windows.beside(
-        pods.servers("windows")
-    ).tcp(8080)
-    between = there.tcp(8080) + back.tcp(8080)
+    linux_clients = pods.clients("linux")
+    linux = pods.servers("linux")
+    windows_clients = pods.clients("windows")
+    windows = pods.servers("windows")
     fabric.passes(
-        between=between,
-        within=within,
+        Case(linux_clients, windows, tcp=8080, open=True, because=OPEN),
+        Case(windows_clients, linux, tcp=8080, open=True, because=OPEN),
+        Case(
+            linux_clients, linux, on="same node", tcp=8080, open=True, witness=True, because=WITHIN
+        ),
+        Case(
+            windows_clients,
+            windows,
+            on="same node",
+            tcp=8080,
+            open=True,
+            witness=True,
+            because=WITHIN,
+        ),
         node=pods.node(),
-        because="the source/destination check is off",
     )
 
 
@@ -33,13 +44,24 @@ def test_the_fabric_passes_what_has_a_pods_address(pods: WorkerPods, fabric: Fab
 def test_the_fabric_passes_what_has_a_pods_address_where_flannel_lays_the_routes(
     pods: WorkerPods, flannel_fabric: FlannelFabric
 ) -> None:
-    linux = pods.clients("linux")
-    windows = pods.clients("windows")
-    there = linux.to(pods.servers("windows"))
-    back = windows.to(pods.servers("linux"))
-    within = linux.beside(pods.servers("linux")).tcp(8080) + windows.beside(
-        pods.servers("windows")
-    ).tcp(8080)
-    between = there.tcp(8080) + back.tcp(8080)
-    because = "the source/destination check is off"
-    flannel_fabric.passes(between=between, within=within, node=pods.node(), because=because)
+    linux_clients = pods.clients("linux")
+    linux = pods.servers("linux")
+    windows_clients = pods.clients("windows")
+    windows = pods.servers("windows")
+    flannel_fabric.passes(
+        Case(linux_clients, windows, tcp=8080, open=True, because=OPEN),
+        Case(windows_clients, linux, tcp=8080, open=True, because=OPEN),
+        Case(
+            linux_clients, linux, on="same node", tcp=8080, open=True, witness=True, because=WITHIN
+        ),
+        Case(
+            windows_clients,
+            windows,
+            on="same node",
+            tcp=8080,
+            open=True,
+            witness=True,
+            because=WITHIN,
+        ),
+        node=pods.node(),
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico tells the BGP status of Linux nodes, and not of Windows nodes."""
+"""Calico reports the BGP status of Linux nodes, and not of Windows nodes."""
 
 from conformance.fixtures import OwnNodeStatus
 from conformance.marks import needs, verifies

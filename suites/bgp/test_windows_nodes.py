@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows nodes take part in BGP: RemoteAccess runs, every session is up, and they announce their blocks alone."""
 
-from conformance.fixtures import BgpFacts, Readings, WorkerPods
+from conformance.fixtures import BgpFacts, Case, Expect, Readings, WorkerPods
 from conformance.marks import needs, verifies
 
 CONFD = (
@@ -31,6 +31,25 @@ def test_every_windows_node_has_a_session_with_every_node(
     because = "in the mesh every node is every other node's peer, without anybody's configuring it"
     requires.that(
         bgp.sessions, "Connected", on=pods.ensure_ready("windows-server"), because=because, do=CONFD
+    )
+
+
+@verifies("BGP-8")
+@needs(host_process=True)
+def test_every_windows_node_learns_blocks_from_a_linux_reflector(
+    pods: WorkerPods, bgp: BgpFacts, requires: Readings, expect: Expect
+) -> None:
+    because = "a Linux node with a reflector's cluster id passes on what it learns from its clients"
+    do = (
+        "annotate the Linux node with projectcalico.org/RouteReflectorClusterID; in its "
+        "calico-node, /etc/calico/confd/config/bird.cfg has 'rr client' for each of its clients"
+    )
+    linux = pods.servers("linux")
+    windows = pods.servers("windows")
+    requires.that(bgp.reflected, bgp.BY_A_REFLECTOR, on=windows, because=because, do=do)
+    expect.matrix(
+        Case(pods.clients("linux"), windows, tcp=8080, open=True, because=because),
+        Case(pods.clients("windows"), linux, tcp=8080, open=True, because=because),
     )
 
 

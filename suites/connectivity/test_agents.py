@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The probe agents keep to their protocol in this cluster's pods, word for word: else nothing that they say counts."""
+"""The probe agents keep to their protocol in this cluster's pods, word for word: otherwise none of
+their results counts."""
 
 from conformance.fixtures import ProbeProtocol, WorkerPods
 from conformance.marks import smoke

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds of Server 2022 on which Windows' own update broke the network of Calico's pods, until another mended it."""
+"""Builds of Server 2022 on which a Windows update broke the network of Calico's pods, until a later
+update repaired it."""
 
 from conformance.fixtures import KnownIssue, WindowsNodes, WorkerPods
 from conformance.marks import verifies

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Linux node reaches pods by their addresses, on its own node and on others, and is seen as that node."""
+"""A Linux node reaches pods by their addresses, on its own node and on others, with its own address
+as the source."""
 
-from conformance.fixtures import OS, Addresses, Expect, Fragments, WorkerPods
+from conformance.fixtures import OS, Addresses, Case, Expect, Fragments, WorkerPods
 from conformance.marks import about, each_os, verifies
+
+OWN = "a node talks to pods under its own address, or under that of its overlay device"
+FILLED = "a node fills packets to pods as far as both ends say that they may"
 
 
 @about("tcp")
@@ -11,12 +15,10 @@ from conformance.marks import about, each_os, verifies
 def test_a_linux_node_reaches_a_pod(
     pods: WorkerPods, addresses: Addresses, expect: Expect, fragments: Fragments, server_os: OS
 ) -> None:
-    ways = pods.nodes().to(pods.servers(server_os)).tcp(8080)
-    because = "a node talks to pods under its own address, or under that of its overlay device"
-    expect.sources(ways, are=addresses.of_node, because=because)
-    fragments.arrive(
-        ways, because="a node fills packets to pods as far as both ends say that they may"
-    )
+    nodes = pods.nodes()
+    servers = pods.servers(server_os)
+    expect.sources(Case(nodes, servers, tcp=8080, open=True, because=OWN), are=addresses.of_node)
+    fragments.arrive(Case(nodes, servers, tcp=8080, open=True, because=FILLED))
 
 
 @about("udp")
@@ -25,6 +27,6 @@ def test_a_linux_node_reaches_a_pod(
 def test_datagrams_of_a_linux_node_reach_a_pod_and_come_back(
     pods: WorkerPods, addresses: Addresses, expect: Expect, server_os: OS
 ) -> None:
-    ways = pods.nodes().to(pods.servers(server_os)).udp(8080)
-    because = "a node talks to pods under its own address, or under that of its overlay device, by UDP as by TCP"
-    expect.sources(ways, are=addresses.of_node, because=because)
+    nodes = pods.nodes()
+    servers = pods.servers(server_os)
+    expect.sources(Case(nodes, servers, udp=8080, open=True, because=OWN), are=addresses.of_node)

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where another plugin than Calico's networks the pods: flannel, or routes that an administrator laid by hand."""
+"""Pods connect if a plugin other than Calico's networks them: flannel, or static routes of an
+administrator."""
 
-from conformance.fixtures import OS, Expect, PlatformObjects, Readings, Subnets, WorkerPods
+from conformance.fixtures import OS, Case, Expect, PlatformObjects, Readings, Subnets, WorkerPods
 from conformance.marks import about, directions, needs, verifies
+
+HOST_GATEWAY = (
+    "flannel host-gw lays a route to every node on its own layer 2 network, and that node forwards"
+)
+BY_HAND = "win-bridge gives pods addresses of their node's podCIDR, and routes lead there"
 
 
 @about("tcp")
@@ -12,9 +18,10 @@ from conformance.marks import about, directions, needs, verifies
 def test_pods_of_nodes_in_one_subnet_reach_each_other_by_flannels_routes(
     pods: WorkerPods, subnets: Subnets, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
-    across = pods.clients(client_os).across(pods.servers(server_os))
-    because = "flannel host-gw lays a route to every node on its own layer 2 network, whose kernel forwards to the pod"
-    expect.reachable(subnets.within(across, pods.nodes()).tcp(8080), because=because)
+    clients = pods.clients(client_os)
+    servers = pods.servers(server_os)
+    case = Case(clients, servers, on="other nodes", tcp=8080, open=True, because=HOST_GATEWAY)
+    expect.matrix(subnets.within(case, pods.nodes()))
 
 
 @verifies("FL-2")
@@ -50,8 +57,6 @@ def test_flannel_keeps_its_data_in_the_kubernetes_api(
 def test_pods_reach_each_other_by_routes_laid_by_hand(
     pods: WorkerPods, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
-    between = pods.clients(client_os).across(pods.servers(server_os)).tcp(8080)
-    expect.reachable(
-        between,
-        because="win-bridge gives pods addresses of their node's podCIDR, and routes lead there",
-    )
+    clients = pods.clients(client_os)
+    servers = pods.servers(server_os)
+    expect.matrix(Case(clients, servers, on="other nodes", tcp=8080, open=True, because=BY_HAND))

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of all sizes pass between pods, both ways: nothing vanishes that the sender's own system lets go."""
+"""Packets of all sizes pass between pods in both directions: no packet vanishes that the sender's
+own system sends."""
 
-from conformance.fixtures import OS, Fragments, Sizes, WorkerPods
+from conformance.fixtures import OS, Case, Fragments, Sizes, WorkerPods
 from conformance.marks import about, directions, verifies
 
 ROOM = "pods' MTU leaves room for the overlay's 50 bytes"
 FILLED = "TCP fills packets as far as both ends say that they may, between each two nodes"
+CUT_UP = "the sender's system cuts them up, and the receiver's puts them together"
 
 
 @verifies("CONN-3", part="{client_os}->{server_os} full-sized packets")
@@ -13,9 +15,10 @@ FILLED = "TCP fills packets as far as both ends say that they may, between each 
 def test_full_sized_packets_pass_between_nodes(
     *, pods: WorkerPods, sizes: Sizes, fragments: Fragments, client_os: OS, server_os: OS
 ) -> None:
-    pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
-    sizes.carries(pod_pairs.one_per_build(), because=ROOM)
-    fragments.arrive(pod_pairs.tcp(8080), because=FILLED)
+    clients = pods.clients(client_os)
+    servers = pods.servers(server_os)
+    sizes.carries(clients.across(servers).one_per_build(), because=ROOM)
+    fragments.arrive(Case(clients, servers, on="other nodes", tcp=8080, open=True, because=FILLED))
 
 
 @about("udp")
@@ -24,7 +27,6 @@ def test_full_sized_packets_pass_between_nodes(
 def test_datagrams_above_the_mtu_arrive_whole(
     pods: WorkerPods, fragments: Fragments, client_os: OS, server_os: OS
 ) -> None:
-    ways = pods.clients(client_os).across(pods.servers(server_os)).udp(8080)
-    fragments.arrive(
-        ways, because="the sender's system cuts them up, and the receiver's puts them together"
-    )
+    clients = pods.clients(client_os)
+    servers = pods.servers(server_os)
+    fragments.arrive(Case(clients, servers, on="other nodes", udp=8080, open=True, because=CUT_UP))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods reach each other by their addresses, within each node and between nodes, in all four directions."""
+"""Pods reach each other by their addresses, within each node and between nodes, in all four
+directions.
+"""
 
-from conformance.fixtures import OS, Expect, Fragments, WorkerPods
+from conformance.fixtures import OS, Case, Expect, Fragments, WorkerPods
 from conformance.marks import about, directions, each_os, smoke, verifies
 
 ACROSS = "no policy is in force, and nodes know the way to each block"
@@ -16,8 +18,12 @@ FILLED = "what is on one node is handed on by its own system, whatever its size"
 def test_pods_of_different_nodes_reach_each_other(
     pods: WorkerPods, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
-    pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
-    expect.reachable([*pod_pairs.tcp(8080), *pod_pairs.tcp(45000)], because=ACROSS)
+    clients = pods.clients(client_os)
+    servers = pods.servers(server_os)
+    expect.matrix(
+        Case(clients, servers, on="other nodes", tcp=8080, open=True, because=ACROSS),
+        Case(clients, servers, on="other nodes", tcp=45000, open=True, because=ACROSS),
+    )
 
 
 @about("udp")
@@ -26,8 +32,12 @@ def test_pods_of_different_nodes_reach_each_other(
 def test_datagrams_pass_between_nodes_and_back(
     pods: WorkerPods, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
-    pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
-    expect.reachable([*pod_pairs.udp(8080), *pod_pairs.udp(45000)], because=ACROSS)
+    clients = pods.clients(client_os)
+    servers = pods.servers(server_os)
+    expect.matrix(
+        Case(clients, servers, on="other nodes", udp=8080, open=True, because=ACROSS),
+        Case(clients, servers, on="other nodes", udp=45000, open=True, because=ACROSS),
+    )
 
 
 @about("tcp")
@@ -36,9 +46,13 @@ def test_datagrams_pass_between_nodes_and_back(
 def test_pods_of_one_node_reach_each_other(
     pods: WorkerPods, expect: Expect, fragments: Fragments, os: OS
 ) -> None:
-    pod_pairs = pods.clients(os).beside(pods.servers(os))
-    expect.reachable([*pod_pairs.tcp(8080), *pod_pairs.tcp(45000)], because=WITHIN)
-    fragments.arrive(pod_pairs.tcp(8080), because=FILLED)
+    clients = pods.clients(os)
+    servers = pods.servers(os)
+    expect.matrix(
+        Case(clients, servers, on="same node", tcp=8080, open=True, because=WITHIN),
+        Case(clients, servers, on="same node", tcp=45000, open=True, because=WITHIN),
+    )
+    fragments.arrive(Case(clients, servers, on="same node", tcp=8080, open=True, because=FILLED))
 
 
 @about("udp")
@@ -47,6 +61,10 @@ def test_pods_of_one_node_reach_each_other(
 def test_datagrams_pass_within_a_node_and_back(
     pods: WorkerPods, expect: Expect, fragments: Fragments, os: OS
 ) -> None:
-    pod_pairs = pods.clients(os).beside(pods.servers(os))
-    expect.reachable([*pod_pairs.udp(8080), *pod_pairs.udp(45000)], because=WITHIN)
-    fragments.arrive(pod_pairs.udp(8080), because=FILLED)
+    clients = pods.clients(os)
+    servers = pods.servers(os)
+    expect.matrix(
+        Case(clients, servers, on="same node", udp=8080, open=True, because=WITHIN),
+        Case(clients, servers, on="same node", udp=45000, open=True, because=WITHIN),
+    )
+    fragments.arrive(Case(clients, servers, on="same node", udp=8080, open=True, because=FILLED))

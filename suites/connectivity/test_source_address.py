@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server sees the pod's own address as its client, by TCP and by UDP: nothing is translated between pods."""
+"""A server receives the pod's own address as its client, by TCP and by UDP: nothing is translated
+between pods."""
 
-from conformance.fixtures import OS, Addresses, CalicoObjects, Expect, PoolClients, WorkerPods
+from conformance.fixtures import OS, Addresses, CalicoObjects, Case, Expect, PoolClients, WorkerPods
 from conformance.marks import directions, each_os, verifies
 
-OPEN = "no policy is in force"
-BECAUSE = "natOutgoing is for traffic that leaves the pools, and both addresses are in them"
+IN_THE_POOLS = "natOutgoing is for traffic that leaves the pools, and both addresses are in them"
 
 
 @verifies("NAT-1", part="{client_os}->{server_os} source address")
@@ -13,10 +13,24 @@ BECAUSE = "natOutgoing is for traffic that leaves the pools, and both addresses 
 def test_no_address_is_translated_between_nodes(
     pods: WorkerPods, addresses: Addresses, expect: Expect, client_os: OS, server_os: OS
 ) -> None:
-    pod_pairs = pods.clients(client_os).across(pods.servers(server_os))
-    ways = [*pod_pairs.tcp_and_udp(8080), *pod_pairs.tcp_and_udp(45000)]
-    expect.control(ways, because=OPEN)
-    expect.sources(ways, are=addresses.of_pod, because=BECAUSE, control=True)
+    clients = pods.clients(client_os)
+    servers = pods.servers(server_os)
+    cases = [
+        Case(
+            clients, servers, on="other nodes", tcp=8080, udp=8080, open=True, because=IN_THE_POOLS
+        ),
+        Case(
+            clients,
+            servers,
+            on="other nodes",
+            tcp=45000,
+            udp=45000,
+            open=True,
+            because=IN_THE_POOLS,
+        ),
+    ]
+    expect.controls(*cases)
+    expect.sources(*cases, are=addresses.of_pod, control=True)
 
 
 @verifies("NAT-1", part="{os}->{os} source address, same node")
@@ -24,10 +38,16 @@ def test_no_address_is_translated_between_nodes(
 def test_no_address_is_translated_within_a_node(
     pods: WorkerPods, addresses: Addresses, expect: Expect, os: OS
 ) -> None:
-    pod_pairs = pods.clients(os).beside(pods.servers(os))
-    ways = [*pod_pairs.tcp_and_udp(8080), *pod_pairs.tcp_and_udp(45000)]
-    expect.control(ways, because=OPEN)
-    expect.sources(ways, are=addresses.of_pod, because=BECAUSE, control=True)
+    clients = pods.clients(os)
+    servers = pods.servers(os)
+    cases = [
+        Case(clients, servers, on="same node", tcp=8080, udp=8080, open=True, because=IN_THE_POOLS),
+        Case(
+            clients, servers, on="same node", tcp=45000, udp=45000, open=True, because=IN_THE_POOLS
+        ),
+    ]
+    expect.controls(*cases)
+    expect.sources(*cases, are=addresses.of_pod, control=True)
 
 
 @verifies("NAT-1", part="pools", provisional=True)
@@ -39,11 +59,14 @@ def test_no_address_is_translated_between_pools(
     expect: Expect,
 ) -> None:
     linux = pool_clients.of(calico.pool_cidrs(), anywhere=calico.pool_cidrs(anywhere=True))
-    there = linux.to(pods.servers("windows"))
-    back = pods.clients("windows").to(linux)
-    pairs = there.tcp_and_udp(8080) + back.tcp_and_udp(8080)
-    expect.control(pairs, because=OPEN)
-    expect.sources(pairs, are=addresses.of_pod, because=BECAUSE, control=True)
+    clients = pods.clients("windows")
+    servers = pods.servers("windows")
+    cases = [
+        Case(linux, servers, tcp=8080, udp=8080, open=True, because=IN_THE_POOLS),
+        Case(clients, linux, tcp=8080, udp=8080, open=True, because=IN_THE_POOLS),
+    ]
+    expect.controls(*cases)
+    expect.sources(*cases, are=addresses.of_pod, control=True)
 
 
 @verifies("NAT-1", part="the demo's port", provisional=True)
@@ -51,6 +74,7 @@ def test_no_address_is_translated_at_the_demos_port(
     pods: WorkerPods, addresses: Addresses, expect: Expect
 ) -> None:
     clients = pods.clients("linux") + pods.clients("windows")
-    ways = clients.across(pods.servers("windows")).tcp(80)
-    expect.control(ways, because=OPEN)
-    expect.sources(ways, are=addresses.of_pod, because=BECAUSE, control=True)
+    servers = pods.servers("windows")
+    case = Case(clients, servers, on="other nodes", tcp=80, open=True, because=IN_THE_POOLS)
+    expect.controls(case)
+    expect.sources(case, are=addresses.of_pod, control=True)

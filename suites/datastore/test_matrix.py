@@ -8,7 +8,7 @@ SUPPORTED = {
     "vxlan on kubernetes",
     "bgp on kubernetes",
     "policy-only on kubernetes",
-    "mixed on kubernetes",  # what is wrong with a mixture is for ENC-3 and ENC-5 to say
+    "mixed on kubernetes",  # ENC-3 and ENC-5 judge mixtures
     "vxlan on etcd by manifest",
     "vxlan on etcd by manual",
     "bgp on etcd by manifest",

@@ -7,7 +7,7 @@ from conformance.marks import verifies
 DO = "compare DATASTORE_TYPE and the kubeconfig of Calico on the Windows node with those of calico-node on Linux"
 
 
-@verifies("DS-1", part="annotations")
+@verifies("DS-1", part="annotations", applies={"modes": ["vxlan", "bgp", "mixed"]})
 def test_every_windows_node_writes_its_address_here(
     calico: CalicoObjects, requires: Readings
 ) -> None:

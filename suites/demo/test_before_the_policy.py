@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Before any policy the demo's clients reach its servers; the documented commands say the same as our attempts."""
+"""Before any policy the demo's clients reach its servers; the documented commands agree with our
+attempts."""
 
-from conformance.fixtures import Commands, Expect, WorkerPods
+from conformance.fixtures import Case, Commands, Expect, WorkerPods
 from conformance.marks import smoke, verifies
 
 BECAUSE = "no policy is in force, and then everything is allowed"
@@ -12,9 +13,10 @@ BECAUSE = "no policy is in force, and then everything is allowed"
 def test_linux_client_reaches_windows_server(
     pods: WorkerPods, expect: Expect, command: Commands
 ) -> None:
-    pod_pairs = pods.clients("linux").to(pods.servers("windows"))
-    expect.reachable(pod_pairs.tcp(80), because=BECAUSE)
-    command.nc_opens(pod_pairs.one_per_build().tcp(80), because=BECAUSE)
+    clients = pods.clients("linux")
+    servers = pods.servers("windows")
+    expect.matrix(Case(clients, servers, tcp=80, open=True, because=BECAUSE))
+    command.nc_opens(clients.to(servers).one_per_build().tcp(80), because=BECAUSE)
 
 
 @smoke()
@@ -22,18 +24,19 @@ def test_linux_client_reaches_windows_server(
 def test_windows_client_reaches_linux_server(
     pods: WorkerPods, expect: Expect, command: Commands
 ) -> None:
-    pod_pairs = pods.clients("windows").to(pods.servers("linux"))
-    expect.reachable(pod_pairs.tcp(80), because=BECAUSE)
-    command.web_request_shows(
-        pod_pairs.one_per_build().tcp(80), "Welcome to nginx!", because=BECAUSE
-    )
+    clients = pods.clients("windows")
+    servers = pods.servers("linux")
+    page = "Welcome to nginx!"
+    expect.matrix(Case(clients, servers, tcp=80, open=True, because=BECAUSE))
+    command.web_request_shows(clients.to(servers).one_per_build().tcp(80), page, because=BECAUSE)
 
 
 @verifies("DEMO-4")
 def test_windows_client_reaches_windows_server(
     pods: WorkerPods, expect: Expect, command: Commands
 ) -> None:
-    pod_pairs = pods.clients("windows").to(pods.servers("windows"))
+    clients = pods.clients("windows")
+    servers = pods.servers("windows")
     page = "<H1>Windows Container Web Server</H1>"
-    expect.reachable(pod_pairs.tcp(80), because=BECAUSE)
-    command.web_request_shows(pod_pairs.one_per_build().tcp(80), page, because=BECAUSE)
+    expect.matrix(Case(clients, servers, tcp=80, open=True, because=BECAUSE))
+    command.web_request_shows(clients.to(servers).one_per_build().tcp(80), page, because=BECAUSE)

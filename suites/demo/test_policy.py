@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's Calico policy lets linux-client reach windows-server, and nobody else; other servers stay open."""
+"""The demo's Calico policy lets linux-client reach windows-server, and no other client; other
+servers stay open."""
 
 from conformance.fixtures import Case, Commands, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies

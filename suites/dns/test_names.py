@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods of either system find a Service by DNS: by its full name, and by its short name in their own namespace."""
+"""Pods of either system find a Service by DNS: by its full name, and by its short name in their own
+namespace.
+"""
 
-from conformance.fixtures import OS, Commands, Expect, Services, WindowsNodes, WorkerPods
+from conformance.fixtures import OS, Case, Commands, Expect, Services, WindowsNodes, WorkerPods
 from conformance.marks import each_build, each_os, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
@@ -83,5 +85,18 @@ def test_linux_pods_find_a_name_without_the_clusters_domain_from_elsewhere(
 def test_the_name_leads_to_the_server(
     pods: WorkerPods, services: Services, expect: Expect, client_os: OS
 ) -> None:
-    pod_pairs = pods.clients(client_os).to(pods.servers("windows"))
-    expect.reachable(pod_pairs.through(services.by_name), because=BECAUSE)
+    clients = pods.clients(client_os)
+    servers = pods.servers("windows")
+    expect.matrix(Case(clients, servers, through=services.by_name, open=True, because=BECAUSE))
+
+
+@manifest("services/external-name.yaml")
+@verifies("CONN-6", part="{client_os}, ExternalName", provisional=True)
+@each_os("client_os")
+def test_another_name_of_a_service_leads_to_its_cluster_ip(
+    pods: WorkerPods, services: Services, expect: Expect, client_os: OS
+) -> None:
+    service = services.cluster_ip(pods.server("linux"))
+    other = services.another_name(service)
+    because = "the Service of type ExternalName is another name of this one"
+    expect.resolves(pods.clients(client_os), other.full_name, [service.cluster_ip], because=because)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster's DNS answers over TCP too, says what it does not have, and follows the pods behind headless Services."""
+"""The cluster's DNS answers over TCP too, denies absent records, and follows the pods behind
+headless Services."""
 
 from conformance.fixtures import OS, Expect, Services, UnreadyServers, WorkerPods
 from conformance.marks import about, each_os, manifest, needs, other, verifies

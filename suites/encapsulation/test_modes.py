@@ -6,6 +6,7 @@ from conformance.marks import needs, verifies
 
 
 @verifies("ENC-1")
+@verifies("ENC-2", part="pools", applies={"calico": ">=3.27"})
 def test_no_pool_uses_ipip(calico: CalicoObjects, requires: Readings, remedy: Remedies) -> None:
     because = "Windows has no IPIP, so that Windows pods cannot reach pods behind it"
     requires.that(calico.pools("ipipMode"), "Never", because=because, do=remedy.encapsulation())
@@ -35,11 +36,13 @@ def test_bgp_is_disabled_under_vxlan(
     requires.that(calico.bgp(), "Disabled", because=because, do=remedy.bgp_disabled())
 
 
-@verifies("ENC-2", part="setting")
+@verifies("ENC-2", part="setting", applies={"calico": "<3.27"})
 def test_ipip_is_not_turned_on(
     linux_routes: LinuxRoutes, requires: Readings, remedy: Remedies
 ) -> None:
-    because = "the documents turn IPIP off by ipipEnabled false: Windows nodes have none"
+    because = (
+        "IPIP is to be turned off, since Windows has none; this turns it on whatever the pools say"
+    )
     requires.that(
         linux_routes.ipip_setting(), "off", because=because, do=remedy.felix("ipipEnabled")
     )
@@ -85,4 +88,16 @@ def test_no_pool_has_cross_subnet_mode(
     right = {"Always", "Never"}
     requires.that(
         modes, right.__contains__, "Always or Never", because=because, do=remedy.encapsulation()
+    )
+
+
+@verifies("ENC-7")
+def test_early_releases_have_no_bgp_on_windows(calico: CalicoObjects, requires: Readings) -> None:
+    because = (
+        "up to v3.17 Calico for Windows knows no BGP, so that nobody learns the way to Windows pods"
+    )
+    supported = {"vxlan", "policy-only"}
+    do = "use VXLAN with BGP disabled, or upgrade Calico"
+    requires.that(
+        calico.network(), supported.__contains__, "vxlan or policy-only", because=because, do=do
     )

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The VXLAN overlay carries traffic between nodes of both systems, and nothing on the way stops it."""
+"""The VXLAN overlay carries traffic between nodes of both systems, and nothing between them stops
+it."""
 
-from conformance.fixtures import OS, Addresses, Expect, Overlay, Underlay, WorkerPods
+from conformance.fixtures import OS, Addresses, Case, Expect, Overlay, Underlay, WorkerPods
 from conformance.marks import needs, verifies, windows_directions
+
+WRAPPED = "the overlay wraps packets of pods, and changes nothing inside them"
+OPEN = "firewalls let UDP 4789 through"
+WITHIN = "within a node nothing goes by the overlay"
 
 
 @verifies("VXLAN-1", part="{client_os}->{server_os} overlay")
@@ -16,24 +21,33 @@ def test_the_overlay_carries_pods_with_their_addresses(
     client_os: OS,
     server_os: OS,
 ) -> None:
-    ways = pods.clients(client_os).across(pods.servers(server_os)).tcp(8080)
-    because = underlay.beside(
-        "the overlay wraps packets of pods, and changes nothing inside them", ways
-    )
-    expect.sources(ways, are=addresses.of_pod, because=because)
+    clients = pods.clients(client_os)
+    servers = pods.servers(server_os)
+    case = Case(clients, servers, on="other nodes", tcp=8080, open=True, because=WRAPPED)
+    expect.sources(underlay.beside(case), are=addresses.of_pod)
 
 
 @verifies("VXLAN-4")
 @needs(host_network=True)
 def test_udp_4789_passes_between_nodes(pods: WorkerPods, overlay: Overlay) -> None:
-    linux = pods.clients("linux")
-    windows = pods.clients("windows")
-    there = linux.to(pods.servers("windows"))
-    back = windows.to(pods.servers("linux"))
-    within = linux.beside(pods.servers("linux")).tcp(8080) + windows.beside(
-        pods.servers("windows")
-    ).tcp(8080)
-    between = there.tcp(8080) + back.tcp(8080)
+    linux_clients = pods.clients("linux")
+    linux = pods.servers("linux")
+    windows_clients = pods.clients("windows")
+    windows = pods.servers("windows")
     overlay.passes(
-        between=between, within=within, node=pods.node(), because="firewalls let UDP 4789 through"
+        Case(linux_clients, windows, tcp=8080, open=True, because=OPEN),
+        Case(windows_clients, linux, tcp=8080, open=True, because=OPEN),
+        Case(
+            linux_clients, linux, on="same node", tcp=8080, open=True, witness=True, because=WITHIN
+        ),
+        Case(
+            windows_clients,
+            windows,
+            on="same node",
+            tcp=8080,
+            open=True,
+            witness=True,
+            because=WITHIN,
+        ),
+        node=pods.node(),
     )

@@ -3,6 +3,7 @@
 
 from conformance.fixtures import (
     CalicoObjects,
+    DocumentedPatch,
     IpamFacts,
     LinuxRoutes,
     Readings,
@@ -16,6 +17,17 @@ from conformance.marks import needs, verifies
 def test_strict_affinity_is_on(calico: CalicoObjects, requires: Readings, remedy: Remedies) -> None:
     because = "without it Calico's IPAM refuses Windows nodes addresses, and Linux nodes may borrow theirs"
     requires.that(calico.strict_affinity(), True, because=because, do=remedy.strict_affinity())
+
+
+@verifies("IPAM-14")
+@needs(v3_api=True)
+def test_the_documented_command_turns_strict_affinity_on(
+    documented_patch: DocumentedPatch, requires: Readings
+) -> None:
+    because = "the requirements page has this command; the server tries it and stores nothing"
+    do = "run the command by hand, and read the API server's answer"
+    done = "accepted, and strictAffinity is true"
+    requires.that(documented_patch.tried(), done, because=because, do=do)
 
 
 @verifies("IPAM-6")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In every block of a Windows node four addresses are kept back, and in no other; no pod has one of them."""
+"""Every block of a Windows node reserves four addresses, and no other block does; no pod has a
+reserved address."""
 
 from conformance.fixtures import IpamFacts, Readings, WorkerPods
 from conformance.marks import verifies

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's operator lays Calico on Windows nodes where it is given what it demands, in the shape that is documented."""
+"""Calico's operator installs Calico on Windows nodes once its demands are met, in the documented
+form."""
 
 from conformance.fixtures import OperatorFacts, Readings
 from conformance.marks import verifies

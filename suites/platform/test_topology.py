@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster is hybrid, and what runs it runs on Linux."""
+"""The cluster is hybrid, and its control plane runs on Linux."""
 
 from conformance.fixtures import CalicoObjects, ClusterWide, Readings
 from conformance.marks import verifies

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy is about whoever has the labels that it selects, each pod for itself: who comes in the place of another, who
-has the address of one that went, and all pods of a node when the policy goes.
-"""
+"""A policy applies to every pod with the labels that it selects: to a pod in the place of another,
+to a pod with the address of a deleted pod, and to all pods of a node when the policy is deleted."""
 
 from conformance.fixtures import Case, Expect, Newcomers, Policy, Relabel, WorkerPods
 from conformance.marks import manifest, needs, verifies

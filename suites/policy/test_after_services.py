@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A denial is no Service's business, nor one of labels that no policy selects: it is in force after pods, namespaces,
-accounts and policies get some, after what is about others came, and after Services come in front of its pods, change,
-and go.
-"""
+"""A denial does not depend on Services, nor on labels that no policy selects: it is in force after
+pods, namespaces, accounts and policies get labels, after unrelated objects came, and after Services
+come in front of its pods, change, and go."""
 
 from conformance.fixtures import (
     Case,

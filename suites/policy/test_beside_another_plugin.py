@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where win-bridge or a plugin built on it networks the pods, Calico enforces policies all the same."""
+"""Calico also enforces policies where win-bridge or a plugin built on it networks the pods."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's policy for both ways is in force after labels, Services and what is about others: by TCP, UDP and ping."""
+"""Calico's policy for both directions is in force after changes of labels, Services and unrelated
+objects: by TCP, UDP and ping."""
 
 from conformance.fixtures import (
-    Beyond,
     Case,
     Expect,
+    ExternalPaths,
     PassingServices,
     Policy,
     RelabelNamespaces,
@@ -31,7 +32,7 @@ def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
     relabel_namespaces: RelabelNamespaces,
     passing_services: PassingServices,
     expect: Expect,
-    beyond: Beyond,
+    external: ExternalPaths,
 ) -> None:
     linux = pods.servers("linux")
     windows = pods.servers("windows")
@@ -49,13 +50,13 @@ def test_who_is_kept_out_or_in_stays_so_by_tcp_udp_and_ping(
         Case(servers, others + elsewhere, tcp=8080, udp=8080, open=False, because=NOT_OUT),
         Case(others + elsewhere, allowed, tcp=8080, udp=8080, open=True, because=NOT_SELECTED),
     ]
-    beyond.before(pings)
+    external.before(pings)
     expect.base(policy.filled(friend=allowed), *cases)
     relabel_namespaces.add_irrelevant_labels(*servers, *others, *elsewhere, after=policy.stir)
     came = passing_services.come(linux, windows)
     expect.matrix(*cases, Case(allowed, came, open=True, because=BACKENDS), lasts=False)
     moved = passing_services.come(windows, linux)
-    beyond.ping(
+    external.ping(
         pings,
         want=False,
         because=NOT_IN,

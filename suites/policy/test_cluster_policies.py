@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ClusterNetworkPolicies: tier Admin is asked before the policies of namespaces, tier Baseline where there is none."""
+"""ClusterNetworkPolicies: tier Admin comes before the policies of namespaces, tier Baseline applies
+where there is none."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies

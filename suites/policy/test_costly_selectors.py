@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may enter some pods can be said in a rule, or by whom a policy selects: on Windows the one costs far more."""
+"""The clients of some pods can be selected in a rule, or by the policy itself: on Windows the rule
+costs far more."""
 
 from conformance.fixtures import AclLists, Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies

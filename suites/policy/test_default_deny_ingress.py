@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that selects a pod for ingress and has no rule lets nobody in, by TCP or UDP, and concerns no other pod.
+"""A policy that selects a pod for ingress and has no rule admits no client, by TCP or UDP, and
+affects no other pod.
 
-That the server, which nobody reaches, has a network at all is shown by what it reaches itself.
+No client reaches the server: its own connections show that it has a network at all.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each field of a policy that is edited in place is in force as it is now: it opens and closes what it says now.
+"""Each field of a policy that is edited in place is in force with its new value: it opens and
+closes paths by that value.
 
-What a rule does and its ports are XPOL-12, behind a tier XPOL-13, which is here beside the fields that POL-1 is about.
+A rule's action and its ports are XPOL-12, behind a tier XPOL-13, which is tested here together with
+the fields of POL-1.
 """
 
 from conformance.fixtures import Case, Expect, Policy, Relabel, WorkerPods

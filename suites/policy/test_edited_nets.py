@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for addresses that are edited in place are in force as they are now: who enters, and where who leaves may go.
+"""Rules for addresses that are edited in place are in force with their new addresses, for ingress
+and egress.
 
-Servers are entered by one port and left for by another, so that a change is of both, each at pods of its own.
+Servers listen on a port and connect to another, so that a change affects both directions, each at
+pods of its own.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

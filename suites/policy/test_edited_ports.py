@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that are edited in place are in force as they are now: their ports, at those who enter and those who leave.
+"""Rules that are edited in place are in force with their new ports, for ingress and egress.
 
-Servers are entered by other ports than pods leave for, so that a change is of both; in the end what a rule for egress
-does is edited, too.  It is for clients and servers, so that of several pods of a node none keeps what it had before.
+Servers listen on other ports than pods connect to, so that a change affects both; at the end the
+action of an egress rule is edited, too.  The policy selects clients and servers, so that of several
+pods of a node none keeps the old rules.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An egress rule that names a Service opens the way to its backends, as far as the rule's other matches allow."""
+"""An egress rule that names a Service opens the path to its backends, as far as the rule's other
+matches allow."""
 
 from conformance.fixtures import Case, Expect, Policy, Services, WorkerPods
 from conformance.marks import manifest, needs, verifies

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An egress rule that selects pods opens the way to them, by their addresses and by a Service in front of them."""
+"""An egress rule that selects pods opens the path to them, by their addresses and by a Service in
+front of them."""
 
 from conformance.fixtures import Case, Expect, Policy, Services, WorkerPods
 from conformance.marks import either_policy_api, verifies

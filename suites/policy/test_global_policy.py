@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GlobalNetworkPolicy concerns what its selectors name, in every namespace, and nothing else."""
+"""A GlobalNetworkPolicy applies to the pods that its selectors match, in every namespace, and to no
+other."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies

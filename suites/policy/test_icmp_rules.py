@@ -3,8 +3,13 @@
 
 import pytest
 
-from conformance.fixtures import Beyond, Limits, Policy
+from conformance.fixtures import Case, Expect, ExternalPaths, Policy, WorkerPods
 from conformance.marks import manifest, verifies
+
+ADMITTED = "the rule for TCP 8080 admits this client"
+NOT_ADMITTED = "the rule for TCP 8080 does not admit this client"
+NOT_SELECTED = "no policy selects clients"
+LEFT_OUT = "Windows leaves out a rule on a type of ICMP, and nothing else lets this ping in"
 
 
 @pytest.mark.parametrize(
@@ -17,20 +22,25 @@ from conformance.marks import manifest, verifies
 @verifies("XPOL-3", part="{part}")
 @verifies("XPOL-3", part="ICMP alone")
 def test_a_rule_on_a_type_of_icmp_lets_no_ping_in(
-    part: str, policy: Policy, limits: Limits, beyond: Beyond
+    part: str, pods: WorkerPods, policy: Policy, expect: Expect, external: ExternalPaths
 ) -> None:
-    because = "Windows leaves out a rule on a type of ICMP, and nothing else lets this ping in"
-    linux = limits.friend.to(limits.linux)
-    skipped = limits.friend.to(limits.windows)
-    allowed = limits.stranger.to(limits.linux + limits.windows)
-    kept = limits.outsider.to(limits.windows)
-    beyond.before(
-        (limits.friend + limits.stranger + limits.outsider).to(limits.linux + limits.windows)
+    by_type = pods.clients("linux").one_per_os()
+    by_icmp = pods.clients("windows").one_per_os()
+    no_rule = pods.elsewhere("linux").one_per_os()
+    linux = pods.servers("linux").one_per_os()
+    windows = pods.servers("windows").one_per_build()
+    external.before((by_type + by_icmp + no_rule).to(linux + windows))
+    expect.under(
+        policy.filled(friend=by_type, stranger=by_icmp),
+        Case(by_type, linux + windows, tcp=8080, open=True, because=ADMITTED),
+        Case(by_icmp, linux + windows, tcp=8080, open=False, because=NOT_ADMITTED),
+        Case(by_icmp, by_type, tcp=8080, open=True, because=NOT_SELECTED),
     )
-    limits.in_force(
-        policy.filled(friend=limits.friend, stranger=limits.stranger),
-        because="TCP 8080 is the friend's",
-    )
-    beyond.under_icmp_rules(
-        "XPOL-3", part, linux=linux, skipped=skipped, kept=kept, allowed=allowed, because=because
+    external.under_icmp_rules(
+        part,
+        linux=by_type.to(linux),
+        skipped=by_type.to(windows),
+        kept=no_rule.to(windows),
+        allowed=by_icmp.to(linux + windows),
+        because=LEFT_OUT,
     )

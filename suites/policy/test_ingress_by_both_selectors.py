@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rule with a namespace selector and a pod selector admits what both select; neither of them is enough."""
+"""A rule with a namespace selector and a pod selector admits pods that both select; neither alone
+is enough."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import either_policy_api, verifies

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ingress rule with a namespace selector admits pods of those namespaces, and nobody else."""
+"""An ingress rule with a namespace selector admits pods of those namespaces, and no other
+client."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import either_policy_api, verifies

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ingress rules with a protocol and a port open that port of that protocol to everybody, and nothing else."""
+"""Ingress rules with a protocol and a port open that port of that protocol to every client, and
+nothing else."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import about, either_policy_api, verifies

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rule that names a port opens the port that a Linux pod calls so; Windows skips such rules (XPOL-4)."""
+"""A rule that names a port opens the Linux pod's port of that name; Windows skips such rules
+(XPOL-4)."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import about, either_policy_api, verifies

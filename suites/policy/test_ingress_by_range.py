@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ingress rules with ranges of ports open every port of the ranges, the last one too, and none before or after.
+"""Ingress rules with ranges of ports open every port of the ranges, also the last port, and no port
+before or after.
 
-Rules for service accounts are for the pods that have them.
+Rules for service accounts apply to their pods.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

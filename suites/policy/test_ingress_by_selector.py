@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ingress rule with a pod selector admits the pods that it selects, by TCP and UDP, and nobody else.
+"""An ingress rule with a pod selector admits the pods that it selects, by TCP and UDP, and no other
+client.
 
-Nobody else are other pods, and in another namespace pods with the same labels on the allowed clients' own nodes.
+The other clients are other pods, and pods with the same labels in another namespace on the allowed
+clients' own nodes.
 """
 
 from conformance.fixtures import OS, Case, Expect, Policy, WorkerPods

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom and what a rule means where pods differ: what lacks a label differs from every value, an account is one of the
-policy's own namespace, and a port's name is of each Linux pod the number that it calls so.
+"""Rules select by labels that some pods lack: a missing label differs from every value, an account
+belongs to the policy's own namespace, and a port's name stands for each Linux pod's own number.
 
-Each is about ports of its own of the same servers, so that all are asked about under one change.
+Each case has ports of its own on the same servers, so that all are tested under a single change.
 """
 
 from conformance.fixtures import Case, Expect, Policy, Relabel, WorkerPods

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changes in the second tier that applies to a pod is enforced as what changes in its first."""
+"""Changes in the second tier that applies to a pod are enforced like changes in its first tier."""
 
 from conformance.fixtures import Case, Expect, Policy, Relabel, WorkerPods
 from conformance.marks import manifest, verifies

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules with thousands of addresses are enforced, wherever among them one stands; HNS takes 4,000 in one of its own.
+"""Rules with thousands of addresses are enforced for each address; an HNS rule takes 4,000.
 
-Three rules share a change, each for a set and a port of its own: the client is the 4,000th of the first set, the first
-that is one too many for a rule of HNS in the second, and the last in the third.
+Three rules share a change, each for a set and a port of its own: the client is the 4,000th address
+of the first set, the first beyond a rule of HNS in the second, and the last in the third.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,45 +1,117 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows has no words for a match that is negated, and leaves the whole rule out: whom it lets in stays outside."""
+"""Windows cannot express a negated match, and leaves the whole rule out: clients that it allows
+stay denied.
 
-from conformance.fixtures import Limits, Policy
+Each part has a port of its own on the same servers; Linux enforces its rule, which shows that
+it is in force.
+"""
+
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
-BECAUSE = "Windows leaves out a rule with a negated match or a port's name, and nothing else lets anybody in"
+EXCEPT = "except"
+NAME = "kubernetes: a name"
+NETS = "notNets"
+PORTS = "notPorts"
+SELECTOR = "notSelector alone"
+PORT_NAMES = "notPorts by name"
+IPV6 = "notNets of IPv6"
+PROTOCOL = "notProtocol"
+READ = "the rule for 8080 admits this client, and every system reads it"
+NOT_READ = "the rule for 8080 does not admit this client"
+NOT_SELECTED = "no policy selects clients"
+LINUX = "Linux enforces the rule of this port, which admits this client"
+NOT_LINUX = "Linux enforces the rule of this port, which does not admit this client"
+LEFT_OUT = "Windows leaves the rule out for its negated match, and nothing else admits anybody"
+NO_NAME = "Windows leaves the rule out for its port's name, and nothing else admits anybody"
+NOBODY = "with or without the rule that Windows leaves out nothing admits this client"
 
 
 @manifest("policy/limits/kubernetes.yaml")
-@verifies("XPOL-1", part="except")
-@verifies("XPOL-4", part="kubernetes: a name")
+@verifies("XPOL-1", part=EXCEPT)
+@verifies("XPOL-4", part=NAME)
 def test_a_kubernetes_rule_with_an_exception_or_a_ports_name_lets_nobody_in(
-    policy: Policy, limits: Limits
+    pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
-    cases = [
-        limits.allowed("XPOL-1", {"except": 8081}),
-        limits.allowed("XPOL-4", {"kubernetes: a name": 8087}),
-    ]
-    limits.under(
-        policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=BECAUSE
+    friend = pods.client("linux")
+    other = pods.client("windows")
+    linux = pods.servers("linux").one_per_os()
+    windows = pods.servers("windows").one_per_build()
+    expect.limitation(
+        policy.filled(friend=friend, stranger=other),
+        Case(friend, linux + windows, tcp=8080, open=True, witness=True, because=READ),
+        Case(other, linux + windows, tcp=8080, open=False, witness=True, because=NOT_READ),
+        Case(other, friend, tcp=8080, open=True, witness=True, because=NOT_SELECTED),
+        Case(friend, linux, tcp=8081, open=True, part=EXCEPT, witness=True, because=LINUX),
+        Case(other, linux, tcp=8081, open=False, part=EXCEPT, witness=True, because=NOT_LINUX),
+        Case(friend, windows, tcp=8081, open=False, part=EXCEPT, because=LEFT_OUT),
+        Case(other, windows, tcp=8081, open=False, part=EXCEPT, always=True, because=NOBODY),
+        Case(friend, linux, tcp=8087, open=True, part=NAME, witness=True, because=LINUX),
+        Case(other, linux, tcp=8087, open=False, part=NAME, witness=True, because=NOT_LINUX),
+        Case(friend, windows, tcp=8087, open=False, part=NAME, because=NO_NAME),
+        Case(other, windows, tcp=8087, open=False, part=NAME, always=True, because=NOBODY),
     )
 
 
 @manifest("policy/limits/negated.yaml")
 @needs(v3_api=True)
-@verifies("XPOL-1", part="notNets")
-@verifies("XPOL-1", part="notPorts")
-@verifies("XPOL-1", part="notSelector alone")
-@verifies("XPOL-1", part="notPorts by name")
-@verifies("XPOL-1", part="notNets of IPv6")
-def test_a_calico_rule_with_a_negated_match_lets_nobody_in(policy: Policy, limits: Limits) -> None:
-    ports = {"notNets": 8081, "notPorts": 8082, "notSelector alone": 8083, "notPorts by name": 8084}
-    cases = [limits.allowed("XPOL-1", {**ports, "notNets of IPv6": 8085})]
-    limits.under(
-        policy.filled(friend=limits.friend, stranger=limits.stranger), cases=cases, because=BECAUSE
+@verifies("XPOL-1", part=NETS)
+@verifies("XPOL-1", part=PORTS)
+@verifies("XPOL-1", part=SELECTOR)
+@verifies("XPOL-1", part=PORT_NAMES)
+@verifies("XPOL-1", part=IPV6)
+def test_a_calico_rule_with_a_negated_match_lets_nobody_in(
+    pods: WorkerPods, policy: Policy, expect: Expect
+) -> None:
+    friend = pods.client("linux")
+    other = pods.client("windows")
+    linux = pods.servers("linux").one_per_os()
+    windows = pods.servers("windows").one_per_build()
+    expect.limitation(
+        policy.filled(friend=friend, stranger=other),
+        Case(friend, linux + windows, tcp=8080, open=True, witness=True, because=READ),
+        Case(other, linux + windows, tcp=8080, open=False, witness=True, because=NOT_READ),
+        Case(other, friend, tcp=8080, open=True, witness=True, because=NOT_SELECTED),
+        Case(friend, linux, tcp=8081, open=True, part=NETS, witness=True, because=LINUX),
+        Case(other, linux, tcp=8081, open=False, part=NETS, witness=True, because=NOT_LINUX),
+        Case(friend, windows, tcp=8081, open=False, part=NETS, because=LEFT_OUT),
+        Case(other, windows, tcp=8081, open=False, part=NETS, always=True, because=NOBODY),
+        Case(friend, linux, tcp=8082, open=True, part=PORTS, witness=True, because=LINUX),
+        Case(other, linux, tcp=8082, open=False, part=PORTS, witness=True, because=NOT_LINUX),
+        Case(friend, windows, tcp=8082, open=False, part=PORTS, because=LEFT_OUT),
+        Case(other, windows, tcp=8082, open=False, part=PORTS, always=True, because=NOBODY),
+        Case(friend, linux, tcp=8083, open=True, part=SELECTOR, witness=True, because=LINUX),
+        Case(other, linux, tcp=8083, open=False, part=SELECTOR, witness=True, because=NOT_LINUX),
+        Case(friend, windows, tcp=8083, open=False, part=SELECTOR, because=LEFT_OUT),
+        Case(other, windows, tcp=8083, open=False, part=SELECTOR, always=True, because=NOBODY),
+        Case(friend, linux, tcp=8084, open=True, part=PORT_NAMES, witness=True, because=LINUX),
+        Case(other, linux, tcp=8084, open=False, part=PORT_NAMES, witness=True, because=NOT_LINUX),
+        Case(friend, windows, tcp=8084, open=False, part=PORT_NAMES, because=LEFT_OUT),
+        Case(other, windows, tcp=8084, open=False, part=PORT_NAMES, always=True, because=NOBODY),
+        Case(friend, linux, tcp=8085, open=True, part=IPV6, witness=True, because=LINUX),
+        Case(other, linux, tcp=8085, open=False, part=IPV6, witness=True, because=NOT_LINUX),
+        Case(friend, windows, tcp=8085, open=False, part=IPV6, because=LEFT_OUT),
+        Case(other, windows, tcp=8085, open=False, part=IPV6, always=True, because=NOBODY),
     )
 
 
 @manifest("policy/limits/not_protocol.yaml")
 @needs(calico_policy=True)
-@verifies("XPOL-1", part="notProtocol")
-def test_a_rule_for_all_protocols_but_one_lets_nobody_in(policy: Policy, limits: Limits) -> None:
-    cases = [limits.allowed("XPOL-1", {"notProtocol": 8081})]
-    limits.under(policy.filled(friend=limits.friend), cases=cases, because=BECAUSE)
+@verifies("XPOL-1", part=PROTOCOL)
+def test_a_rule_for_all_protocols_but_one_lets_nobody_in(
+    pods: WorkerPods, policy: Policy, expect: Expect
+) -> None:
+    friend = pods.client("linux")
+    other = pods.client("windows")
+    linux = pods.servers("linux").one_per_os()
+    windows = pods.servers("windows").one_per_build()
+    expect.limitation(
+        policy.filled(friend=friend),
+        Case(friend, linux + windows, tcp=8080, open=True, witness=True, because=READ),
+        Case(other, linux + windows, tcp=8080, open=False, witness=True, because=NOT_READ),
+        Case(other, friend, tcp=8080, open=True, witness=True, because=NOT_SELECTED),
+        Case(friend, linux, tcp=8081, open=True, part=PROTOCOL, witness=True, because=LINUX),
+        Case(other, linux, tcp=8081, open=False, part=PROTOCOL, witness=True, because=NOT_LINUX),
+        Case(friend, windows, tcp=8081, open=False, part=PROTOCOL, because=LEFT_OUT),
+        Case(other, windows, tcp=8081, open=False, part=PROTOCOL, always=True, because=NOBODY),
+    )

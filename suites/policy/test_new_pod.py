@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A new pod takes nothing before its policy is there; whether a Windows one can send meanwhile is seen and recorded."""
+"""With Calico's plugin a new pod accepts nothing before its policy is programmed; whether a Windows
+pod can send meanwhile is observed and recorded, and with other plugins whether it is reached."""
 
-from conformance.fixtures import Expect, NewPods, PodStartup, Policy, WorkerPods
+from conformance.fixtures import Case, Expect, NewPods, PodStartup, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("policy/new-pod/default_deny.yaml")]
 
-CLOSED = "the CNI plugin denies ingress until Felix has programmed the pod, and its policy does from then on"
+BESIDE = "this pod answers all the time while the new pods do not"
+REMOVED = "without its policy the pod is open"
+CLOSED = (
+    "the CNI plugin denies ingress until Felix has programmed the pod, and then its policy does"
+)
 OPEN = "nothing holds egress until then"
-NOTHING = "Felix on Linux lets nothing pass until it has programmed the pod, and its policy denies from then on"
+UNTIL_FELIX = "the plugin lets everything pass, and Felix does not know the pod yet"
+NOTHING = (
+    "Felix on Linux lets nothing pass until it has programmed the pod, and then its policy denies"
+)
 
 
 @verifies("XPOL-11")
@@ -18,17 +26,34 @@ def test_a_new_windows_pod_takes_nothing_and_may_send_before_its_policy(
     client = pods.client("linux")
     server = pods.server("linux")
     bystander = pods.server("windows")
-    expect.control(
-        client, bystander.tcp(8080), because="it answers all the time while the new pods do not"
-    )
+    expect.controls(Case(client, bystander, tcp=8080, open=True, because=BESIDE))
     policy.apply(new_pod="windows-new-pod")
     new = new_pods.create("windows", server.tcp(8080))
     pod_startup.accept_nothing(client, new, beside=bystander.tcp(8080), because=CLOSED)
     pod_startup.may_have_sent(new, server.tcp(8080), because=OPEN)
     policy.remove()
     expect.controls(
-        pod_startup.pairs(client, new, server.tcp(8080)),
-        because="without its policy the pod is open",
+        Case(client, new_pods.pods, tcp=8080, open=True, because=REMOVED),
+        Case(new_pods.pods, server, tcp=8080, open=True, because=REMOVED),
+    )
+
+
+@verifies("XPOL-23")
+def test_a_new_windows_pod_of_another_plugin_may_be_open_before_its_policy(
+    pods: WorkerPods, policy: Policy, new_pods: NewPods, pod_startup: PodStartup, expect: Expect
+) -> None:
+    client = pods.client("linux")
+    server = pods.server("linux")
+    bystander = pods.server("windows")
+    expect.controls(Case(client, bystander, tcp=8080, open=True, because=BESIDE))
+    policy.apply(new_pod="windows-new-pod")
+    new = new_pods.create("windows", server.tcp(8080))
+    pod_startup.may_have_accepted(client, new, beside=bystander.tcp(8080), because=UNTIL_FELIX)
+    pod_startup.may_have_sent(new, server.tcp(8080), because=UNTIL_FELIX)
+    policy.remove()
+    expect.controls(
+        Case(client, new_pods.pods, tcp=8080, open=True, because=REMOVED),
+        Case(new_pods.pods, server, tcp=8080, open=True, because=REMOVED),
     )
 
 
@@ -39,15 +64,13 @@ def test_a_new_linux_pod_takes_and_sends_nothing(
     client = pods.client("linux")
     server = pods.server("linux")
     bystander = pods.server("windows")
-    expect.control(
-        client, bystander.tcp(8080), because="it answers all the time while the new pods do not"
-    )
+    expect.controls(Case(client, bystander, tcp=8080, open=True, because=BESIDE))
     policy.apply(new_pod="linux-new-pod")
     new = new_pods.create("linux", server.tcp(8080))
     pod_startup.accept_nothing(client, new, beside=bystander.tcp(8080), because=NOTHING)
     pod_startup.sent_nothing(new, server.tcp(8080), because=NOTHING)
     policy.remove()
     expect.controls(
-        pod_startup.pairs(client, new, server.tcp(8080)),
-        because="without its policy the pod is open",
+        Case(client, new_pods.pods, tcp=8080, open=True, because=REMOVED),
+        Case(new_pods.pods, server, tcp=8080, open=True, because=REMOVED),
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node reaches its own pods whatever policies say: the kubelet's probes pass where nobody else enters."""
+"""A node reaches its own pods whatever the policies: the kubelet's probes pass where no other
+client gets in."""
 
 from conformance.fixtures import NewPods, PodStartup, Policy, WorkerPods
 from conformance.marks import manifest, verifies

@@ -1,20 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies that are untracked or come before DNAT are for hosts, and leave pods alone."""
 
-from conformance.fixtures import Limits, Policy
+from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies
+
+UNTRACKED = "doNotTrack"
+BEFORE_DNAT = "preDNAT"
+ON_FORWARD = "applyOnForward alone"
+ADMITTED = "the rule for 8080 admits this client"
+NOT_ADMITTED = "the rule for 8080 does not admit this client"
+NOT_SELECTED = "no policy selects clients"
+NOT_FOR_PODS = (
+    "an untracked policy, or one before DNAT, is not for pods, and another admits everybody"
+)
+FOR_PODS = (
+    "a policy on forwarded traffic is for pods too, and denies everybody before another admits"
+)
 
 
 @manifest("policy/limits/for_hosts.yaml")
-@verifies("XPOL-17", part="doNotTrack")
-@verifies("XPOL-17", part="preDNAT")
-@verifies("XPOL-17", part="applyOnForward alone")
-def test_policies_for_hosts_close_nothing_at_pods(policy: Policy, limits: Limits) -> None:
-    cases = [
-        limits.untouched("XPOL-17", {"doNotTrack": 8081, "preDNAT": 8082}),
-        limits.closed("XPOL-17", {"applyOnForward alone": 8083}),
-    ]
-    because = (
-        "untracked policies and those before DNAT are not for pods, and one on forwarded traffic is"
+@verifies("XPOL-17", part=UNTRACKED)
+@verifies("XPOL-17", part=BEFORE_DNAT)
+@verifies("XPOL-17", part=ON_FORWARD)
+def test_policies_for_hosts_close_nothing_at_pods(
+    pods: WorkerPods, policy: Policy, expect: Expect
+) -> None:
+    friend = pods.client("linux")
+    other = pods.client("windows")
+    servers = pods.servers("linux").one_per_os() + pods.servers("windows").one_per_build()
+    expect.limitation(
+        policy.filled(friend=friend),
+        Case(friend, servers, tcp=8080, open=True, witness=True, because=ADMITTED),
+        Case(other, servers, tcp=8080, open=False, witness=True, because=NOT_ADMITTED),
+        Case(other, friend, tcp=8080, open=True, witness=True, because=NOT_SELECTED),
+        Case(
+            other, servers, tcp=8081, open=True, part=UNTRACKED, always=True, because=NOT_FOR_PODS
+        ),
+        Case(
+            other, servers, tcp=8082, open=True, part=BEFORE_DNAT, always=True, because=NOT_FOR_PODS
+        ),
+        Case(other, servers, tcp=8083, open=False, part=ON_FORWARD, always=True, because=FOR_PODS),
     )
-    limits.under(policy.filled(friend=limits.friend), cases=cases, because=because)

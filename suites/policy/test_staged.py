@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A staged policy is planned and not enforced: what it would deny passes, by the policy that is enforced."""
+"""A staged policy is planned and not enforced: traffic that it would deny passes, by the enforced
+policy."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies

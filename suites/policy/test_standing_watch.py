@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a run's beginning to its end, under pods of the run that no test touches: what is in force stays in force."""
+"""Policies for pods that no test touches stay in force from a run's beginning to its end."""
 
 from conformance.fixtures import StandingWatch
 from conformance.marks import after_all_others, verifies

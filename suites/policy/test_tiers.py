@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiers decide in their order, and what one passes the next one decides, no more and no less of it."""
+"""Tiers decide in their order, and the next tier decides about passed traffic, no more and no
+less."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix programs policy and does not carry it: what is in force stays so while there is none, and while it starts.
+"""Felix programs policy and does not carry it: policies stay in force while it is down, and while
+it starts.
 
-Kubernetes' policy is about servers and Calico's about the clients on their nodes, both for both ways: what is lost of
-one API, of one way or of one protocol alone shows.
+Kubernetes' policy is about servers and Calico's about the clients on their nodes, both for both
+directions: a loss of a single API, direction or protocol shows.
 """
 
 from conformance.fixtures import (
     OS,
     Case,
+    Continuity,
     Expect,
     Felix,
     Newcomers,
     Policy,
-    Throughout,
     WorkerPods,
 )
 from conformance.marks import each_os, manifest, needs, other, verifies
@@ -37,7 +38,7 @@ def test_who_is_kept_out_or_in_stays_so_while_felix_restarts_and_of_pods_that_co
     policy: Policy,
     felix: Felix,
     newcomers: Newcomers,
-    throughout: Throughout,
+    continuity: Continuity,
     expect: Expect,
     own_nodes: tuple[str, ...],
     os: OS,
@@ -62,7 +63,7 @@ def test_who_is_kept_out_or_in_stays_so_while_felix_restarts_and_of_pods_that_co
     expect.base(
         policy.filled(server=pods.servers(os), client=pods.clients(os), friend=allowed), *cases
     )
-    throughout.closed_while(lambda: felix.restart_together(own_nodes), *cases, because=STAYS)
+    continuity.closed_while(lambda: felix.restart_together(own_nodes), *cases, because=STAYS)
     guests, new = newcomers.beside(selected)
     new_servers = new.playing("server")
     new_clients = new.playing("client")

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy has no part in policy: what is in force stays so while it restarts, which it may do at any time.
+"""kube-proxy has no part in policy: policies stay in force while it restarts, which it may do at
+any time.
 
-Kubernetes' policy is about a server and Calico's about the client on its node, as where Felix restarts.
+Kubernetes' policy is about a server and Calico's about the client on its node, like in the test of
+Felix' restart.
 """
 
 from conformance.fixtures import (
     OS,
     Case,
+    Continuity,
     Expect,
     KubeProxy,
     Policy,
     Services,
-    Throughout,
     WorkerPods,
 )
 from conformance.marks import each_os, manifest, needs, other, verifies
@@ -37,7 +39,7 @@ def test_who_is_kept_out_or_in_stays_so_while_kube_proxy_restarts(
     policy: Policy,
     services: Services,
     kube_proxy: KubeProxy,
-    throughout: Throughout,
+    continuity: Continuity,
     expect: Expect,
     own_node: str,
     os: OS,
@@ -49,7 +51,7 @@ def test_who_is_kept_out_or_in_stays_so_while_kube_proxy_restarts(
     elsewhere = pods.elsewhere(os)
     stranger = pods.servers(other(os)).one_per_os()
     peers = allowed + elsewhere + stranger
-    named = elsewhere.at(own_node).to(peers).through(services.by_name)
+    back = Case(elsewhere.at(own_node), peers, through=services.by_name, open=True, because=BACK)
     cases = [
         Case(allowed, selected, tcp=8080, udp=8080, open=True, because=IN),
         Case(allowed, server, tcp=8081, udp=8081, open=True, because=IN),
@@ -63,10 +65,10 @@ def test_who_is_kept_out_or_in_stays_so_while_kube_proxy_restarts(
     expect.base(
         policy.filled(server=pods.servers(os), client=pods.clients(os), friend=allowed),
         *cases,
-        Case(elsewhere.at(own_node), peers, through=services.by_name, open=True, because=BACK),
+        back,
     )
-    throughout.closed_while(
-        lambda: kube_proxy.renew(own_node, lambda: expect.control(named, because=BACK)),
+    continuity.closed_while(
+        lambda: kube_proxy.renew(own_node, lambda: expect.controls(back)),
         *cases,
         because=STAYS,
     )

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An empty pod selector selects every pod of the policy's namespace; a rule's empty namespace selector, any namespace.
+"""An empty pod selector selects every pod of the policy's namespace; a rule's empty namespace
+selector, any namespace.
 
-The namespace is the worker's second one, so that the policy leaves the pods of its first one open as bystanders.
+The namespace is the worker's second, so that the policy leaves the pods of its first namespace open
+as controls.  It selects pods of both operating systems, so that the servers of each, with clients
+of the other, are tested under a change of their own.
 """
 
 from conformance.fixtures import OS, Case, Expect, Policy, WorkerPods

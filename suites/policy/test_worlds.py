@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of policies open and close what they say, whatever of policy's language they use; so they do after an edit.
+"""Sets of policies open and close paths as documented, whatever parts of the policy language they
+use, also after an edit.
 
-What is expected of each pair of pods the oracle says; worlds and edits are data, chosen by wrong readings of policy.
+The oracle gives the expectation for each pair of pods; worlds and edits are data, chosen by wrong
+readings of policy.
 """
 
 from conformance.fixtures import InWorld

@@ -1,31 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a pod that matter to no policy leave its connections alone; before Calico v3.31 they can reset them."""
+"""Changes of a pod that matter to no policy leave its connections alone; before Calico v3.31 they
+can reset them.
+"""
 
-from conformance.fixtures import ConnectionsDuringChange, Policy, Relabel, ResetTopology, WorkerPods
-from conformance.marks import manifest, verifies, windows_directions
+from conformance.fixtures import Case, ConnectionsDuringChange, Policy, Relabel, WorkerPods
+from conformance.marks import manifest, verifies
 
-NOBODY = "the bystanders' policy lets nobody in"
-BECAUSE = "no policy selects by this key; the bystander's policy is another change, after it"
+STREAMS = "the policy selects bystanders alone"
+NOBODY = "the bystanders' policy admits a label that no pod has"
+IN = "the bystanders' policy admits this client since it was updated, after the labels"
+IRRELEVANT = "no policy selects by this key; the bystander's policy is another change, after it"
 
 
-@windows_directions()
 @manifest("policy/resets/bystander.yaml")
-@verifies("XPOL-16", part="{client_os} to {server_os}")
+@verifies("XPOL-16", part="linux to windows")
+@verifies("XPOL-16", part="windows to linux")
+@verifies("XPOL-16", part="windows to windows")
 def test_a_stream_survives_an_irrelevant_label_change(
-    pods: WorkerPods,
-    policy: Policy,
-    relabel: Relabel,
-    connections: ConnectionsDuringChange,
-    topology: ResetTopology,
+    pods: WorkerPods, policy: Policy, relabel: Relabel, connections: ConnectionsDuringChange
 ) -> None:
+    client = pods.clients("linux").one_per_os()
+    server = pods.servers("linux").one_per_os()
+    clients = pods.clients("windows")
+    servers = pods.servers("windows")
     bystanders = pods.elsewhere("windows")
-    streams = topology.streams
-    beside = topology.beside
-    into = bystanders.first.namespace
-    pairs = topology.ingress.to(bystanders)
-    nobody = policy.filled(into=into, bystander=bystanders, home=pods.namespace, guest="nobody")
+    there = pods.namespace_elsewhere
+    streams = client.to(servers) + clients.to(server) + clients.beside(servers)
+    (beside,) = client.to(server)
     connections.begin(streams, beside=beside)
-    connections.under(nobody, closed=pairs, because=NOBODY)
-    relabel.add_irrelevant_label(*topology.windows)
-    policy.apply(into=into, bystander=bystanders, home=pods.namespace, guest="linux-client")
-    connections.survive(streams, survives=beside, opened=pairs, because=BECAUSE)
+    connections.under(
+        policy.filled(into=there, bystander=bystanders, home=pods.namespace, guest="nobody"),
+        Case(client, bystanders, tcp=8080, open=False, because=NOBODY),
+        Case(client, server, tcp=9000, open=True, because=STREAMS),
+    )
+    relabel.add_irrelevant_label(*clients, *servers)
+    policy.apply(into=there, bystander=bystanders, home=pods.namespace, guest="linux-client")
+    connections.survive(
+        streams,
+        Case(client, bystanders, tcp=8080, open=True, because=IN),
+        survives=beside,
+        because=IRRELEVANT,
+    )

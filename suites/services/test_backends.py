@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Behind a Service each ready backend is used and no unready one; one that goes is used no more, one that comes is."""
+"""A Service uses every ready backend and no unready backend; it stops using a removed backend, and
+starts using a new backend."""
 
 from conformance.fixtures import OS, Backends, Services, UnreadyServers, WorkerPods
 from conformance.marks import about, begins_early, each_os, manifest, needs, verifies

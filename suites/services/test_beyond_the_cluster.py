@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows pods ping within the cluster and not beyond it, where their TCP goes all the same."""
 
-from conformance.fixtures import Beyond, WorkerPods
+from conformance.fixtures import ExternalPaths, WorkerPods
 from conformance.marks import begins_early, verifies
 
 
 @begins_early()
 @verifies("XSVC-4")
-def test_ping_of_a_windows_pod_ends_at_the_cluster(pods: WorkerPods, beyond: Beyond) -> None:
+def test_ping_of_a_windows_pod_ends_at_the_cluster(
+    pods: WorkerPods, external: ExternalPaths
+) -> None:
     windows = pods.clients("windows").one_per_build()
     linux = pods.client("linux")
     among_linux = pods.clients("linux").one_per_build().to(pods.servers("linux"))
-    beyond.ping_passes(among_linux, because="nothing between the nodes drops ICMP")
-    beyond.control(
+    external.ping_passes(among_linux, because="nothing between the nodes drops ICMP")
+    external.control(
         windows, linux, because="the target is there, for TCP from Windows and for ping from Linux"
     )
     within = windows.to([pods.server("linux"), *pods.servers("windows").one_per_build()])
-    beyond.ping(within, because="within the cluster ping of Windows pods is supported")
+    external.ping(within, because="within the cluster ping of Windows pods is supported")
     because = "Windows' outbound NAT translates TCP and UDP only, so no reply finds back"
-    beyond.do_not_ping(windows, beside=linux, because=because)
+    external.do_not_ping(windows, beside=linux, because=because)

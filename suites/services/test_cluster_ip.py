@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Services are reached by ClusterIP, from pods in all four directions and from Linux nodes."""
 
-from conformance.fixtures import OS, Addresses, Expect, Services, WorkerPods
+from conformance.fixtures import OS, Addresses, Case, Expect, Services, WorkerPods
 from conformance.marks import about, directions, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
@@ -21,9 +21,13 @@ def test_pods_reach_a_service_by_cluster_ip(
     client_os: OS,
     server_os: OS,
 ) -> None:
-    pod_pairs = pods.clients(client_os).to(pods.servers(server_os))
-    ways = [*pod_pairs.through(services.by_address), *pod_pairs.through(services.by_other_port)]
-    expect.sources(ways, are=addresses.behind, because=BECAUSE)
+    clients = pods.clients(client_os)
+    servers = pods.servers(server_os)
+    expect.sources(
+        Case(clients, servers, through=services.by_address, open=True, because=BECAUSE),
+        Case(clients, servers, through=services.by_other_port, open=True, because=BECAUSE),
+        are=addresses.behind,
+    )
 
 
 @about("clusterip", "udp")
@@ -38,8 +42,12 @@ def test_datagrams_reach_a_service_by_cluster_ip(
     client_os: OS,
     server_os: OS,
 ) -> None:
-    ways = pods.clients(client_os).to(pods.servers(server_os)).through(services.by_address_udp)
-    expect.sources(ways, are=addresses.behind, because=BECAUSE)
+    clients = pods.clients(client_os)
+    servers = pods.servers(server_os)
+    expect.sources(
+        Case(clients, servers, through=services.by_address_udp, open=True, because=BECAUSE),
+        are=addresses.behind,
+    )
 
 
 @about("clusterip")
@@ -47,6 +55,10 @@ def test_datagrams_reach_a_service_by_cluster_ip(
 def test_a_linux_node_reaches_windows_backends(
     pods: WorkerPods, services: Services, addresses: Addresses, expect: Expect
 ) -> None:
-    pod_pairs = pods.nodes().to(pods.servers("windows"))
-    ways = [*pod_pairs.through(services.by_address), *pod_pairs.through(services.by_address_udp)]
-    expect.sources(ways, are=addresses.of_node, because=BECAUSE)
+    nodes = pods.nodes()
+    servers = pods.servers("windows")
+    expect.sources(
+        Case(nodes, servers, through=services.by_address, open=True, because=BECAUSE),
+        Case(nodes, servers, through=services.by_address_udp, open=True, because=BECAUSE),
+        are=addresses.of_node,
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers that fit into no packet come through Services whole, and so do datagrams that fill one."""
+"""Answers larger than a packet come through Services whole, and so do datagrams that fill a
+packet."""
 
 from conformance.fixtures import OS, Backends, Services, WorkerPods
 from conformance.marks import about, directions, verifies
@@ -14,6 +15,9 @@ def test_a_large_answer_comes_through_services_whole(
     pods: WorkerPods, services: Services, backends: Backends, client_os: OS, server_os: OS
 ) -> None:
     pod_pairs = pods.clients(client_os).to(pods.servers(server_os)).one_per_build()
-    ways = [*pod_pairs.through(services.by_address), *pod_pairs.through(services.by_node_port)]
-    ways += pod_pairs.through(services.by_address_udp)
-    backends.answer_whole(ways, because=BECAUSE)
+    paths = [
+        *pod_pairs.through(services.by_address),
+        *pod_pairs.through(services.by_node_port),
+        *pod_pairs.through(services.by_address_udp),
+    ]
+    backends.answer_whole(paths, because=BECAUSE)

@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A NodePort answers on all Linux nodes, and on the Windows nodes that have a backend; on others it may not."""
+"""A NodePort answers on all Linux nodes, and on the Windows nodes that have a backend; on other
+nodes it may not."""
 
-from conformance.fixtures import Expect, KnownIssue, NodePorts, Services, WorkerPods
+from conformance.fixtures import Case, Expect, KnownIssue, NodePorts, Services, WorkerPods
 from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("services/node-port.yaml")]
+
+SENT_ON = "kube-proxy of a Linux node sends it on to wherever the backend is"
+FIREWALL = "a firewall may close them, for all backends alike"
+OWN_BACKEND = "kube-proxy of that node has a backend of its own"
+NO_BACKEND = "Windows nodes without a backend are known not to forward NodePorts"
 
 
 @verifies("CONN-7", part="linux nodes")
 def test_a_linux_node_reaches_each_linux_node_with_or_without_a_backend(
     pods: WorkerPods, services: Services, expect: Expect
 ) -> None:
+    nodes = pods.nodes()
     servers = pods.servers("linux")
     of_windows = pods.servers("windows").one_per_build()
     elsewhere = services.node_ports_at(servers, pods.server("linux"), *of_windows)
-    targets = [*services.node_ports(servers), *services.node_ports_udp(servers), *elsewhere]
-    expect.reachable(
-        pods.nodes(),
-        targets,
-        because="kube-proxy of a Linux node sends it on to wherever the backend is",
+    expect.matrix(
+        Case(nodes, services.node_ports(servers), open=True, because=SENT_ON),
+        Case(nodes, services.node_ports_udp(servers), open=True, because=SENT_ON),
+        Case(nodes, elsewhere, open=True, because=SENT_ON),
     )
 
 
@@ -26,15 +32,14 @@ def test_a_linux_node_reaches_each_linux_node_with_or_without_a_backend(
 def test_a_linux_node_reaches_each_windows_node_with_a_backend(
     pods: WorkerPods, services: Services, node_ports: NodePorts, expect: Expect
 ) -> None:
+    nodes = pods.nodes()
     linux = pods.servers("linux")
-    servers = pods.servers("windows")
+    windows = pods.servers("windows")
     of_linux = [*services.node_ports(linux), *services.node_ports_udp(linux)]
-    node_ports.pass_between_nodes(
-        pods.nodes(), of_linux, because="a firewall may close them, for all backends alike"
-    )
-    targets = [*services.node_ports(servers), *services.node_ports_udp(servers)]
-    expect.reachable(
-        pods.nodes(), targets, because="kube-proxy of that node has a backend of its own"
+    node_ports.pass_between_nodes(nodes, of_linux, because=FIREWALL)
+    expect.matrix(
+        Case(nodes, services.node_ports(windows), open=True, because=OWN_BACKEND),
+        Case(nodes, services.node_ports_udp(windows), open=True, because=OWN_BACKEND),
     )
 
 
@@ -44,5 +49,4 @@ def test_a_node_without_a_backend_may_not_forward(
 ) -> None:
     servers = pods.servers("windows")
     goals = services.node_ports_elsewhere(servers.across(servers))
-    because = "Windows nodes without a backend are known not to forward NodePorts"
-    known_issue.may_fail(pods.node(), goals, because=because)
+    known_issue.may_fail(pods.node(), goals, because=NO_BACKEND)

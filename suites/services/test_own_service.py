@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pod reaches itself through its own Service."""
 
-from conformance.fixtures import Expect, OwnService, Services, WindowsNodes, WorkerPods
+from conformance.fixtures import Case, Expect, OwnService, Services, WindowsNodes, WorkerPods
 from conformance.marks import about, manifest, verifies
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
+
+LET_BACK = "under direct server return Calico lets a Windows pod's traffic come back to itself"
+TRANSLATED = "kube-proxy on Linux translates the source of what comes back to the pod that sent it"
 
 
 @about("clusterip")
@@ -13,8 +16,7 @@ def test_the_only_windows_backend_reaches_its_own_cluster_ip(
     pods: WorkerPods, services: Services, windows_nodes: WindowsNodes, own_service: OwnService
 ) -> None:
     servers = pods.servers("windows").at(*windows_nodes.with_dsr())
-    because = "under direct server return Calico lets a Windows pod's traffic come back to itself"
-    own_service.is_reached(services.to_themselves(servers), because=because)
+    own_service.is_reached(services.to_themselves(servers), because=LET_BACK)
 
 
 @about("clusterip")
@@ -23,7 +25,21 @@ def test_the_only_linux_backend_reaches_its_own_cluster_ip(
     pods: WorkerPods, services: Services, expect: Expect
 ) -> None:
     servers = pods.servers("linux")
-    because = "kube-proxy on Linux translates the source of what comes back to the pod that sent it"
-    expect.reachable(
-        [*services.to_themselves(servers), *services.to_themselves_udp(servers)], because=because
+    expect.matrix(
+        Case(
+            servers,
+            servers,
+            on="itself",
+            through=services.by_address,
+            open=True,
+            because=TRANSLATED,
+        ),
+        Case(
+            servers,
+            servers,
+            on="itself",
+            through=services.by_address_udp,
+            open=True,
+            because=TRANSLATED,
+        ),
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server in a node's own network sees the nodes of Windows pods: the nodes' subnet is no exception of natOutgoing."""
+"""A server in a node's own network receives the nodes' addresses for Windows pods: the nodes'
+subnet is no exception of natOutgoing."""
 
 from conformance.fixtures import CalicoObjects, HostSubnet, WorkerPods
 from conformance.marks import needs, verifies
@@ -15,4 +16,5 @@ def test_a_server_on_a_node_sees_the_node_of_a_windows_pod(
     natted = calico.pools("natOutgoing")
     windows = pods.clients("windows").to(node)
     linux = pods.clients("linux").to(node)
-    host_subnet.is_natted(windows, natted, beside=linux, because=because)
+    exclusions = calico.nat_exclusions()
+    host_subnet.is_natted(windows, natted, exclusions, beside=linux, because=because)

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With direct server return a Windows pod keeps its address by ClusterIP, and policies know it."""
+"""With direct server return a Windows pod keeps its address by ClusterIP, and policies recognize
+it.
+
+The policy admits the Windows clients alone. The stranger, a Linux client, shows that it is in
+force.
+"""
 
 from conformance.fixtures import Expect, Place, Policy, SourceOf, WindowsNodes, WorkerPods
 from conformance.marks import begins_early, manifest, places, verifies
@@ -22,7 +27,8 @@ def test_a_policy_knows_the_client_by_cluster_ip(
     place: Place,
 ) -> None:
     pod_pairs = pods.placed_around(windows_nodes.with_dsr(), place)
-    through = source(pod_pairs)
+    stranger = pods.client("linux")
+    through = source(pod_pairs, stranger)
     through.is_kept(
         because="with direct server return kube-proxy leaves the source of its node's pods alone"
     )

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Without direct server return kube-proxy hides a Windows pod from policies when it comes by ClusterIP."""
+"""Without direct server return kube-proxy hides a Windows pod from policies if it connects by
+ClusterIP.
+
+The policy admits the Windows clients alone. The stranger, a Linux client, shows that it is in
+force.
+"""
 
 from conformance.fixtures import Expect, Place, Policy, SourceOf, WindowsNodes, WorkerPods
 from conformance.marks import manifest, places, verifies
@@ -24,7 +29,8 @@ def test_a_policy_does_not_know_the_client_by_cluster_ip(
     place: Place,
 ) -> None:
     pod_pairs = pods.placed_around(windows_nodes.without_dsr(), place)
-    through = source(pod_pairs)
+    stranger = pods.client("linux")
+    through = source(pod_pairs, stranger)
     through.is_rewritten(because=REWRITTEN)
     policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
@@ -42,7 +48,8 @@ def test_an_old_1809_sees_pod_addresses_only(
     place: Place,
 ) -> None:
     pod_pairs = pods.placed_around(windows_nodes.of_build(">=17763 <17763.1432"), place)
-    through = source(pod_pairs)
+    stranger = pods.client("linux")
+    through = source(pod_pairs, stranger)
     through.is_rewritten(because=REWRITTEN)
     policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)
@@ -60,7 +67,8 @@ def test_eks_comes_without_dsr(
     place: Place,
 ) -> None:
     pod_pairs = pods.placed_around(windows_nodes.all(), place)
-    through = source(pod_pairs)
+    stranger = pods.client("linux")
+    through = source(pod_pairs, stranger)
     through.is_rewritten(because=f"EKS' Windows nodes are not told to use it: {REWRITTEN}")
     policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
     through.admits_by_address_alone(because=UNSEEN)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VXLAN goes by UDP port 4789, since Windows knows no other."""
+"""VXLAN uses UDP port 4789, since Windows supports no other."""
 
 from conformance.fixtures import Readings, Remedies, VxlanFacts, WorkerPods
 from conformance.marks import about, needs, verifies

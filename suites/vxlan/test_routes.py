@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes between nodes are there by themselves: nodes announce their tunnel ends, and all other nodes use them."""
+"""Routes between nodes are programmed by Calico: nodes announce their tunnel ends, and all other
+nodes use them."""
 
 from conformance.fixtures import Readings, VxlanFacts, WorkerPods
 from conformance.marks import needs, verifies

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The VNI is one that Windows can have, and stays as it was when a Windows node's network was made."""
+"""The VNI is valid on Windows, and has not changed since a Windows node's network was created."""
 
 from conformance.fixtures import Readings, Remedies, VniChange, VxlanFacts, WorkerPods
 from conformance.marks import needs, verifies

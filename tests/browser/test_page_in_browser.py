@@ -34,7 +34,7 @@ addEventListener('load', () => {
   const type = (text) => { box.value = text; box.dispatchEvent(new Event('input')); };
   type('demo-7 violated'); found.filtered = shown(); found.told = document.getElementById('shown').textContent;
   Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { found.copied = text; }}});
-  document.querySelector('#violated [data-copy]').click();
+  document.querySelector('#details [data-copy]').click();
   document.querySelector('#builds a[href="#RST-1"]')?.click();
   setTimeout(() => {
     found.followed = document.getElementById('RST-1').open && !document.getElementById('RST-1').hidden;
@@ -351,8 +351,8 @@ addEventListener('load', () => setTimeout(async () => {
   found.nowhere = shown(); type('');
   found.back = [shown().length, at('#shown').textContent, groups().every((one) => !one.open)];
   Object.defineProperty(navigator, 'clipboard', {value: {writeText: async () => {}}});
-  at('#violated [data-copy]').click(); await new Promise((done) => setTimeout(done, 50));
-  found.copy = at('#violated [data-copy]').textContent;
+  at('#details [data-copy]').click(); await new Promise((done) => setTimeout(done, 50));
+  found.copy = at('#details [data-copy]').textContent;
   const sent = new Event('submit', {cancelable: true}); at('form.choose').dispatchEvent(sent);
   found.kept_here = sent.defaultPrevented;
   const folds = [...document.querySelectorAll('#builds details, #notes details, #difference details'), ...groups()];

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the contract tests: the golden servers, the programs, and conversations with one of them."""
+"""Fixtures of the contract tests: the golden servers, the programs, and conversations with one of
+them."""
 
 from __future__ import annotations
 
@@ -8,14 +9,15 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.contract import loopback
-from tests.contract.programs import AGENTS, STREAM_AGENTS, startable
+from tests.contract.processes import Process
+from tests.contract.programs import AGENTS, FAILED, STREAM_AGENTS, options, startable
 
 MARK = "@@PROBE@@ "
 
@@ -41,6 +43,13 @@ def streamer(request: pytest.FixtureRequest, converse: Callable[..., Any]) -> An
     return program
 
 
+@pytest.fixture(params=STREAM_AGENTS)
+def shared_streamer(request: pytest.FixtureRequest, share: Callable[..., Any]) -> Any:
+    """The same, that other tests have spoken to and will: this one neither ends it nor watches what
+    they open."""
+    return share(STREAM_AGENTS[request.param])
+
+
 @pytest.fixture(scope="session")
 def ports() -> Iterator[dict[str, int]]:
     """Ports of loopback by their golden names."""
@@ -53,9 +62,9 @@ class Conversation:
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.argv = startable(argv)
-        self.process = subprocess.Popen(
-            self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-        )
+        self.program = Process(self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.process = self.program.popen
+        """The command: its pipes and its end.  Signals go to the program."""
         self.rest, self.lines = b"", list[bytes]()
         self.aside: list[dict[str, Any]] = []
         """Lines that were passed over."""
@@ -90,7 +99,7 @@ class Conversation:
         return self.lines.pop(0).decode()
 
     def hear(
-        self, *, skip: Sequence[str] = ("beat", "event"), within: float = 20.0
+        self, *, skip: Sequence[str] = ("beat", "event"), within: float = 60.0
     ) -> dict[str, Any]:
         """The next protocol line whose type is not skipped."""
         due = time.monotonic() + within
@@ -125,7 +134,7 @@ class Conversation:
                 del self.left[document["batch"]]
 
     def whole(
-        self, batch: str, *, skip: Sequence[str] = ("beat",), within: float = 20.0
+        self, batch: str, *, skip: Sequence[str] = ("beat",), within: float = 60.0
     ) -> list[dict[str, Any]]:
         """All results of a batch, in the order in which they were said."""
         found: list[dict[str, Any]] = []
@@ -137,15 +146,75 @@ class Conversation:
             if line["left"] == 0:
                 return found
 
-    def cpu(self) -> float:
-        """Seconds of a processor that it has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    @property
+    def pid(self) -> int:
+        return self.program.pid
+
+    def cleared(self, *, streams: bool) -> bool:
+        """Close all streams; say whether nothing else was under way."""
+        empty = {"type": "batch", "attempts": []}
+        self.say({**({"type": "stream-close"} if streams else empty), "batch": "clear"})
+        self.say({"type": "ping"})
+        try:
+            answer, beat = self.hear(skip=("event",), within=60), self.hear(skip=(), within=60)
+        except AssertionError:
+            return False
+        self.aside.clear()
+        return answer.get("batch") == "clear" and beat.get("open") == 0 and not self.rest
 
     def end(self) -> int:
         assert self.process.stdin
         self.process.stdin.close()
-        return self.process.wait(10)
+        return self.process.wait(60)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note that a test failed, for what was shared with it."""
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.fixture(scope="session")
+def kept() -> Iterator[dict[Any, Conversation]]:
+    """The programs that tests share."""
+    programs: dict[Any, Conversation] = {}
+    yield programs
+    try:
+        assert {program.end() for program in programs.values()} <= {0}
+    finally:
+        for program in programs.values():
+            program.program.end()
+
+
+@pytest.fixture
+def share(
+    request: pytest.FixtureRequest, kept: dict[Any, Conversation]
+) -> Iterator[Callable[..., Conversation]]:
+    """Give a program that has said hello, the one of the test before where there is one.
+
+    ``role``: another one than that of another role.  After a test that failed, or that left
+    something under way, the next gets a new one.
+    """
+    used = set()
+
+    def get(argv: Sequence[str], role: str = "") -> Conversation:
+        key = (*argv, role)
+        if key not in kept:
+            kept[key] = Conversation(options(argv, beat=3600, idle=3600))
+            assert kept[key].hear(within=60)["type"] == "hello"
+        used.add(key)
+        return kept[key]
+
+    yield get
+    for key in used:
+        streams = any("stream" in Path(word).name for word in key)
+        if request.node.stash.get(FAILED, False) or not kept[key].cleared(streams=streams):
+            kept.pop(key).program.end()
 
 
 @pytest.fixture
@@ -159,8 +228,4 @@ def converse() -> Iterator[Callable[..., Conversation]]:
 
     yield start
     for conversation in begun:
-        conversation.process.kill()
-        conversation.process.wait(5)
-        for pipe in (conversation.process.stdin, conversation.process.stdout):
-            if pipe and not pipe.closed:
-                pipe.close()
+        conversation.program.end()

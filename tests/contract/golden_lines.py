@@ -37,8 +37,47 @@ def hear(conversation: dict[str, Any], line: dict[str, Any], program: Any) -> No
             assert result[field] == wanted["results"][0][field]
 
 
+QUIT = {"type": "quit"}
+
+
+def can_share(conversation: dict[str, Any]) -> bool:
+    """It begins with hello, says goodbye, and does neither before; what it watches is its own."""
+    hello, *inner, leave, bye = conversation["lines"]
+    usual = "from" in hello and leave == {"to": QUIT} and bye.get("from", {}).get("type") == "bye"
+    goes_on = all(
+        "end" not in line and line.get("text", "\n").endswith("\n") and line.get("to") != QUIT
+        for line in inner
+    )
+    watches_all = any(
+        line.get("to", {}).get("type") == "stream-watch" and "stream" not in line["to"]
+        for line in inner
+    )
+    return bool(inner) and usual and goes_on and not watches_all
+
+
+def renamed(document: Any, more: str) -> Any:
+    """With other names of streams than those of a conversation that was held before."""
+    if isinstance(document, list):
+        return [renamed(value, more) for value in document]
+    if isinstance(document, dict):
+        made = {key: renamed(value, more) for key, value in document.items()}
+        names = made.get("stream") in ("a", "A")
+        return made | ({"stream": made["stream"] + more} if names else {})
+    return document
+
+
+def carry_on(conversation: dict[str, Any], ports: dict[str, int], program: Any) -> None:
+    """What is between hello and goodbye, with a program that others have spoken to."""
+    carry_out_lines({**conversation, "lines": conversation["lines"][1:-2]}, ports, program)
+
+
 def carry_out(conversation: dict[str, Any], ports: dict[str, int], program: Any) -> None:
     """All of it, to the program's end."""
+    carry_out_lines(conversation, ports, program)
+    assert program.end() == 0
+
+
+def carry_out_lines(conversation: dict[str, Any], ports: dict[str, int], program: Any) -> None:
     for line in conversation["lines"]:
         if "to" in line:
             program.say(filled(line["to"], ports))
@@ -51,4 +90,3 @@ def carry_out(conversation: dict[str, Any], ports: dict[str, int], program: Any)
             program.process.stdin.close()
         else:
             hear(conversation, filled(line, ports), program)
-    assert program.end() == 0

@@ -17,7 +17,8 @@ EMULATED = (sys.executable, "-m", "tests.contract.emulated")
 
 
 def ways(python: str, powershell: str) -> dict[str, tuple[str, ...]]:
-    """A program's implementations: for Linux, the lab's stand-in for the Windows one, and that itself."""
+    """A program's implementations: for Linux, the lab's stand-in for the Windows one, and that
+    itself."""
     return {
         "python": (*PYTHON, str(PROGRAMS / python)),
         "emulated": (*EMULATED, str(PROGRAMS / powershell)),
@@ -30,7 +31,14 @@ STREAM_AGENTS = ways("stream_agent.py", "stream-agent.ps1")
 ECHO_SERVERS = ways("echo_server.py", "echo-server.ps1")
 PAIRS = [(stream_agent, other) for stream_agent in STREAM_AGENTS for other in STREAM_AGENTS]
 """Who opens a stream, and who accepts it."""
+FAILED = pytest.StashKey[bool]()
+"""Set for a test that failed: what it shared is given to no other."""
 TIMES = {"every_ms": 20, "stall_ms": 250}
+STALLING = {"every_ms": 20, "stall_ms": 1500}
+"""Where only what a test does is a stall: a machine that others use stops a program for some
+hundred milliseconds."""
+PATIENT = {"every_ms": 20, "stall_ms": 60_000}
+"""Where nothing is."""
 OTHER = {"opened": "accepted", "accepted": "opened"}
 
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What golden conversations cannot show: times, stops, many attempts, ends; for both agents where they can be meant."""
+"""What golden conversations cannot show: times, stops, many attempts, ends; for both agents where
+they can be meant."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -20,6 +22,7 @@ from typing import Any
 import pytest
 
 from tests.contract import loopback
+from tests.contract.processes import completed
 from tests.contract.programs import options
 
 
@@ -40,26 +43,35 @@ def batch(name: str, *attempts: dict[str, Any]) -> dict[str, Any]:
     return {"type": "batch", "batch": name, "attempts": list(attempts)}
 
 
-def greeted(found: Any) -> Any:
-    hello = found.hear()
-    assert (hello["type"], hello["protocol"], hello["open_limit"]) == ("hello", 2, 4000)
-    return found
+@pytest.fixture
+def program(agent: list[str], share: Callable[..., Any]) -> Any:
+    """An agent that has said hello, and is shared with other tests."""
+    return share(agent)
 
 
 @pytest.fixture
-def program(agent: list[str], converse: Callable[..., Any]) -> Any:
-    """An agent that has said hello."""
-    return greeted(converse(*agent))
+def any_program(any_agent: list[str], share: Callable[..., Any]) -> Any:
+    """An agent, or the lab's stand-in for one, that has said hello, and is shared with other
+    tests."""
+    return share(any_agent)
+
+
+def until(seen: Callable[[], bool], within: float = 120) -> None:
+    """Wait until it is observed."""
+    deadline = time.monotonic() + within
+    while not seen():
+        assert time.monotonic() < deadline, "not observed"
+        time.sleep(0.02)
 
 
 @pytest.fixture
-def any_program(any_agent: list[str], converse: Callable[..., Any]) -> Any:
-    """An agent, or the lab's stand-in for one, that has said hello."""
-    return greeted(converse(*any_agent))
+def sent_at() -> dict[int, float]:
+    """When the port that answers later had answered which port."""
+    return {}
 
 
 @pytest.fixture
-def late() -> Iterator[int]:
+def late(sent_at: dict[int, float]) -> Iterator[int]:
     """A UDP port that answers so many milliseconds later as the datagram says."""
     sock = loopback.local(socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
@@ -70,7 +82,9 @@ def late() -> Iterator[int]:
             while True:
                 time.sleep(0.002)
                 while queue and queue[0][0] <= time.monotonic():
-                    sock.sendto(b"late", queue.pop(0)[1])
+                    client = queue.pop(0)[1]
+                    sock.sendto(b"late", client)
+                    sent_at[client[1]] = time.monotonic()
 
     def loop() -> None:
         with contextlib.suppress(OSError):
@@ -88,6 +102,7 @@ def test_the_agent_says_the_hash_of_its_own_file(
     agent: list[str], converse: Callable[..., Any]
 ) -> None:
     hello = converse(*agent).hear()
+    assert (hello["type"], hello["protocol"], hello["open_limit"]) == ("hello", 2, 4000)
     path = loopback.PROGRAMS / hello["program"]
     assert hello["sha256"].lower() == hashlib.sha256(path.read_bytes()).hexdigest()
     assert path.read_bytes().startswith(b"# probe-protocol: 2\n")
@@ -102,9 +117,9 @@ def test_a_stop_around_the_deadline_makes_no_wrong_verdict(any_program: Any, lat
             batch(f"b{turn}", *(attempt("udp", late, n, 1000, send="800") for n in range(100)))
         )
         time.sleep(max(0.0, begun + 0.63 + 0.005 * turn - time.monotonic()))
-        os.kill(any_program.process.pid, signal.SIGSTOP)
+        os.kill(any_program.pid, signal.SIGSTOP)
         time.sleep(0.47)
-        os.kill(any_program.process.pid, signal.SIGCONT)
+        os.kill(any_program.pid, signal.SIGCONT)
         results = any_program.whole(f"b{turn}")
         wrong += [result for result in results if result["verdict"] != "CONNECTED"]
         count += len(results)
@@ -121,15 +136,33 @@ def test_want_of_an_answer_is_told_after_a_second_look(
     assert [(result["id"], result["verdict"]) for result in line["results"]] == [(0, "TIMED_OUT")]
     assert line["results"][0]["ms"] >= 330
     assert line["left"] == 1
+    any_program.say({"type": "cancel", "batch": "b"})
+    assert [result["id"] for result in any_program.whole("b")] == [1]
 
 
-def test_an_answer_between_the_two_looks_counts(any_program: Any, late: int) -> None:
-    any_program.say(batch("b", *(attempt("udp", late, n, 300, send="312") for n in range(20))))
-    assert {item["verdict"] for item in any_program.whole("b")} == {"CONNECTED"}
+def test_an_answer_between_the_two_looks_counts(
+    any_program: Any, late: int, sent_at: dict[int, float]
+) -> None:
+    """Asked until the port was punctual itself, which it cannot be on a machine that is busy for a
+    moment."""
+    for _ in range(50):
+        said = time.monotonic()
+        any_program.say(batch("b", *(attempt("udp", late, n, 300, send="305") for n in range(5))))
+        punctual = 0
+        for item in any_program.whole("b"):
+            port = int(item["local"].rpartition(":")[2])
+            until(lambda port=port: port in sent_at)  # type: ignore[misc]
+            if sent_at.pop(port) - said <= 0.325:
+                assert item["verdict"] == "CONNECTED", item
+                punctual += 1
+        if punctual:
+            return
+    pytest.fail("not one answer of fifty times five left within 20 ms of its time")
 
 
 def test_results_arrive_before_slower_attempts_end(any_program: Any, ports: dict[str, int]) -> None:
-    """Each server answers once the result before it was heard: results that were kept back would wait for ever."""
+    """Each server answers once the result before it was heard: results that were kept back would
+    wait for ever."""
     servers = [loopback.local(socket.SOCK_DGRAM) for _ in range(4)]
     waits = [
         attempt("udp", server.getsockname()[1], n, 60000, send="x")
@@ -171,39 +204,35 @@ def test_began_and_ms_are_on_the_clock_of_the_lines(
     any_program.say(batch("b", attempt("tcp", ports["$DROPPING"], 0, 300)))
     (result,) = any_program.whole("b")
     assert before <= result["began_ms"] <= result["began_ms"] + result["ms"] <= any_program.up
+    assert result["ms"] < 30_000, "told with something else, and not when its time was over"
 
 
 def test_cancel_closes_two_hundred_open_attempts_and_nothing_else(
     any_program: Any, ports: dict[str, int]
 ) -> None:
+    idle = any_program.program.sockets()
     any_program.say(batch("b", *(attempt("udp", ports["$SILENT"], n, 60000) for n in range(200))))
     any_program.say(batch("other", attempt("udp", ports["$SILENT"], 0, 60000)))
     any_program.say({"type": "ping"})
     assert any_program.hear(skip=())["open"] == 201
-    time.sleep(0.5)  # all have begun
-    before = sockets(any_program.process.pid)
+    until(lambda: any_program.program.sockets() >= idle + 201)
+    before = any_program.program.sockets()
     any_program.say({"type": "cancel", "batch": "b"})
     results = any_program.whole("b")  # of attempts that would give up in a minute
     assert {result["verdict"] for result in results} == {"CANCELLED"}
     assert sorted(result["id"] for result in results) == list(range(200))
     assert all(result["began_ms"] is not None for result in results)
-    assert sockets(any_program.process.pid) <= before - 200
+    assert any_program.program.sockets() <= before - 200
     any_program.say({"type": "ping"})
     assert any_program.hear(skip=())["open"] == 1
     any_program.say({"type": "cancel", "batch": "other"})
     assert any_program.whole("other")[0]["verdict"] == "CANCELLED"
 
 
-def sockets(pid: int) -> int:
-    open_files = (
-        str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir() if os.path.lexists(path)
-    )
-    return sum(name.startswith("socket:") for name in open_files)
-
-
 @pytest.fixture
 def silent_place() -> Iterator[list[str]]:
-    """A network namespace with an address that drops everything: the words that run a program in it."""
+    """A network namespace with an address that drops everything: the words that run a program in
+    it."""
     if os.geteuid() or not shutil.which("ip"):
         pytest.skip("only root can make a network namespace")
     name = f"probe{os.getpid()}"
@@ -246,7 +275,7 @@ def test_what_is_above_the_limit_waits_and_can_be_cancelled(
     program.hear()
     specs = [{**attempt("tcp", 1 + n % 60000, n, 60000), "host": "10.99.0.9"} for n in range(4200)]
     program.say(batch("b", *specs))
-    time.sleep(4)
+    until(lambda: program.program.sockets() >= 4000)
     program.say(
         batch("later", attempt("tcp", 1, 0, 200))
     )  # waits behind them, is begun when they are gone
@@ -260,7 +289,8 @@ def test_what_is_above_the_limit_waits_and_can_be_cancelled(
 
 
 def test_four_hundred_open_ports_in_one_batch(program: Any) -> None:
-    """Each is looked at while others begin; the first batch may not, where paths are compiled at their first use."""
+    """Each is looked at while others begin; the first batch may not, where paths are compiled at
+    their first use."""
     listener = loopback.local()
     listener.listen(1000)
     for name in ("first", "second"):
@@ -280,13 +310,17 @@ def test_four_hundred_open_ports_in_one_batch(program: Any) -> None:
 def test_a_peer_that_sends_without_end_holds_up_nobody(program: Any, ports: dict[str, int]) -> None:
     listener = loopback.local()
 
+    flooded = threading.Event()
+
     def flood(connection: socket.socket) -> None:
-        while True:
+        for number in itertools.count():
             connection.sendall(b"x" * 65536)
+            if number == 100:  # more than buffers hold: it is read
+                flooded.set()
 
     loopback.serve(listener, flood, apart=True)
     program.say(batch("flood", attempt("http", listener.getsockname()[1], 0, 60000)))
-    time.sleep(0.2)
+    assert flooded.wait(60)
     program.say(batch("b", attempt("tcp", ports["$ECHO"], 0)))
     assert program.whole("b")[0]["verdict"] == "CONNECTED"  # while the flood goes on
     program.say({"type": "cancel", "batch": "flood"})
@@ -319,7 +353,7 @@ def test_a_reader_that_pauses_loses_nothing(program: Any, ports: dict[str, int])
             "b", *(attempt("http", ports["$HTTP"], n, 5000, path="/body-70000") for n in range(40))
         )
     )
-    time.sleep(1)
+    time.sleep(1)  # the pause
     results = program.whole("b")
     assert len(results) == 40
     assert {
@@ -335,7 +369,7 @@ def test_the_agent_ends_when_nobody_reads_any_more(
     program = converse(*agent, "--beat", "0.1")
     program.hear()
     program.process.stdout.close()
-    assert program.process.wait(5) == 3
+    assert program.process.wait(60) == 3
 
 
 def test_the_agent_beats_while_it_waits(agent: list[str], converse: Callable[..., Any]) -> None:
@@ -352,7 +386,7 @@ def test_the_agent_leaves_by_itself_when_nobody_asks(
     assert program.hear()["type"] == "hello"
     bye = program.hear()
     assert (bye["type"], bye["reason"]) == ("bye", "idle")
-    assert program.process.wait(5) == 0
+    assert program.process.wait(60) == 0
 
 
 def test_an_option_that_is_not_known_ends_with_three(agent: list[str]) -> None:
@@ -371,7 +405,7 @@ def test_standard_input_may_be_a_file(
     path = tmp_path / "lines"
     path.write_text(json.dumps(batch("b", attempt("tcp", ports["$REFUSING"]))) + "\n")
     with path.open("rb") as lines:
-        done = subprocess.run(agent, stdin=lines, capture_output=True, timeout=20, check=False)
+        done = completed(agent, within=60, stdin=lines)
     assert done.returncode == 0, done.stderr
     said = [
         json.loads(line.partition(b" ")[2])

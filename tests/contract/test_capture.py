@@ -114,5 +114,5 @@ def test_what_another_program_says_is_no_capture() -> None:
     said = run("0.1", "5", "192", "4789", "127.0.0.2", "-")
     with pytest.raises(ProbeBroken, match=r"not this suite's capture\.py"):
         linux_host.captured("n", said.replace(linux_host.CAPTURE.sha256.encode(), b"0" * 64))
-    with pytest.raises(ProbeBroken, match="said 0 lines instead of one"):
+    with pytest.raises(ProbeBroken, match="printed 0 answers instead of 1"):
         linux_host.captured("n", b"")

@@ -6,20 +6,21 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.contract import loopback
-from tests.contract.golden_lines import carry_out, conversations
+from tests.contract.golden_lines import can_share, carry_on, conversations
 from tests.contract.loopback import reset
-from tests.contract.programs import AGENTS, ECHO_SERVERS, startable
+from tests.contract.processes import Process, quiet
+from tests.contract.programs import AGENTS, ECHO_SERVERS, FAILED, startable
 
 MARK = "@@PROBE@@ "
 PORTS = {"python": "--ports", "emulated": "-Ports", "pwsh": "-Ports"}
@@ -34,16 +35,14 @@ class Server:
     def __init__(self, kind: str, *more: str, stderr: int = subprocess.DEVNULL) -> None:
         self.kind = kind
         self.port = loopback.unused()
-        environment = {**os.environ, "POD_NAMESPACE": "ns", "POD_NAME": "echo", "NODE_NAME": "w1"}
+        environment = {"POD_NAMESPACE": "ns", "POD_NAME": "echo", "NODE_NAME": "w1"}
         argv = (*startable(ECHO_SERVERS[kind]), PORTS[kind], str(self.port), *more)
-        self.process = subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=stderr, env=environment
-        )
+        self.program = Process(argv, stdout=subprocess.PIPE, stderr=stderr, env=environment)
+        self.process = self.program.popen
         assert self.process.stdout
-        self.stdout = self.process.stdout
-        self.ready = json.loads(self.stdout.readline()[len(MARK) :])
+        self.ready = json.loads(self.process.stdout.readline()[len(MARK) :])
 
-    def talk(self, request: bytes, timeout: float = 10.0) -> bytes:
+    def talk(self, request: bytes, timeout: float = 60.0) -> bytes:
         """All that comes back."""
         with socket.create_connection(("127.0.0.1", self.port), timeout) as one:
             one.sendall(request)
@@ -65,7 +64,7 @@ class Server:
         }
         return int(status.split(" ")[1]), headers, body
 
-    def post(self, body: bytes, timeout: float = 20.0) -> tuple[int, bytes]:
+    def post(self, body: bytes, timeout: float = 60.0) -> tuple[int, bytes]:
         head = (
             b"POST /x HTTP/1.0\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
             % len(body)
@@ -74,44 +73,50 @@ class Server:
         head, _, back = answer.partition(b"\r\n\r\n")
         return int(head.split(b" ")[1]), back
 
-    def cpu(self) -> float:
-        """Seconds of a processor that it has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def woken(self) -> int:
-        """How often it has waited and was woken, all threads together."""
-        states = (
-            path.read_text() for path in Path(f"/proc/{self.process.pid}/task").glob("*/status")
-        )
-        return sum(
-            int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", state, re.MULTILINE)[0])
-            for state in states
-        )
-
     def stop(self) -> None:
-        self.process.kill()
-        self.process.wait(5)
-        self.stdout.close()
+        self.program.end()
+
+
+@pytest.fixture(scope="module")
+def under_way() -> Iterator[dict[str, Server]]:
+    """The servers that tests share, by their kinds."""
+    servers: dict[str, Server] = {}
+    yield servers
+    for one in servers.values():
+        one.stop()
+
+
+def shared(request: pytest.FixtureRequest, under_way: dict[str, Server]) -> Iterator[Server]:
+    """A server of the kind that a fixture's parameter names; another after a test that failed."""
+    kind = request.param
+    if kind not in under_way:
+        under_way[kind] = Server(kind)
+    yield under_way[kind]
+    if request.node.stash.get(FAILED, False) or under_way[kind].process.poll() is not None:
+        under_way.pop(kind).stop()
 
 
 @pytest.fixture(params=BOTH)
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, under_way: dict[str, Server]) -> Iterator[Server]:
     """Each of the two programs under way."""
-    one = Server(request.param)
-    yield one
-    one.stop()
+    yield from shared(request, under_way)
 
 
 @pytest.fixture(params=ECHO_SERVERS)
-def any_server(request: pytest.FixtureRequest) -> Iterator[Server]:
+def any_server(request: pytest.FixtureRequest, under_way: dict[str, Server]) -> Iterator[Server]:
     """Each program or the stand-in under way."""
+    yield from shared(request, under_way)
+
+
+@pytest.fixture(params=BOTH)
+def own_server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """Each of the two programs under way, that nobody else has asked."""
     one = Server(request.param)
     yield one
     one.stop()
 
 
-def datagrams(server: Server, timeout: float = 3.0) -> socket.socket:
+def datagrams(server: Server, timeout: float = 60.0) -> socket.socket:
     one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     one.settimeout(timeout)
     one.connect(("127.0.0.1", server.port))
@@ -146,9 +151,10 @@ def pair(
 
 @pytest.mark.parametrize("conversation", conversations("echo.jsonl"), ids=lambda one: one["case"])
 def test_the_golden_conversations_of_the_agents(
-    conversation: dict[str, Any], pair: tuple[str, dict[str, int]], converse: Callable[..., Any]
+    conversation: dict[str, Any], pair: tuple[str, dict[str, int]], share: Callable[..., Any]
 ) -> None:
-    carry_out(conversation, pair[1], converse(*AGENTS[pair[0]]))
+    assert can_share(conversation)
+    carry_on(conversation, pair[1], share(startable(AGENTS[pair[0]])))
 
 
 def test_it_says_that_it_listens(any_server: Server) -> None:
@@ -393,10 +399,9 @@ def test_standard_error_is_bounded_and_need_not_be_read(kind: str) -> None:
         alive(server)
         took = time.monotonic() - begin
     finally:
-        server.process.kill()
+        os.killpg(server.process.pid, signal.SIGKILL)
         assert server.process.stderr
         said = server.process.stderr.read().decode(errors="replace").splitlines()
-        server.process.stderr.close()
         server.stop()
     assert 1 <= len(said) <= took + 2, said[:5]
     assert re.match(r"echo-server: \d+ troubles so far, the last: ", said[0])
@@ -407,11 +412,12 @@ def test_a_udp_port_of_somebody_else_is_left_alone(kind: str) -> None:
     holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     port = loopback.unused()
     holder.bind(("0.0.0.0", port))
-    process = subprocess.Popen(
+    program = Process(
         [*startable(ECHO_SERVERS[kind]), PORTS[kind], str(port)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+    process = program.popen
     assert process.stdout
     try:
         assert b'"listening"' in process.stdout.readline()
@@ -419,25 +425,23 @@ def test_a_udp_port_of_somebody_else_is_left_alone(kind: str) -> None:
             one.sendall(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")
             assert b" 200 " in one.recv(1000)[:16]
     finally:
-        process.kill()
-        process.wait(5)
-        process.stdout.close()
+        program.end()
         holder.close()
 
 
 def test_each_datagram_is_answered_before_the_next(server: Server) -> None:
-    with datagrams(server, timeout=10) as client:
+    with datagrams(server) as client:
         for number in range(200):
             client.send(b"%d" % number)
             assert client.recv(1000).endswith(b"\n%d" % number)
 
 
-def test_it_does_nothing_while_nobody_asks(server: Server) -> None:
+def test_it_does_nothing_while_nobody_asks(own_server: Server) -> None:
     """It waits to be woken: a server that looked now and then would answer late, and cost every node its share."""
-    server.get()
-    time.sleep(2)
-    processor, woken = server.cpu(), server.woken()
-    time.sleep(3)
-    assert (server.cpu() - processor) / 3 < 0.03
-    if server.kind == "python":  # .NET has timers of its own
-        assert server.woken() == woken
+    own_server.get()
+    program = own_server.program
+    quiet(program)
+    woken = program.woken()
+    if own_server.kind == "python":  # .NET has timers of its own
+        time.sleep(3)
+        assert program.woken() == woken

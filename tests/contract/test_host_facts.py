@@ -91,14 +91,14 @@ def test_it_is_one_line_that_names_the_file(output: bytes) -> None:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda said: b"", "said 0 lines instead of one"),
-        (lambda said: said + said, "said 2 lines instead of one"),
+        (lambda said: b"", "printed 0 answers instead of 1"),
+        (lambda said: said + said, "printed 2 answers instead of 1"),
         (lambda said: said[: len(said) // 2], "garbled line"),
         (
             lambda said: said.replace(b'"sha256":"', b'"sha256":"0'),
             "is not this suite's host_facts.py",
         ),
-        (lambda said: said.replace(b'"host-facts"', b'"hello"'), "said 1 line instead of one"),
+        (lambda said: said.replace(b'"host-facts"', b'"hello"'), "printed 1 answer instead of 1"),
         (lambda said: said.replace(b'"mtu":1410', b'"mtu":null'), "cannot be read"),
         (lambda said: said.replace(b'"fdb"', b'"fbd"'), "cannot be read: KeyError"),
     ],

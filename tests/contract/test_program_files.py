@@ -160,11 +160,20 @@ def test_nothing_expires_at_the_first_look() -> None:
         (PROGRAMS / name).read_text() for name in ("matrix-agent.ps1", "stream-agent.ps1")
     )
     assert re.search(
-        r"if \(-not \$S\.asked\).*?elseif[^\n]*\n\s*Stop-Expired \$S", matrix, re.DOTALL
+        r"if \(\$S\.asked -lt 0\).*?elseif \(Test-Over[^\n]*\n\s*Stop-Expired \$S",
+        matrix,
+        re.DOTALL,
     )
     assert matrix.count("Stop-Expired $S") == 1
     assert not re.findall(r"\$Now -ge [^)]*(?:deadline|Deadline|stall)", stream)
-    assert len(re.findall(r"elseif \(Test-Over", stream)) == 3
+    assert len(re.findall(r"\$over = Test-Over |elseif \(\(Test-Over ", stream)) == 3
+
+
+@pytest.mark.parametrize("name", ["matrix-agent.ps1", "stream-agent.ps1"])
+def test_powershell_never_reads_so_error_nor_beside_a_pending_receive(name: str) -> None:
+    """Reading it clears it, and the call that is under way would not learn of it."""
+    text = (PROGRAMS / name).read_text().replace("$udp.Receive([ref]$from)", "")
+    assert not re.search(r"GetSocketOption|SocketOptionName|\.Receive\(|\.Peek\b", text)
 
 
 def test_every_look_into_a_dns_answer_is_within_its_bounds() -> None:
@@ -181,7 +190,9 @@ def test_the_sections_of_stream_agents_are_the_same_in_both_languages() -> None:
         return re.findall(r"# --- ([\w ]+?) -+", (PROGRAMS / name).read_text())
 
     assert [
-        section for section in sections("stream-agent.ps1") if section != "lines out"
+        section
+        for section in sections("stream-agent.ps1")
+        if section not in ("lines out", "markers")
     ] == sections("stream_agent.py")
     assert sections("echo-server.ps1") == sections("echo_server.py")
 

@@ -4,21 +4,23 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from tests.contract.loopback import reset, serve
-from tests.contract.programs import PAIRS, STREAM_AGENTS, TIMES, options
+from tests.contract.processes import quiet
+from tests.contract.programs import PAIRS, PATIENT, STALLING, STREAM_AGENTS, TIMES, options
 from tests.contract.relay import relay
 
-SLOWER = {"every_ms": 100, "stall_ms": 600, "give_up_ms": 800}
+SLOWER = {"every_ms": 100, "stall_ms": 60_000, "give_up_ms": 20_000}
+"""No end of it is stalled or gives up where the machine is busy."""
 
 
 def peer() -> tuple[socket.socket, int]:
@@ -41,7 +43,7 @@ def opens(streamer: Any, port: int, name: str = "a", **more: Any) -> None:
 
 
 def listens(streamer: Any, **more: Any) -> int:
-    return int(streamer.ask("stream-listen", **{"port": 0, **TIMES, **more})["port"])
+    return int(streamer.ask("stream-listen", **{"port": 0, **PATIENT, **more})["port"])
 
 
 def report(streamer: Any, name: str = "a") -> dict[str, Any]:
@@ -50,7 +52,7 @@ def report(streamer: Any, name: str = "a") -> dict[str, Any]:
     return end
 
 
-def settles(streamer: Any, verdict: str, name: str = "a", within: float = 5) -> dict[str, Any]:
+def settles(streamer: Any, verdict: str, name: str = "a", within: float = 60) -> dict[str, Any]:
     deadline = time.monotonic() + within
     while True:
         ends: list[dict[str, Any]] = streamer.ask("stream-report", stream=name)["ends"]
@@ -90,19 +92,19 @@ GARBAGE = [
 @pytest.mark.parametrize("garbage", GARBAGE, ids=lambda one: repr(one[:8]))
 @pytest.mark.parametrize("side", ["opened", "accepted"])
 def test_a_garbled_heartbeat_is_broken_and_the_agent_lives(
-    streamer: Any, side: str, garbage: bytes
+    shared_streamer: Any, side: str, garbage: bytes
 ) -> None:
     if side == "accepted":
-        one = socket.create_connection(("127.0.0.1", listens(streamer)))
+        one = socket.create_connection(("127.0.0.1", listens(shared_streamer)))
         one.sendall(b"stream a\n" + garbage + b"\n")
     else:
         server, port = peer()
-        opens(streamer, port)
+        opens(shared_streamer, port)
         one = server.accept()[0]
         one.sendall(garbage + b"\n")
-        assert streamer.hear()["ends"][0]["verdict"] == "BROKEN"
-    assert settles(streamer, "BROKEN")["side"] == side
-    lives(streamer)
+        assert shared_streamer.hear()["ends"][0]["verdict"] == "BROKEN"
+    assert settles(shared_streamer, "BROKEN")["side"] == side
+    lives(shared_streamer)
     one.close()
 
 
@@ -124,42 +126,42 @@ def test_a_garbled_heartbeat_is_broken_and_the_agent_lives(
     ],
     ids=lambda one: repr(one[:12]),
 )
-def test_a_stranger_is_no_stream(streamer: Any, first: bytes) -> None:
-    port = listens(streamer)
+def test_a_stranger_is_no_stream(shared_streamer: Any, first: bytes) -> None:
+    port = listens(shared_streamer)
     with socket.create_connection(("127.0.0.1", port)) as one:
-        one.settimeout(5)
+        one.settimeout(60)
         one.sendall(first)
         if (
             first == b"stream a\nb\n"
         ):  # a name ends at the line's end; what follows is a heartbeat, and a garbled one
-            settles(streamer, "BROKEN")
+            settles(shared_streamer, "BROKEN")
             return
         with contextlib.suppress(ConnectionResetError):
             assert one.recv(10) == b""
-    assert streamer.ask("stream-report")["ends"] == []
+    assert shared_streamer.ask("stream-report")["ends"] == []
 
 
-def test_again_is_answered_and_is_no_stream(streamer: Any) -> None:
-    with socket.create_connection(("127.0.0.1", listens(streamer))) as one:
+def test_again_is_answered_and_is_no_stream(shared_streamer: Any) -> None:
+    with socket.create_connection(("127.0.0.1", listens(shared_streamer))) as one:
         one.sendall(b"again a\n")
-        one.settimeout(5)
+        one.settimeout(60)
         assert one.recv(10) == b"1\n"
-    assert streamer.ask("stream-report")["ends"] == []
+    assert shared_streamer.ask("stream-report")["ends"] == []
 
 
-def test_a_new_connection_that_says_something_else_is_no_recovery(streamer: Any) -> None:
+def test_a_new_connection_that_says_something_else_is_no_recovery(shared_streamer: Any) -> None:
     server, port = peer()
-    opens(streamer, port)
+    opens(shared_streamer, port)
     one = server.accept()[0]
     one.sendall(b"1\n")
-    streamer.hear()
+    shared_streamer.hear()
     reset(one)
     for said in (b"HTTP/1.0 400\n", b"1\n"):
         two = server.accept()[0]
         assert two.recv(100) == b"again a\n"
         two.sendall(said)
-    deadline = time.monotonic() + 5
-    while (end := report(streamer))["recovered_ms"] is None:
+    deadline = time.monotonic() + 60
+    while (end := report(shared_streamer))["recovered_ms"] is None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert [(event["event"], event["detail"][:6]) for event in end["events"]][2:] == [
@@ -172,7 +174,7 @@ def test_strangers_are_bounded(streamer: Any) -> None:
     port, held = listens(streamer), []
     for _ in range(600):
         held.append(socket.create_connection(("127.0.0.1", port)))
-    held[0].settimeout(5)
+    held[0].settimeout(60)
     with pytest.raises(ConnectionResetError):
         held[0].recv(1)
     held[-1].sendall(b"stream a\n")
@@ -203,7 +205,7 @@ def test_300_resets_of_each_kind(streamer: Any, when: str) -> None:
         opens(streamer, port, f"s{number}", every_ms=every, stall_ms=60000)
         seen.setdefault(streamer.hear()["ends"][0]["verdict"], []).append(number)
     if when in ("after a heartbeat", "with a pending send"):
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while True:
             verdicts = {end["verdict"] for end in streamer.ask("stream-report")["ends"]}
             if verdicts == {"RESET"}:
@@ -226,7 +228,7 @@ def test_300_resets_of_accepted_connections(streamer: Any) -> None:
         if number % 3 == 2:
             one.recv(10)
         reset(one)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         found = {end["verdict"] for end in streamer.ask("stream-report")["ends"]}
         if found <= {"RESET"}:
@@ -250,7 +252,7 @@ def test_a_peer_that_reads_nothing_does_not_stop_the_stream_beside_it(streamer: 
     other = server.accept()[0]
     other.sendall(b"1\n")
     streamer.hear()
-    other.settimeout(10)
+    other.settimeout(60)
     heard = b""
     while heard.count(b"\n") < 80:  # a peer's buffers are full long before these are through
         more = other.recv(100)
@@ -288,12 +290,12 @@ def test_a_peer_that_reads_nothing_does_not_stop_the_stream_beside_it(streamer: 
     ],
     ids=lambda one: repr(one[:40]),
 )
-def test_a_line_that_is_none_is_one_error_line(streamer: Any, line: bytes) -> None:
-    streamer.write(line + b"\n")
-    error = streamer.hear()
+def test_a_line_that_is_none_is_one_error_line(shared_streamer: Any, line: bytes) -> None:
+    shared_streamer.write(line + b"\n")
+    error = shared_streamer.hear()
     assert error["type"] == "error"
     assert error["message"]
-    lives(streamer)
+    lives(shared_streamer)
 
 
 @pytest.mark.parametrize("kind", STREAM_AGENTS)
@@ -326,7 +328,7 @@ def test_a_port_that_is_taken_is_said_and_another_can_be_had(
     assert ("ss -ltnp" if streamer.argv[-1].endswith(".py") else "netstat -ano") in error["message"]
     assert listens(streamer) not in (0, port)
     holder.say({"type": "quit"})
-    holder.process.wait(5)
+    holder.process.wait(60)
     assert streamer.ask("stream-listen", port=port, **TIMES)["port"] == port
     assert streamer.ask("stream-listen", port=port, every_ms=5, stall_ms=50)["port"] == port, (
         "only the times change"
@@ -336,7 +338,7 @@ def test_a_port_that_is_taken_is_said_and_another_can_be_had(
 # --- watching -----------------------------------------------------------------------------------------------------
 
 
-def heard_events(streamer: Any, count: int, within: float = 10.0) -> list[dict[str, Any]]:
+def heard_events(streamer: Any, count: int, within: float = 60.0) -> list[dict[str, Any]]:
     got = [item for item in streamer.aside if item["type"] == "event"]
     streamer.aside = []
     while len(got) < count:
@@ -354,7 +356,7 @@ def test_events_are_told_in_order_as_they_happen(
     for program in (opener, acceptor):
         program.hear()
         assert program.ask("stream-watch", stream="s1")["ends"] == []
-    with relay(listens(acceptor)) as between:
+    with relay(listens(acceptor, **STALLING)) as between:
         opener.say(
             {
                 "type": "stream-open",
@@ -362,8 +364,8 @@ def test_events_are_told_in_order_as_they_happen(
                 "stream": "s1",
                 "host": "127.0.0.1",
                 "port": between.port,
-                "give_up_ms": 400,
-                **TIMES,
+                "give_up_ms": 3000,
+                **STALLING,
             }
         )
         assert opener.hear()["ends"][0]["verdict"] == "SURVIVED"
@@ -399,7 +401,7 @@ def test_events_are_told_in_order_as_they_happen(
         assert {(event["stream"], event["side"]) for event in events} == {("s1", side)}
         assert [event["at_ms"] for event in events] == sorted(event["at_ms"] for event in events)
         late = [event["up_ms"] - event["at_ms"] for event in events]
-        assert all(0 <= item < 100 for item in late), f"told at once: {late}"
+        assert all(0 <= item < 1000 for item in late), f"told at once: {late}"
         assert (events[0]["sent"], events[0]["heard"]) == (0, 0)
         assert [event["heard"] for event in events] == sorted(event["heard"] for event in events)
         stalled, resumed = (
@@ -408,7 +410,7 @@ def test_events_are_told_in_order_as_they_happen(
         )
         assert resumed["heard"] == stalled["heard"] + 1
         assert resumed["sent"] > stalled["sent"], "it went on sending"
-        assert resumed["at_ms"] - events[0]["at_ms"] >= 250
+        assert resumed["at_ms"] - events[0]["at_ms"] >= STALLING["stall_ms"]
 
 
 @pytest.mark.parametrize("kinds", PAIRS, ids="-to-".join)
@@ -469,35 +471,37 @@ def test_a_program_without_a_processor_calls_nothing_late_that_came_in_time(
     port = listens(streamer, every_ms=50, stall_ms=200)
     streamer.ask("stream-watch")
     over = threading.Event()
+    sent: list[float] = []
     with socket.create_connection(("127.0.0.1", port)) as one:
         one.sendall(b"stream a\n")
 
         def beat() -> None:
-            number = 0
             while not over.is_set():
-                number += 1
-                one.sendall(b"%d\n" % number)
+                one.sendall(b"%d\n" % (len(sent) + 1))
+                sent.append(time.monotonic())
                 time.sleep(0.05)
 
         thread = threading.Thread(target=beat)
         thread.start()
         for _ in range(8):
             time.sleep(0.3)
-            os.kill(streamer.process.pid, signal.SIGSTOP)
+            streamer.program.signal(signal.SIGSTOP)
             time.sleep(stop)
-            os.kill(streamer.process.pid, signal.SIGCONT)
+            streamer.program.signal(signal.SIGCONT)
         time.sleep(0.3)
         end = report(streamer)
         over.set()
         thread.join()
-    assert (end["verdict"], [event["event"] for event in end["events"]]) == ("SURVIVED", ["opened"])
+    gaps = sum(later - before > 0.15 for before, later in pairwise(sent))
+    """Where this process had no processor either, heartbeats were late indeed."""
+    events = [event["event"] for event in end["events"]]
+    assert events[0] == "opened"
+    assert events.count("stalled") <= gaps, (events, sent)
+    assert end["verdict"] == "SURVIVED" or gaps
 
 
 def test_it_does_nothing_while_nothing_is_due(streamer: Any) -> None:
-    time.sleep(2)
-    begin = streamer.cpu()
-    time.sleep(3)
-    assert (streamer.cpu() - begin) / 3 < 0.03
+    quiet(streamer.program)
 
 
 def test_200_streams_are_opened_and_kept(streamer: Any, converse: Callable[..., Any]) -> None:
@@ -521,7 +525,7 @@ def test_200_streams_are_opened_and_kept(streamer: Any, converse: Callable[..., 
 def test_the_end_of_the_input_ends_it(streamer: Any) -> None:
     streamer.process.stdin.close()
     assert streamer.hear()["reason"] == "end of input"
-    assert streamer.process.wait(5) == 0
+    assert streamer.process.wait(60) == 0
 
 
 @pytest.mark.parametrize("kind", STREAM_AGENTS)
@@ -530,4 +534,4 @@ def test_it_beats_and_leaves_by_itself(kind: str, converse: Callable[..., Any]) 
     program.hear()
     assert program.hear(skip=())["type"] == "beat"
     assert program.hear()["reason"] == "idle"
-    assert program.process.wait(5) == 0
+    assert program.process.wait(60) == 0

@@ -55,6 +55,24 @@ def a_linux_reflector(api: Api) -> Iterator[None]:
 
 
 @contextmanager
+def reflector_without_its_id(api: Api) -> Iterator[None]:
+    """The node that all others peer with has lost the cluster id that makes it a reflector."""
+    node, key = "/api/v1/nodes/control-plane", "projectcalico.org/RouteReflectorClusterID"
+    api.merge(node, {"metadata": {"annotations": {key: None}}})
+    yield
+    api.merge(node, {"metadata": {"annotations": {key: "244.0.0.1"}}})
+
+
+@contextmanager
+def a_reflector_in_the_mesh(api: Api, name: str) -> Iterator[None]:
+    """A Linux node is told to reflect, and nobody is told to peer with it; the mesh stays on."""
+    node, key = f"/api/v1/nodes/{name}", "projectcalico.org/RouteReflectorClusterID"
+    api.merge(node, {"metadata": {"annotations": {key: "244.0.0.1"}}})
+    yield
+    api.merge(node, {"metadata": {"annotations": {key: None}}})
+
+
+@contextmanager
 def a_windows_reflector(api: Api, name: str) -> Iterator[None]:
     """A Windows node is told to reflect, which it cannot."""
     node, key = f"/api/v1/nodes/{name}", "projectcalico.org/RouteReflectorClusterID"
@@ -92,6 +110,8 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         peer_beyond,
         host_local_is_declared,
         a_linux_reflector,
+        reflector_without_its_id,
+        a_reflector_in_the_mesh,
         a_windows_reflector,
     )
 }

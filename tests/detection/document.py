@@ -11,6 +11,7 @@ from tests.detection import (
     cluster_edits,
     ipam_edits,
     life_edits,
+    network_edits,
     policies_of_others,
     reading_edits,
 )
@@ -52,7 +53,15 @@ _ANY_TEXT = re.compile(r"(?:\.|\[[^]]+\])[*+]")
 _ANY_CHARACTER = re.compile(r"\[[^]]+\]")
 
 
-EDITS = (bgp_edits, cluster_edits, ipam_edits, life_edits, policies_of_others, reading_edits)
+EDITS = (
+    bgp_edits,
+    cluster_edits,
+    ipam_edits,
+    life_edits,
+    network_edits,
+    policies_of_others,
+    reading_edits,
+)
 
 
 def _file(edit: str) -> str:

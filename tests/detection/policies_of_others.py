@@ -11,6 +11,8 @@ from typing import Any
 from tests.detection.lab_api import Api, on_each
 
 V3 = "/apis/projectcalico.org/v3"
+MEMBERS = {"action": "Allow", "source": {"services": {"name": "friends", "namespace": "default"}}}
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 OF_RUNS = "kubernetes.io/metadata.name contains 'calico-demo'"
 """Selects what every run makes."""
 
@@ -57,17 +59,21 @@ def foreign_policy_denies_ingress(api: Api) -> contextlib.AbstractContextManager
     return policies_of_others(api, "", **{"company-wide": deny})
 
 
-def foreign_policy_may_deny_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
-    """The same, of one whose selector is of no language that anybody but its Calico reads: of service accounts."""
-    deny = {
-        "namespaceSelector": OF_RUNS,
-        "types": ["Ingress"],
-        "order": 1,
-        "ingress": [{"action": "Deny"}],
-    }
-    return policies_of_others(
-        api, "", **{"company-wide": deny | {"serviceAccountSelector": "!has(exempt)"}}
-    )
+@contextmanager
+def foreign_policy_may_deny_ingress(
+    api: Api, tier: str = "", name: str = "company-wide"
+) -> Iterator[None]:
+    """The same, of one that lets in the members of a Service, which are named by names alone."""
+    spec = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "order": 1, "ingress": [MEMBERS]}
+    slice_ = {
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "FQDN",
+        "metadata": {"name": "friends-1", "labels": {"kubernetes.io/service-name": "friends"}},
+        "endpoints": [{"addresses": ["friends.example.org"]}], "ports": [],
+    }  # fmt: skip
+    api("POST", SLICES, slice_)
+    with policies_of_others(api, tier, **{name: spec}):
+        yield
+    api("DELETE", f"{SLICES}/friends-1")
 
 
 @contextmanager
@@ -116,16 +122,8 @@ def dns_is_for_friends_alone(api: Api) -> Iterator[None]:
 
 
 def foreign_policy_may_allow_ingress(api: Api) -> contextlib.AbstractContextManager[None]:
-    """A GlobalNetworkPolicy of an earlier tier lets in everything to pods of accounts that nobody has."""
-    allow = {
-        "namespaceSelector": OF_RUNS,
-        "types": ["Ingress"],
-        "order": 1,
-        "ingress": [{"action": "Allow"}],
-    }
-    return policies_of_others(
-        api, "platform", friendly=allow | {"serviceAccountSelector": "has(friendly)"}
-    )
+    """A GlobalNetworkPolicy of an earlier tier lets in the members of such a Service."""
+    return foreign_policy_may_deny_ingress(api, "platform", "friendly")
 
 
 def foreign_tier_allows(api: Api) -> contextlib.AbstractContextManager[None]:
@@ -183,6 +181,39 @@ def foreign_policy_denies_beside_harmless_ones(api: Api) -> Iterator[None]:
         yield
 
 
+ALL_BUT_METADATA = {"action": "Allow", "destination": {"notNets": ["169.254.169.254/32"]}}
+
+
+def foreign_policy_by_not_nets(api: Api) -> contextlib.AbstractContextManager[None]:
+    """Somebody lets out everything but what goes to the metadata service of clouds."""
+    spec = {"namespaceSelector": OF_RUNS, "types": ["Egress"], "egress": [ALL_BUT_METADATA]}
+    return policies_of_others(api, "", **{"block-metadata-service": spec})
+
+
+def foreign_policy_that_passes(api: Api) -> contextlib.AbstractContextManager[None]:
+    """Somebody's only rule in the default tier passes everything on."""
+    spec = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "ingress": [{"action": "Pass"}]}
+    return policies_of_others(api, "", **{"pass-on": spec})
+
+
+@contextmanager
+def foreign_staged_policy(api: Api) -> Iterator[None]:
+    """Somebody tries a default-deny as a staged policy first."""
+    path, name = f"{V3}/stagedglobalnetworkpolicies", "default-deny"
+    body = {"apiVersion": "projectcalico.org/v3", "kind": "StagedGlobalNetworkPolicy"}
+    spec = {"namespaceSelector": OF_RUNS, "types": ["Ingress", "Egress"], "order": 2000}
+    api("POST", path, {**body, "metadata": {"name": name}, "spec": spec})
+    yield
+    api("DELETE", f"{path}/{name}")
+
+
+def foreign_policy_by_accounts(api: Api) -> contextlib.AbstractContextManager[None]:
+    """Somebody lets into everything the accounts that are not of the payments team."""
+    allow = {"action": "Allow", "source": {"serviceAccounts": {"selector": 'PCI != "true"'}}}
+    spec = {"namespaceSelector": OF_RUNS, "types": ["Ingress"], "ingress": [allow]}
+    return policies_of_others(api, "", **{"pci-allow-list": spec})
+
+
 EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     item.__name__: item
     for item in (
@@ -194,5 +225,9 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         harmless_policies_of_others,
         foreign_policy_denies_beside_harmless_ones,
         default_deny_in_new_namespaces,
+        foreign_policy_by_not_nets,
+        foreign_policy_that_passes,
+        foreign_staged_policy,
+        foreign_policy_by_accounts,
     )
 }

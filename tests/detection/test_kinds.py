@@ -43,6 +43,9 @@ def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> Non
     known = {kind.profile for kind in kinds.KINDS.values()}
     others = {name for name in read().profiles if name not in known}
     assert others == {
+        "aks-no-dsr",
+        "eks-vpc-no-dsr",
+        "cloud-win-bridge",
         "vxlan-v3.30",
         "ten-nodes",
         "bgp-host-local-as-shipped",
@@ -54,11 +57,12 @@ def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> Non
         "v3.29-as-shipped",
         "v3.31-as-shipped",
         "v3.32-as-shipped",
+        "v3.33-as-shipped",
     }
 
 
 def test_the_program_lists_kinds_and_tells_of_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["claims"]) == 0
+    assert cli.main(["kinds"]) == 0
     assert "bgp              Calico BGP by operator" in capsys.readouterr().out
     assert cli.main(["claims", "--kind", "bgp"]) == 0
     out = capsys.readouterr().out
@@ -67,15 +71,24 @@ def test_the_program_lists_kinds_and_tells_of_one(capsys: pytest.CaptureFixture[
         in out
     )
     assert "  VXLAN-1   NOT_APPLICABLE      it is about mode vxlan" in out
-    assert cli.main(["claims", "--kind", "docker"]) == 0
-    assert "no profile of the lab is built" in capsys.readouterr().out
+    assert cli.main(["claims", "--kind", "openshift"]) == 0
+    assert (
+        "waits for a profile the suite refuses OpenShift with exit code 7"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_kind_without_a_profile_says_why() -> None:
+    silent = {name for name, kind in kinds.KINDS.items() if not kind.profile and not kind.why}
+    assert not silent
+    assert all(kind.objects for kind in kinds.KINDS.values())
 
 
 def test_an_unknown_kind_is_named_with_those_that_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["claims", "--kind", "gce"]) == 4
-    assert "--kind gce: there are vxlan, small," in capsys.readouterr().err
+    assert "kinds gce: no such kind; there are vxlan, small," in capsys.readouterr().err
 
 
 def test_bgp_decides_most_claims_of_the_first_and_the_page_says_why_not_each_other(

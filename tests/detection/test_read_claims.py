@@ -14,7 +14,7 @@ LINUX = frozenset({"linux-1", "linux-2", "linux-3"})
 HOLDS = ("CONFIRMED", "NOT_OBSERVED")
 OF_THE_CLUSTER = (
     "PLAT-1", "PLAT-2", "PLAT-3", "PLAT-4", "PLAT-5", "PLAT-7", "PLAT-10", "AKS-2", "INST-2", "XOP-1", "XOP-2", "ENC-1",
-    "ENC-2", "ENC-4", "ENC-6", "IPAM-5", "XPOL-15", "BGP-5",
+    "ENC-2", "ENC-4", "ENC-6", "IPAM-5", "XPOL-15", "BGP-5", "EKS-1", "FL-2", "FL-3",
 )  # fmt: skip
 OF_WINDOWS_NODES = (
     "DS-1", "INST-3", "XIPAM-2", "XIPAM-3", "VXLAN-5", "UNSUP-3", "UNSUP-5", "XSTAT-1", "XLC-1", "SVC-3", "BGP-1",
@@ -23,9 +23,6 @@ OF_WINDOWS_NODES = (
 OF_LINUX_NODES = ("BGP-3",)
 OTHERWISE = {
     "PLAT-11": "the clusters that it is about are those of its table, so that nothing makes it red",
-    "EKS-1": "waits for a plane of EKS: the plugin of the VPC networks its pods",
-    "FL-2": "waits for a plane of flannel",
-    "FL-3": "waits for a plane of flannel",
     "XLC-3": "of one build: it is there in build-breaks-the-network, and not in build-without-network",
 }
 """Claims that are decided by reading and have not both rows, and why."""

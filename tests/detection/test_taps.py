@@ -82,6 +82,7 @@ CHANGES = {
     "routes by-a-third-node": {"next hops of linux-1"},
     "routes learned-by-a-third-node": {"next hops of windows-2019", "routes learned"},
     "routes to-nobody": {"routes of linux-2"},
+    "routes odd-names": {"routes learned"},
     "routes announced-of-another": {"networks announced"},
     "routes announced-of-nobody": {"networks announced"},
     "acl-lists look-unchanged": {"entries of two lists"},

@@ -119,7 +119,9 @@ class StandIn:
             raise UsageProblem(str(self.told["usage"]))
         if "unusable" in self.told:
             raise ClusterUnusable(list(self.told["unusable"]))  # type: ignore[call-overload]
-        return Connection(how="lab", label="stand-in")
+        return Connection(
+            how="lab", label="stand-in", unverified=str(self.told.get("unverified", ""))
+        )
 
     def inspect(self, connection: Connection, settings: object) -> Inspection:
         self.note("inspect")
@@ -168,6 +170,11 @@ class StandIn:
         self.note("put back is done")
         problem = str(self.told.get("not put back", ""))
         return PutBack(lines=(problem,) if problem else (), problem=problem)
+
+    def last_look(
+        self, connection: object, settings: object, nodes: object, seconds: float
+    ) -> list[str]:
+        return [str(line) for line in self.told.get("last look", ())]  # type: ignore[attr-defined]
 
     def answers_again(self, connection: object, settings: object, *, within: float) -> bool:
         self.note(f"away {within:.0f}")

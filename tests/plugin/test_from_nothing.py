@@ -76,6 +76,7 @@ EXPECTS = """
 import sys
 sys.path.insert(0, "{root}")
 from dataclasses import replace
+from conformance.expect.case import Paths
 from conformance.expect.subjects.readings import Readings
 from conformance.expect.context import Context, Sink
 from conformance.expect.traffic import Expect
@@ -119,14 +120,18 @@ def test_reaches(expect):
 def test_is_denied(expect):
     ways = [(CLIENT, SERVER.tcp(9)), (STRANGER, OTHER.tcp(9))]
     shut = [(STRANGER, SERVER.tcp(9))]
-    expect.controls([[*ways, *shut]], because="before")
+    expect.control([*ways, *shut], because="before")
     SHUT.append(True)
-    expect.matrix(open=[ways], closed=[shut], because="the policy")
+    expect.matrix(
+        Paths(ways, open=True, because="the policy"), Paths(shut, open=False, because="the policy")
+    )
 
 @verifies("DEMO-1")
 @verifies("XHOST-1")
 def test_starts(expect, record):
-    pods = worker_pods(Deployer())
+    deployer = Deployer()
+    deployer.as_they_are("windows-server-1", "windows-server-2")
+    pods = worker_pods(deployer)
     pods.keep = lambda seen: record.decided(*seen)
     there = [replace(pod, windows_build="20348.2762") for pod in pods.start("windows-server", because="it starts")]
     expect.started(there, because="it starts")
@@ -208,7 +213,7 @@ def test_expectations_that_are_emptied_confirm_nothing(expecting: Project) -> No
 def test_expectations_without_closed_halves_confirm_no_denial(expecting: Project) -> None:
     found = expecting.run("-n", "0", "-p", "empties_closed_halves")
     assert (found.verdict("CONN-1"), found.verdict("POL-1")) == ("CONFIRMED", "NOT_RUN")
-    assert "nothing was seen closed" in found.claim("POL-1")["reason"]
+    assert "no path was found closed" in found.claim("POL-1")["reason"]
 
 
 def test_only_expectations_confirm() -> None:
@@ -230,7 +235,7 @@ def test_a_body_that_decides_nothing_does_not(run: Run, claim: str) -> None:
 
 def test_open_paths_alone_confirm_no_denial(run: Run) -> None:
     assert run.verdict("POL-1") == "NOT_RUN"
-    assert "nothing was seen closed" in run.claim("POL-1")["reason"]
+    assert "no path was found closed" in run.claim("POL-1")["reason"]
 
 
 def test_a_limitation_that_was_only_read_is_partly_not_run_and_says_how_to_run_it(run: Run) -> None:

@@ -59,11 +59,11 @@ def test_it_is_decided_at_the_end(
     assert run.verdict("CONN-1") == verdict
     assert (
         "it wavers again" in reason
-        or reason == "FLAKY (INCONCLUSIVE, CONFIRMED): Wavered: CONN-1  it wavers"
+        or reason == "FLAKY (INCONCLUSIVE, CONFIRMED): CONN-1  it wavers"
     )
     assert "RUN ONCE MORE LATER" in run.out
     assert (
-        "run once more now, since what they saw may have passed: suites/test_it.py::test_first"
+        "run once more now, since the disturbance may have passed: suites/test_it.py::test_first"
         in run.out
     )
     assert run.folder

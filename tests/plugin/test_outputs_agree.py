@@ -191,7 +191,7 @@ def test_what_a_lost_node_has_taken_away_names_the_node_and_does_not_ask_for_mor
     assert {(one["verdict"], one["reason"], one["remedy"]) for one in said} == {
         ("INCONCLUSIVE", reason, "")
     }
-    assert f"EnvironmentBroken: {reason}" in run.out
+    assert reason in run.out
 
 
 def test_violated_decides_the_exit_code(run: Run) -> None:
@@ -244,9 +244,8 @@ def test_allure_has_the_statement_as_title_the_verdict_s_word_and_no_fixtures(ru
     assert "Evidence: lab" in violated["description"]
     assert all(link["url"].startswith("https://") for link in violated["links"])
     assert violated["links"]
-    assert of_test(run, "test_confirmed[linux-windows]")["name"].startswith(
-        "VXLAN-1 (linux->windows pod-ip): "
-    )
+    confirmed = of_test(run, "test_confirmed[linux-windows]")
+    assert confirmed["name"] == "VXLAN-1: linux->windows pod-ip"
 
 
 def test_allure_s_steps_are_what_was_expected_and_seen_between_nodes(run: Run) -> None:
@@ -324,7 +323,9 @@ def test_allure_files_a_test_under_area_and_claim(run: Run) -> None:
 @pytest.mark.parametrize(("test", "verdict"), EXPECTED.items())
 def test_the_terminal_says_the_same(run: Run, test: str, verdict: str) -> None:
     lines = [line for line in run.out.splitlines() if f"::{test} " in line and "%]" in line]
-    assert any(verdict in line for line in lines), lines
+    # The first line of a failure may stand between a test's name and its verdict.
+    split = re.findall(rf"::{re.escape(test)} \n.*\n+(.*)%\]", run.out)
+    assert any(verdict in words for words in (*lines, *split)), run.out
 
 
 def test_the_report_fits_its_schema_which_describes_all_of_it(run: Run) -> None:

@@ -72,7 +72,7 @@ CONDITIONS = {
     "mode": "modes", "platform": "platforms", "datastore": "datastores", "installation": "installs", "CNI": "cnis",
     "Calico": "calico", "Kubernetes": "kubernetes", "builds": "windows_builds", "DSR": "dsr",
     "IPAM": "ipam", "plane": "windows_plane", "single network": "single_network", "mesh": "mesh",
-    "dual stack": "dual_stack",
+    "dual stack": "dual_stack", "nodes": "two_nodes", "kube-proxy in pods": "kube_proxy_pods",
 }  # fmt: skip
 """Word of ``unless`` to the claim's condition that it speaks of."""
 

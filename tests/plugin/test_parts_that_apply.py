@@ -209,8 +209,8 @@ def test_a_part_that_reads_one_networks_facts_says_that_it_is_about_that_network
     run = project.run("--collect-only", "-q")
     assert run.code == 4, run.out
     assert (
-        "fixture vxlan tells of modes vxlan alone, and CONN-3 is about other clusters, too: "
-        "say verifies('CONN-3', part='routes of linux nodes', applies={'modes': ['vxlan']})"
+        "fixture vxlan describes only modes vxlan, and CONN-3 is about other clusters, too: "
+        "write verifies('CONN-3', part='routes of linux nodes', applies={'modes': ['vxlan']})"
     ) in run.out
     project.suite(FOREIGN.format(applies=', applies={"modes": ["vxlan", "bgp"]}'))
     assert project.run("--collect-only", "-q").code == 4

@@ -55,6 +55,43 @@ def test_a_gate_of_which_much_was_not_run_is_incomplete_and_ends_with_six(projec
     assert "(exit code 6: --require: vxlan not fulfilled)" in run.out
 
 
+UNVERIFIED = "nobody verifies the certificate of https://10.0.0.1:6443 (insecure-skip-tls-verify)"
+LOOSE = json.dumps({"unverified": UNVERIFIED})
+
+
+def test_an_unverified_connection_stands_in_the_header_and_in_the_report(project: Project) -> None:
+    project.suite(GOOD)
+    run = project.run(STAND_IN=LOOSE)
+    assert run.code == 0, run.out
+    lines = run.out.splitlines()
+    cluster = next(number for number, line in enumerate(lines) if line.startswith("cluster: "))
+    assert lines[cluster + 1] == f"note: {UNVERIFIED}"
+    assert lines.count(f"note: {UNVERIFIED}") == 1, "the header has it; the end does not repeat it"
+    assert run.report["run"]["unverified"] == UNVERIFIED
+    assert UNVERIFIED in run.report["run"]["notes"]
+    for quiet in ("-q", "--no-header"):
+        assert project.run(quiet, STAND_IN=LOOSE).out.count(f"note: {UNVERIFIED}") == 1
+    verified = project.run()
+    assert "unverified" not in verified.report["run"]
+
+
+def test_no_gate_is_begun_over_an_unverified_connection_unless_that_is_accepted(
+    project: Project,
+) -> None:
+    project.suite(GOOD)
+    run = project.run("--require=policy", STAND_IN=LOOSE)
+    assert run.code == 4, run.out
+    assert (
+        f"ERROR: --require: {UNVERIFIED}, and a gate rests on its answers: "
+        "add --accept-unverified-tls, or name the certificate-authority in the kubeconfig"
+    ) in run.out
+    assert "inspect" not in (project.path / "cluster.log").read_text()
+    accepted = project.run("--require=policy", "--accept-unverified-tls", STAND_IN=LOOSE)
+    (gate,) = accepted.report["gates"]
+    assert ", over an unverified connection" in gate["headline"]
+    assert not any(" unverified: " in line for line in gate["obstacles"])
+
+
 @pytest.mark.parametrize(
     ("option", "expected"),
     [

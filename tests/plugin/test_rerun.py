@@ -187,3 +187,17 @@ def test_a_rerun_that_is_cut_short_says_so(rerun: tuple[Project, Run, Run]) -> N
         == "2 planned tests were not run, because the run ended before them"
     )
     assert cut.verdict("DEMO-6") == "INCONCLUSIVE"
+
+
+def test_a_rerun_over_a_verified_connection_does_not_verify_the_earlier_run(
+    make_project: Callable[[], Project],
+) -> None:
+    project = make_project()
+    project.suite(SUITE)
+    why = "plain HTTP to http://10.0.0.1: nothing is verified or encrypted"
+    started(project, unverified=why)
+    (project.path / "mended").touch()
+    second = started(project, "--rerun-of=reports/latest", "--require=policy")
+    assert second.report["run"]["unverified"] == why
+    (gate,) = second.report["gates"]
+    assert f"the run unverified: {why}; --accept-unverified-tls accepts it" in gate["obstacles"]

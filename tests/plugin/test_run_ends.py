@@ -212,10 +212,10 @@ def test_pytests_own_summary_has_each_verdicts_own_word_and_the_gravest_last(
     told = project.run("-n", workers).out.rpartition("short test summary info")[2]
     lines = [line for line in told.splitlines()[1:] if not line.startswith("=")]
     assert lines == [
-        "NOT_APPLICABLE [1] not about this cluster; -v tells why of each",
+        "NOT_APPLICABLE [1] not about this cluster; -v prints each reason",
         "SKIPPED [1] suites/test_other.py: Skipped: not today",
         "NOT_RUN [2] suites/test_it.py: there is no calicoctl; name one",
-        "INCONCLUSIVE suites/test_it.py::test_broken - ProbeBroken: the agent died",
+        "INCONCLUSIVE suites/test_it.py::test_broken - the agent died",
         "VIOLATED suites/test_it.py::test_refused - CONN-3: refused",
     ]
     whole = project.run("-n", workers, "-v").out
@@ -224,7 +224,7 @@ def test_pytests_own_summary_has_each_verdicts_own_word_and_the_gravest_last(
         whole,
         re.MULTILINE,
     )
-    assert "-v tells why" not in whole
+    assert "-v prints each reason" not in whole
     few = project.run("-n", workers, "-rf").out.rpartition("short test summary info")[2]
     assert "NOT_RUN [" not in few
     assert "VIOLATED suites/test_it.py::test_refused" in few
@@ -500,7 +500,7 @@ def test_wrong_marks_are_4_before_anything_runs(project: Project, workers: str) 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("def test_it(): pass", "says of no claim"),
+        ("def test_it(): pass", "verifies no claim"),
         ('@verifies("CONN-1", part="{os}")\ndef test_it(): pass', "has parameters none"),
     ],
 )

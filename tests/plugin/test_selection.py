@@ -396,13 +396,8 @@ def test_auto_follows_what_a_worker_costs_and_says_why(
     run = project.run("-n", "auto", STAND_IN=json.dumps(told))
     assert f"{workers} worker{'' if workers == 1 else 's'} [" in run.out
     left = told.get("free", 0) - LAB_WORKERS.watch
-    why = (
-        f"{left} free addresses on win-0, 9 a worker" if told else f"at most {LAB_WORKERS.at_most}"
-    )
-    assert (
-        f"workers: {workers} worker{'' if workers == 1 else 's'} on 4 covered nodes: {why}"
-        in run.out
-    )
+    why = f"win-0 has {left} free addresses, 9 per worker" if told else "-n auto starts no more"
+    assert f"workers: {workers}, because {why}; 4 nodes are tested" in run.out
 
 
 def test_one_cluster_serves_all_workers(project: Project) -> None:
@@ -465,8 +460,9 @@ def test_more_workers_than_auto_would_start_are_started_and_the_header_says_what
     told = [line for line in run.out.splitlines() if line.startswith("workers: ")]
     assert len(told) == 1, run.out
     assert told[0].startswith(
-        f"workers: {given}, as typed; -n auto would start 2 (2 workers on 4 covered nodes: PowerShell starts on a "
-        "Windows node). More of them wait for each other's pods and agents (at most 12 live agents on a Windows node)"
+        f"workers: {given}, as typed; -n auto would start 2, because a Windows node can start "
+        "2 PowerShells at once; 4 nodes are tested. Additional workers wait for pods and agents "
+        "(at most 12 live agents on a Windows node)"
     )
     assert f"created: {given}/{given} workers" in run.out
 

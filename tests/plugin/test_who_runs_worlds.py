@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.plugin.worlds import FILE, SEATED, Dealer
+from conformance.schedule.order import order
 
 from .conftest import ROOT, Project
 from .test_exclusive import turns
@@ -35,7 +36,7 @@ def test_cluster():
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_at_most_two_workers_run_worlds_and_do_so_before_all_else(
+def test_at_most_two_workers_run_worlds_last_or_where_there_are_others_before_all_else(
     project: Project, workers: int
 ) -> None:
     project.suite(OTHERS)
@@ -48,8 +49,12 @@ def test_at_most_two_workers_run_worlds_and_do_so_before_all_else(
     assert len(of_worlds) == min(workers, SEATED)
     assert len({turn.worker for turn in found}) == workers
     for worker in of_worlds:
-        own = ["test_world[" in turn.test for turn in found if turn.worker == worker]
-        assert own == sorted(own, reverse=True)
+        own = [
+            "test_world[" in turn.test
+            for turn in found
+            if turn.worker == worker and "test_cluster" not in turn.test
+        ]
+        assert own == sorted(own, reverse=workers > SEATED)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +126,19 @@ def test_who_is_about_to_end_is_none_of_the_two_that_run_worlds() -> None:
         dealer._send_tests(worker, 2)
     assert [worker.given for worker in workers] == [[], [0, 1], [2, 3], []]
     assert [worker.shutting_down for worker in workers] == [True, False, False, True]
+
+
+@pytest.mark.parametrize(("workers", "given"), [(3, [[0, 2], [3], [1]]), (2, [[0, 1], [2, 3]])])
+def test_tests_of_a_quick_run_come_before_worlds_and_others_after_them_or_before_where_none_is_free(
+    workers: int, given: list[list[int]]
+) -> None:
+    dealer, several = Dealer.__new__(Dealer), [Worker() for _ in range(workers)]
+    names = [min(order().quick), "x/test_x.py::test_x", *(f"{FILE}::test_world[{n}]" for n in "01")]
+    dealer.collection, dealer.pending = [f"suites/{name}" for name in names], [0, 1, 2, 3]
+    dealer.node2pending = {worker: [] for worker in several}
+    for worker, plenty in zip(several, map(len, given), strict=True):
+        dealer._send_tests(worker, plenty)
+    assert [worker.given for worker in several] == given
 
 
 def test_no_test_elsewhere_is_about_worlds() -> None:

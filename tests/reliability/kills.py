@@ -355,8 +355,8 @@ def summary(kills: Sequence[Kill], labs: int = 1) -> list[str]:
     lines = [
         f"Beside a bystander whose Windows pods tolerate {json.dumps(TOLERATIONS[kills[0].bystander][0])}:",
         "",
-        "| what was hit | points | with open changes | left to `--restore` | put back by it | something left | "
-        "`--restore` of what was left to it, seconds: median | slowest |",
+        "| hit | points | with open changes | left to `--restore` | objects that it restored | something left | "
+        "seconds of `--restore`, where changes were left to it: median | slowest |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     names = {
@@ -389,11 +389,11 @@ def summary(kills: Sequence[Kill], labs: int = 1) -> list[str]:
     return [
         *lines,
         "",
-        f"What runs were at when they were hit: {phases or 'none was'}.",
-        f"In {sum(kill.healed > 0 for kill in hit)} points `--restore` gave nodes a network with the VNI of before. "
-        f"Files with a private key left in TMPDIR: {sum(kill.keys for kill in hit)}.",
-        f"Not counted: {tries}{f' ({reasons})' if reasons else ''}. Such a point was hit at another",
-        f"moment, at most {TRIES} tries a point; {len(never)} points were never hit.",
+        f"Points by the procedure that was hit: {phases or 'none'}.",
+        f"At {sum(kill.healed > 0 for kill in hit)} points, `--restore` made the nodes' networks anew with their "
+        f"earlier VNI. Files with a private key left in TMPDIR: {sum(kill.keys for kill in hit)}.",
+        f"Not counted: {tries}{f' ({reasons})' if reasons else ''}. Each point was tried at most {TRIES} times,",
+        f"at another moment each time; {len(never)} points were never hit.",
         f"Suites: {', '.join(SUITES)}, 2 workers,",
         f"a new lab for every {PER_LAB} points{f', {labs} labs at once' if labs > 1 else ''}.",
         "",

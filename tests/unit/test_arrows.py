@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 ALL_LAB = {
     "profiles.load", "networks", "faults", "controllers", "calico", "networks.ipam", "networks.contract", "policy",
     "labd", "windows", "powershell", "probe_programs", "dataplane", "runtime", "api", "kernel", "profiles", "taps",
+    "assumed",
 }  # fmt: skip
 API_SEAM = {"api.contract", "api.informer"}
 
@@ -24,7 +25,10 @@ LAB_ARROWS: dict[str, set[str]] = {
     "cluster": ALL_LAB,
     "labd": {"kernel", "dataplane", "runtime", "windows", "powershell"},
     "profiles.load": {"networks", "profiles"},
-    "networks": {"faults", "networks.contract", "calico", "policy", "windows", "dataplane", "profiles"},
+    "networks": {
+        "faults", "networks.contract", "calico", "policy", "windows", "dataplane", "profiles",
+        "assumed",
+    },
     "faults": {"dataplane", "runtime", "calico", "policy", "windows", "api", "taps"},
     "controllers": {"dataplane", "runtime", "profiles"} | API_SEAM,
     "calico": {
@@ -35,60 +39,74 @@ LAB_ARROWS: dict[str, set[str]] = {
     "policy": {"dataplane.model", "profiles.model"},
     "windows": {"dataplane", "runtime", "profiles"} | API_SEAM,
     "powershell": {"probe_programs", "runtime"},
-    "probe_programs": {"runtime"},
+    "probe_programs": {"runtime", "assumed"},
     "dataplane": {"kernel"},
     "runtime": {"kernel"},
     "api": {"taps"},
     "kernel": set(),
-    "profiles": set(),
+    "profiles": {"assumed"},
     "taps": set(),
+    "assumed": set(),
 }  # fmt: skip
 """Package of hybridlab to what else of hybridlab it may import (``a.b``: that module only)."""
 
-BASE = {"timing", "settings", "errors", "model", "product"}
+BASE = {"timing", "settings", "errors", "model", "product", "printing", "scrubbing"}
 JUDGE_ARROWS: dict[str, set[str]] = {
     "outside": {"plugin.options"},
+    "command": {"cli", "plugin.options", "catalog"},
     "plugin": {
         "plugin.fixtures", "plugin.rehearsal", "plugin.judge", "plugin.marked", "plugin.words",
         "plugin.state", "plugin.options", "plugin.qualification", "plugin.rerun", "watch", "run",
-        "schedule", "enforcement", "foreign", "undo", "journal", "qualify", "report", "verdicts",
+        "schedule", "stories", "enforcement", "foreign", "undo", "journal", "qualify", "report",
+        "verdicts",
         "pods", "facts", "kube", "marks", "catalog",
     } | BASE,
     "plugin.fixtures": {
         "plugin.rehearsal", "plugin.judge", "plugin.state", "fixtures", "watch", "run", "schedule",
-        "worlds", "enforcement", "evidence", "foreign", "undo", "journal", "disrupt", "expect",
+        "stories", "worlds", "enforcement", "evidence", "foreign", "undo", "journal", "disrupt",
+        "expect",
         "report", "verdicts", "probe", "pods", "facts", "kube",
     } | BASE,
-    "plugin.rehearsal": {"plugin.state", "timing", "errors", "model"},
+    "plugin.rehearsal": {"plugin.state", "timing", "errors", "model", "printing"},
     "plugin.judge": {
         "plugin.marked", "plugin.words", "plugin.rerun", "plugin.state", "plugin.options",
         "schedule", "evidence", "report", "verdicts", "catalog",
     } | BASE,
     "plugin.words": {"marks", "catalog"},
-    "plugin.marked": {"schedule", "enforcement", "verdicts", "catalog"} | BASE,
+    "plugin.marked": {"stories", "schedule", "enforcement", "verdicts", "catalog"} | BASE,
     "plugin.state": {"plugin.options", "run", "report"} | BASE,
     "plugin.qualification": {"qualify", "report", "verdicts", "catalog", "model", "errors"},
     "plugin.rerun": {"qualify", "report", "verdicts", "catalog", "model", "errors"},
     "plugin.options": {"run", "catalog"} | BASE,
-    "fixtures": {"worlds", "enforcement", "disrupt", "expect", "facts", "pods", "model"},
+    "fixtures": {"stories", "worlds", "enforcement", "disrupt", "expect", "facts", "pods", "model"},
     "watch": {
         "run", "enforcement", "foreign", "expect", "expect.engine", "probe", "pods", "kube",
     } | BASE,
-    "run": {"schedule", "foreign", "undo", "journal", "pods", "facts", "kube"} | BASE,
+    "cli": {
+        "calibrate", "offline", "jobs", "qualify", "report", "pods", "kube", "catalog", "errors",
+        "product", "printing",
+    },
+    "jobs": {"qualify", "report", "verdicts", "pods", "kube", "catalog"} | BASE,
+    "calibrate": {"run", "evidence", "probe", "pods", "kube"} | BASE,
+    "run": {"schedule", "foreign", "undo", "journal", "probe", "pods", "facts", "kube"} | BASE,
     "schedule": {"verdicts", "probe", "pods", "facts", "kube", "catalog"} | BASE,
+    "stories": {"stories.model", "worlds", "enforcement", "pods", "kube", "policy"} | BASE,
+    "stories.model": {"policy", "model", "errors"},
     "worlds": {
         "enforcement", "expect", "expect.explain", "expect.engine", "verdicts.meaning", "pods",
         "policy", "catalog",
     } | BASE,
     "enforcement": {"expect", "pods", "facts", "kube", "policy"} | BASE,
-    "evidence": {"journal", "expect", "expect.explain", "probe", "facts", "kube"} | BASE,
+    "evidence": {
+        "journal", "expect", "expect.explain", "expect.engine", "probe", "facts", "kube", "policy",
+    } | BASE,
     "foreign": {"expect", "pods", "kube", "policy"} | BASE,
     "undo": {"disrupt", "journal", "expect", "probe", "pods", "facts", "kube"} | BASE,
-    "disrupt": {"journal", "expect", "probe", "pods", "kube"} | BASE,
+    "disrupt": {"journal", "expect", "probe", "pods", "facts", "kube"} | BASE,
     "journal": {"facts", "kube"} | BASE,
-    "cli": {"qualify", "report", "kube", "policy", "catalog", "errors", "product"},
+    "offline": {"policy", "kube"} | BASE,
     "qualify": {"verdicts", "catalog", "model", "errors"},
-    "report": {"verdicts", "catalog", "model", "settings"},
+    "report": {"verdicts", "catalog", "model", "settings", "printing", "scrubbing"},
     "verdicts": {"verdicts.meaning", "catalog", "model", "errors"},
     "expect.subjects": {
         "expect", "verdicts.meaning", "probe", "pods", "policy", "catalog",
@@ -108,16 +126,21 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "catalog": {"model", "errors"},
     "settings": {"model", "errors"},
     "timing": {"model", "errors"},
-    "errors": {"model"},
+    "errors": {"model", "printing"},
+    "printing": set(),
+    "scrubbing": set(),
     "model": set(),
     "product": set(),
 }  # fmt: skip
 """Room of conformance, from the top down, to what else of conformance it may import."""
 
 DOORS: dict[str, set[str]] = {
+    "argcomplete": {"conformance.command", "hybridlab.cli"},
     "kubernetes": {"conformance.kube"},
     "websocket": {"conformance.kube"},
+    "re2": {"conformance.model"},
     "tenacity": {"conformance.timing"},
+    "hypothesis": {"conformance.stories"},
     "allure": {"conformance.report"},
     "allure_commons": {"conformance.report"},
     "allure_pytest": {"conformance.report"},
@@ -129,6 +152,7 @@ DOORS: dict[str, set[str]] = {
         "conformance.catalog",
         "conformance.kube",
         "hybridlab.api.http.yaml_bodies",
+        "hybridlab.assumed",
         "conformance.qualify",
         "hybridlab.profiles",
         "hybridlab.runtime.images",

@@ -14,6 +14,7 @@ from conformance.plugin import options
 DOCS = Path(__file__).parents[2] / "docs"
 LIBRARY = DOCS.parent / "lib" / "conformance"
 OTHERS = {"--network-policy", "--network-plugin-mode", "--os-sku", "--hours", "--role", "--with"}
+OTHERS |= {"--server", "--minutes"}
 """Of other programs, named where no command of them stands."""
 
 
@@ -23,7 +24,7 @@ class Registered:
     def __init__(self) -> None:
         self.names: set[str] = set()
 
-    def getgroup(self, *_: Any) -> Registered:
+    def getgroup(self, *_: Any, **__: Any) -> Registered:
         return self
 
     def addoption(self, name: str, **_: Any) -> None:

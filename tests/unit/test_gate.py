@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,7 +23,7 @@ conformance:
 \t@touch "$$HOME/mine" "$$TMPDIR/mine" && git rev-parse HEAD && git status --porcelain && cat state
 \t@mkdir -p reports && echo told >reports/told
 \t@$(CONFORMANCE)
-test check-runs check-false-alarms check-detection-gate:
+test check-powershell check-runs check-false-alarms check-detection-gate:
 \t@echo "ran $@ as $$(id -u), limit $$(ulimit -Sn), in $$PWD"
 """
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
@@ -63,22 +64,66 @@ def clones_of(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def gate(checkout: Path, temporary: Path, conformance: str) -> subprocess.Popen[str]:
+def gate(
+    checkout: Path, temporary: Path, conformance: str, **environment: str
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [checkout / ".ci" / "run"],
-        env={**os.environ, "TMPDIR": str(temporary), "CONFORMANCE": conformance},
+        env={**os.environ, "TMPDIR": str(temporary), "CONFORMANCE": conformance, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
 
 
-def test_every_step_runs_and_the_first_has_the_limit_of_a_login(
-    checkout: Path, temporary: Path
+@pytest.fixture
+def commands() -> Iterator[Path]:
+    """A folder with all commands of the PATH but pwsh, which everybody can read."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for place in map(Path, os.environ["PATH"].split(os.pathsep)):
+            for command in place.iterdir() if place.is_dir() else ():
+                with suppress(FileExistsError):
+                    if command.name != "pwsh":
+                        (folder / command.name).symlink_to(command)
+        yield folder
+
+
+PWSH = "#!/bin/sh\nexit 0\n"
+
+
+@pytest.mark.parametrize("where", ["on the PATH", "to unpack beside the checkout"])
+def test_the_tests_that_execute_powershell_are_a_step_where_there_is_one(
+    checkout: Path, temporary: Path, commands: Path, where: str
 ) -> None:
-    process = gate(checkout, temporary, "true")
+    path = str(commands)
+    folder = checkout.parent / "powershell"
+    folder.mkdir()
+    (folder / "pwsh").write_text(PWSH)
+    (folder / "pwsh").chmod(0o755)
+    if where == "on the PATH":
+        path = f"{folder}:{path}"
+    else:
+        tool = checkout.parent / "shared" / "tools" / "pwsh" / "install"
+        tool.parent.mkdir(parents=True)
+        tool.write_text(f"#!/bin/sh\necho {folder}\n")
+        tool.chmod(0o755)
+    process = gate(checkout, temporary, "true", PATH=path)
     out = process.communicate(timeout=60)[0]
     assert process.returncode == 0, out
+    assert re.findall(r"^ran (\S+) ", out, re.MULTILINE)[:2] == ["test", "check-powershell"]
+    assert "=== make check-powershell (limit: 10 min) ===" in out
+    assert out.splitlines()[-1] == "=== the gate is green ==="
+
+
+def test_every_step_runs_and_the_first_has_the_limit_of_a_login(
+    checkout: Path, temporary: Path, commands: Path
+) -> None:
+    process = gate(checkout, temporary, "true", PATH=str(commands))
+    out = process.communicate(timeout=60)[0]
+    assert process.returncode == 0, out
+    assert "SKIPPED: there is no pwsh on the PATH" in out.splitlines()[-1]
     assert re.search(r"^uid \d+ of \d+'s folder, limit 1024, ", out, re.MULTILINE), out
     ran = re.findall(r"^ran (\S+) as (\d+), limit (\d+), in (.*)$", out, re.MULTILINE)
     assert [name for name, *_ in ran] == [

@@ -67,13 +67,15 @@ def test_the_whole_run_comes_first_and_its_answer_last_with_a_line_for_each_othe
 ) -> None:
     code, told, calls = made(folder)
     assert (code, calls[0]) == (0, "pytest -n auto"), "others run after it"
-    assert sorted(re.findall(r"--lab-profile=(\S+)", " ".join(calls[1:4]))) == [
+    assert sorted(re.findall(r"--lab-profile=(\S+)", " ".join(calls[1:6]))) == [
+        "aks-operator",
         "bgp",
         "eks-no-dsr",
+        "static-routes",
         "vxlan-1809",
     ]
     assert [line.partition(",")[0] for line in told if line.startswith("lab ")] == [
-        "lab vxlan-1809", "lab eks-no-dsr", "lab bgp",
+        "lab vxlan-1809", "lab eks-no-dsr", "lab bgp", "lab aks-operator", "lab static-routes",
     ]  # fmt: skip
     assert "lab eks-no-dsr, -k 'snat': 2 still there; exit code 0, reports/eks-no-dsr.log" in told
     assert told[-3:] == [
@@ -97,10 +99,10 @@ def test_a_lab_that_fails_shows_its_output_and_fails_it_all(folder: Path) -> Non
 def test_a_whole_run_that_fails_fails_it_all_and_its_answer_stands_below_the_other_labs(
     folder: Path, whole: str
 ) -> None:
-    seen = "w1 does not enforce the policy: 2 claims fail of that\n  VIOLATED     DEMO-5\nINCONCLUSIVE CONN-6\n"
+    seen = "w1 does not enforce the policy: 2 claims fail for this cause\n  VIOLATED     DEMO-5\nINCONCLUSIVE CONN-6\n"
     code, told, _ = made(folder, WHOLE=whole, SEEN=seen)
     assert code != 0
-    last = next(number for number, line in enumerate(told) if line.startswith("lab bgp"))
+    last = next(number for number, line in enumerate(told) if line.startswith("lab static-routes"))
     assert [*told[last + 1 : last + 6]] == [
         *seen.splitlines(),
         "claims: 67 CONFIRMED",
@@ -115,4 +117,4 @@ def test_of_a_run_that_left_no_report_nothing_is_shown_that_an_earlier_one_found
     code, told, calls = made(folder, WHOLE="3")
     assert code != 0
     assert [call for call in calls if call.startswith("calico-conformance")] == []
-    assert len([line for line in told if line.startswith("lab ")]) == 3
+    assert len([line for line in told if line.startswith("lab ")]) == 5

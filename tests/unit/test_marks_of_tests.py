@@ -7,7 +7,10 @@ from pathlib import Path
 from tests.conftest import MARKS
 
 TESTS = Path(__file__).parents[1]
-OTHERS = {*["parametrize", "skip", "skipif", "usefixtures", "xfail", "xdist_group"], "undecided"}
+OTHERS = {
+    "filterwarnings", "parametrize", "skip", "skipif", "usefixtures", "xfail", "xdist_group",
+    "undecided",
+}  # fmt: skip
 """pytest's and its plugins', and one of the runs that tests/plugin makes."""
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.mutate import Mutation, changed, chosen, is_python, mutations, node_id
+import pytest
+
+from tools import mutate
+from tools.mutate import Mutation, changed, chosen, is_python, mutations, node_id, survives
 
 SOURCE = """\
 def larger(a: int | None, b: int = 1) -> int | None:
@@ -55,3 +58,25 @@ def test_a_change_that_is_no_python_is_not_tried(tmp_path: Path) -> None:
     left_out = [one for one in mutations(tmp_path, path) if one not in tried]
     assert {mutation.line for mutation in tried} == {1, 2}
     assert {mutation.line for mutation in left_out} == {1}
+
+
+@pytest.mark.parametrize(
+    ("test", "within", "survived"),
+    [
+        pytest.param("assert larger(1, 2) == 2", 120.0, False, id="noticed"),
+        pytest.param("assert larger(1, 1) == 1", 120.0, True, id="not noticed"),
+        pytest.param("assert larger(1, 2) == 3", 120.0, True, id="failed before the change, too"),
+        pytest.param("while True: pass", 5.0, True, id="took too long"),
+    ],
+)
+def test_a_change_is_noticed_only_by_a_test_that_passes_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str, within: float, survived: bool
+) -> None:
+    monkeypatch.setattr(mutate, "SLOW_TESTS", ("test_module.py",))
+    monkeypatch.setattr(mutate, "TIMEOUT", within)
+    (tmp_path / "test_module.py").write_text(
+        f"from module import larger\n\ndef test_it():\n    {test}\n"
+    )
+    swapped = next(each for each in found(tmp_path) if "a < b" in changed(SOURCE, each))
+    assert survives(tmp_path, swapped, []) is survived
+    assert (tmp_path / "module.py").read_text() == SOURCE

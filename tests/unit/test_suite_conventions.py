@@ -19,7 +19,12 @@ FORBIDDEN = (
     ast.With,
     ast.IfExp,
     ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
     ast.GeneratorExp,
+    ast.AugAssign,
+    ast.NamedExpr,
+    ast.Match,
     ast.Assert,
 )
 MAY_IMPORT = {"pytest", "conformance.fixtures", "conformance.marks", "conformance.catalog"}
@@ -34,8 +39,18 @@ SPEAKS_FOR_ITSELF = {
     "vni",
 }
 """Fixtures whose methods are expectations."""
-BY_CASES = {"change", "base", "matrix", "under", "limitation"}
-"""Methods of ``expect`` that are told by cases alone."""
+BY_CASES = {
+    "expect": {"change", "base", "matrix", "under", "limitation", "controls", "sources"},
+    "connections": {"under", "survive", "survive_or_reconnect"},
+    "fabric": {"passes"},
+    "flannel_fabric": {"passes"},
+    "fragments": {"arrive"},
+    "overlay": {"passes"},
+    "own_node_hole": {"lets_in"},
+}
+"""Methods of fixtures that take cases, and no paths in another form."""
+FOR_THE_LIBRARY = {"reachable", "control", "told", "heard"}
+"""Methods of ``expect`` that take paths which an expectation of the library has put together."""
 
 
 def functions_of(path: Path) -> Iterator[ast.FunctionDef]:
@@ -79,8 +94,9 @@ def _in_test(test: ast.FunctionDef) -> Iterator[str]:
             if isinstance(node, ast.IfExp) and isinstance(node.body, ast.Constant):
                 continue
             yield f"{test.name} contains {type(node).__name__}"
+    cases = _bound_to_cases(test)
     for call in _calls(test):
-        yield from (f"{test.name} {problem}" for problem in _in_call(call))
+        yield from (f"{test.name} {problem}" for problem in _in_call(call, cases))
     yield from (f"{test.name} {problem}" for problem in _aliases(test))
 
 
@@ -88,7 +104,23 @@ def _calls(node: ast.AST) -> list[ast.Call]:
     return [call for call in ast.walk(node) if isinstance(call, ast.Call)]
 
 
-def _in_call(call: ast.Call) -> Iterator[str]:
+def _names_in(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def _bound_to_cases(test: ast.FunctionDef) -> set[str]:
+    """The names that a test gives to cases."""
+    bound = [node for node in ast.walk(test) if isinstance(node, ast.Assign)]
+    return {
+        name
+        for node in bound
+        if any(map(_is_case, _calls(node.value)))
+        for target in node.targets
+        for name in _names_in(target)
+    }
+
+
+def _in_call(call: ast.Call, cases: set[str]) -> Iterator[str]:
     said = {word.arg for word in call.keywords}
     if isinstance(call.func, ast.Name) and call.func.id == "Case":
         if len(call.args) != 2 or any(isinstance(end, ast.Starred) for end in call.args):
@@ -97,10 +129,12 @@ def _in_call(call: ast.Call) -> Iterator[str]:
             if word not in said:
                 yield f"has a case that does not say {word}="
     elif _is_by_cases(call):
-        if not any(isinstance(one, ast.Starred) or _is_case(one) for one in call.args):
+        if not {"Case", *cases} & _names_in(call):
             yield "expects something and names no case"
         if said & {"open", "closed"}:
             yield "hides who asks whom in open= or closed=; write a case for each"
+    elif _is_for_the_library(call):
+        yield "expects paths that are no cases"
     elif _is_expectation(call) and not {"because", "of"} & said:
         yield "expects something and does not say because="
 
@@ -114,9 +148,14 @@ def _is_by_cases(call: ast.Call) -> bool:
     return (
         isinstance(func, ast.Attribute)
         and isinstance(func.value, ast.Name)
-        and func.value.id == "expect"
-        and func.attr in BY_CASES
+        and func.attr in BY_CASES.get(func.value.id, ())
     )
+
+
+def _is_for_the_library(call: ast.Call) -> bool:
+    return _is_expectation(call) and ast.unparse(call.func) in {
+        f"expect.{name}" for name in FOR_THE_LIBRARY
+    }
 
 
 def _aliases(test: ast.FunctionDef) -> Iterator[str]:
@@ -179,11 +218,18 @@ def test_parts_that_share_a_test_are_all_decided_by_its_cases(path: Path) -> Non
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ("    if pods:\n        expect.reachable(pods, because='x')", "contains If"),
+        ("    if pods:\n        expect.started(pods, because='x')", "contains If"),
         ("    for pod in pods:\n        pass", "contains For"),
-        ("    expect.reachable(pods)", "does not say because="),
+        ("    expect.started(pods)", "does not say because="),
         ("    expect.change(pods)", "names no case"),
         ("    expect.matrix(open=[pods], closed=[pods], because='x')", "hides who asks whom"),
+        ("    expect.reachable(pods, because='x')", "expects paths that are no cases"),
+        ("    expect.control(pods, because='x')", "expects paths that are no cases"),
+        ("    cases = [Case(pods, pods)]\n    expect.sources(pods, are=pods)", "names no case"),
+        ("    connections.survive(pods, survives=pods, because='x')", "names no case"),
+        ("    fragments.arrive(pods, because='x')", "names no case"),
+        ("    pods += pods", "contains AugAssign"),
+        ("    pods = {pod: pod for pod in pods}", "contains DictComp"),
         (
             "    expect.change(Case(pods, pods, tcp=80, open=True))",
             "case that does not say because=",

@@ -25,3 +25,10 @@ def test_every_environment_of_tox_is_a_target_of_make() -> None:
     )
     assert known == NAMED, "tox refuses names that its file does not have"
     assert known <= targets
+
+
+def test_no_environment_of_tox_shares_its_folder_with_another() -> None:
+    """tox makes a folder anew when an environment of another name had it before."""
+    tox = RawConfigParser()
+    tox.read_string((ROOT / "tox.ini").read_text(encoding="utf-8"))
+    assert [name for name in tox.sections() if tox.has_option(name, "env_dir")] == []

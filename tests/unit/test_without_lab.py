@@ -60,7 +60,7 @@ def test_the_extra_has_what_the_lab_alone_needs() -> None:
     assert PROJECT["name"] == machine.SUITE
 
 
-def test_the_lab_imports_no_package_beyond_its_extra_yaml_and_what_aiohttp_brings() -> None:
+def test_the_lab_imports_no_package_beyond_its_extra_and_those_of_every_installation() -> None:
     imported = set()
     for path in (ROOT / "lib" / "hybridlab").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -69,7 +69,7 @@ def test_the_lab_imports_no_package_beyond_its_extra_yaml_and_what_aiohttp_bring
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 imported.add(node.module.partition(".")[0])
     packages = imported - sys.stdlib_module_names - {"hybridlab", "nftables", *FOR_TYPES}
-    assert packages == {*machine.PACKAGES, "multidict", "yaml"}
+    assert packages == {*machine.PACKAGES, "argcomplete", "multidict", "yaml"}
 
 
 def test_every_module_of_the_judge_can_be_imported_without_it(without_lab: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from conformance.policy.oracle import fields
 from conformance.policy.oracle.oracle import Oracle, Verdict
 from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.policies import Policy
-from conformance.policy.oracle.switches import DEFECTS, Switch, alike
+from conformance.policy.oracle.switches import DEFECTS, RELEASES, Switch, as_shipped
 from conformance.policy.oracle.world import World as Surroundings
 from conformance.policy.worlds import World
 from tests.worlds.seats import ELSEWHERE, MANY, NAMESPACES, RUN, SEATS, around
@@ -121,7 +121,7 @@ def _of_its_claim(world: World) -> Iterator[str]:
     """A release's defect shows in the world of its own claim alone."""
     filled = world.filled(SEATS, NAMESPACES)
     oracle = Oracle(Surroundings([*around(world), *filled]), filled)
-    for shipped in alike().values():
+    for shipped in dict.fromkeys(map(as_shipped, RELEASES)):
         own = frozenset({SETTLES[world.claim]}) if world.claim in SETTLES else frozenset()
         for source, destination, at in worlds.ways(SEATS):
             sent = worlds.packet(source, destination, *at)

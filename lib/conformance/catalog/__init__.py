@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalog: every documented, testable statement about Calico for Windows, as data, and what follows from it.
+"""The catalog: every documented, testable statement about Calico for Windows, as data.
 
-``data/*.yaml`` holds the claims by area; nothing here knows how a claim is tested.  Loaded once, when first asked for.
+``data/*.yaml`` holds the claims by area, without any knowledge of tests. It is loaded once, on
+first use.
 """
 
 from conformance.catalog.applicability import ALL as ALL
+from conformance.catalog.applicability import VERSION_REMEDY as VERSION_REMEDY
 from conformance.catalog.applicability import Applicability as Applicability
 from conformance.catalog.applicability import Applies as Applies
 from conformance.catalog.applicability import NotApplicable as NotApplicable
@@ -30,6 +32,8 @@ from conformance.catalog.loading import load as load
 from conformance.catalog.tables import Row as Row
 from conformance.catalog.tables import row as row
 from conformance.catalog.tables import tables as tables
+from conformance.catalog.versions import KNOWN as KNOWN
 from conformance.catalog.versions import NEWEST as NEWEST
+from conformance.catalog.versions import NEXT as NEXT
 from conformance.catalog.versions import Range as Range
 from conformance.catalog.versions import Version as Version

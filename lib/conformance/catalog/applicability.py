@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a claim say anything about this cluster?  Decided from facts alone; an unknown fact decides nothing.
+"""The applicability of a claim to this cluster, decided from facts alone; an unknown fact decides
+nothing.
 
-Only an unknown version is taken for something, the newest range, and that is said.
+Only an unknown version is replaced by an assumption, the newest range, and the result names it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,13 +17,14 @@ ALL = Conditions()
 """No condition: every cluster."""
 LOOKED = frozenset({"CNI", "IPAM", "plane", "installation by"})
 """Conditions on facts that a look into Windows nodes may tell."""
+ASSUMED = Fact(True, "not read, and taken for granted")
 VERSION_REMEDY = "allow HostProcess pods, which read it on the node, or name it by --windows-calico-version VERSION"
 """How Calico's version on Windows nodes gets known."""
 
 
 @dataclass(frozen=True)
 class Applies:
-    """The claim is about this cluster; ``assumed`` says what was taken for granted on the way."""
+    """The claim applies to this cluster; ``assumed`` lists the assumptions that this rests on."""
 
     assumed: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
@@ -39,11 +41,11 @@ class Applies:
 
 @dataclass(frozen=True)
 class NotApplicable:
-    """It is not: the condition, and the fact that fails it."""
+    """The claim does not apply: the condition, and the fact that fails it."""
 
     key: str
     """Which sort of condition: mode, platform, datastore, installation, CNI, IPAM, plane, single network, mesh,
-    dual stack, Calico, Kubernetes, builds, DSR."""
+    dual stack, nodes, kube-proxy in pods, Calico, Kubernetes, builds, DSR."""
     condition: str
     fact: str
 
@@ -54,13 +56,13 @@ class NotApplicable:
 
 @dataclass(frozen=True)
 class Undecided:
-    """Nobody can tell: the condition, and why the fact is not known."""
+    """It is unknown whether the claim applies: the condition, and why its fact is unknown."""
 
     condition: str
     fact: str
     remedy: str = "give the run the right to read it"
     look: bool = False
-    """Whether a look into the Windows nodes may tell."""
+    """A look into the Windows nodes may decide it."""
 
     def __str__(self) -> str:
         """``it is about mode vxlan; that could not be found out: ...``."""
@@ -71,10 +73,10 @@ Applicability = Applies | NotApplicable | Undecided
 
 
 def applicability(claim: Claim, facts: Facts, part: Conditions = ALL) -> Applicability:
-    """The first condition that fails, else the first that cannot be decided, else Applies.
+    """Return the first condition that fails, else the first that cannot be decided, else Applies.
 
-    ``part``: what a part of the claim demands beyond the claim itself.
-    The answer is kept with the facts.
+    ``part``: what a part of the claim demands beyond the claim itself. The answer is kept with the
+    facts.
     """
     key = (claim.applies, part, claim.needs.windows > 0)
     if key not in facts.derived:
@@ -97,21 +99,23 @@ def _decide(facts: Facts, claim: Conditions, part: Conditions, windows: bool) ->
 
 
 def met(applies: Conditions, facts: Facts, node: NodeFacts) -> Applicability:
-    """As :func:`applicability`, of conditions alone, where one node's versions count and no other's."""
+    """Return the applicability of conditions alone, with only the versions of this node."""
     outcomes = _check(applies, replace(facts, nodes=(node,)), node.os == "windows")
     return next((outcome for outcome in outcomes if not isinstance(outcome, Applies)), Applies())
 
 
 def direct_server_return(node: NodeFacts) -> bool:
-    """Whether a Windows build can do it: 1809 from 17763.1432, any from 18317 (Calico's limitations page)."""
+    """Return whether a Windows build supports direct server return: 1809 from 17763.1432, any from
+    18317 (Calico's limitations page)."""
     build, revision = node.windows_build or (0, 0)
     return build >= 18317 or (build == 17763 and revision >= 1432)
 
 
 def keeps_clients(node: NodeFacts) -> bool | None:
-    """Whether direct server return is in effect on a Windows node: its build can, and its kube-proxy was told to.
+    """Return whether direct server return is in effect on a Windows node: its build supports it,
+    and its kube-proxy is configured for it.
 
-    None: its build can, and what its kube-proxy was told is not known.
+    None: its build supports it, and the configuration of its kube-proxy is unknown.
     """
     return node.dsr.value if direct_server_return(node) else False
 
@@ -142,8 +146,34 @@ def _flag(name: str, wanted: bool, fact: Fact[bool]) -> Applicability:
     return _word(name, (str(words[wanted]),), Fact(words[fact.value], fact.source))
 
 
+def _two_nodes(wanted: bool, facts: Facts) -> Applicability:
+    words = {
+        True: "one untainted Linux node, of the control plane, and one Windows node",
+        False: "other nodes than these two",
+    }
+    nodes = (*facts.nodes, *facts.left_out)
+    systems = sorted(node.os for node in nodes)
+    linux = [node for node in nodes if node.os == "linux"]
+    is_so = systems == ["linux", "windows"] and linux[0].control_plane and linux[0].worker
+    counted = ", ".join(f"{systems.count(os)} {os}" for os in ("linux", "windows"))
+    here = f"{counted} nodes" if systems != ["linux", "windows"] else words[is_so]
+    if is_so is wanted:
+        return Applies(shown=(here,))
+    return NotApplicable("nodes", words[wanted], here)
+
+
+def _kube_proxy(in_pods: bool, fact: Fact[bool]) -> Applicability:
+    places = {True: "kube-proxy in pods", False: "kube-proxy in services of the hosts"}
+    known = fact if fact.known else ASSUMED  # the test finds it out
+    here = f"{places[known.value is True]} ({known.source})"
+    if known.value is in_pods:
+        return Applies(shown=(here,))
+    return NotApplicable(places[True], places[in_pods], here)
+
+
 def _on_nodes(name: str, wanted: tuple[str, ...], facts: Sequence[Fact[Any]]) -> Applicability:
-    """Of facts of several nodes one that fits is enough; else one that is not known leaves it open."""
+    """Return the best result over several nodes' facts: a fitting node is enough, else an unknown
+    fact leaves it open."""
     return _best(_word(name, wanted, fact) for fact in dict.fromkeys(facts))
 
 
@@ -167,18 +197,19 @@ def _plane(wanted: tuple[str, ...], facts: Facts, windows: bool) -> Applicabilit
 
 
 def _calico(wanted: Range, facts: Facts, windows: bool) -> Applicability:
-    """By the version on the nodes that the claim is about, where nodes differ: one in the range is enough."""
+    """Return the applicability by the versions on the nodes that the claim is about; a node in the
+    range is enough."""
     nodes = facts.by_os("windows") if windows else facts.nodes
-    told = [facts.calico_on(node.name) for node in nodes] or [facts.calico_version]
+    reported = [facts.calico_on(node.name) for node in nodes] or [facts.calico_version]
     return _best(
         _version("Calico", wanted, fact) if fact.known or not windows else _unknown(wanted, fact)
-        for fact in dict.fromkeys(told)
+        for fact in dict.fromkeys(reported)
     )
 
 
 def _unknown(wanted: Range, fact: Fact[str]) -> Undecided:
-    told = f"Calico's version on Windows nodes is not known ({fact.source.removeprefix('not known: ')})"
-    return Undecided(f"Calico {wanted}", told, look=True, remedy=VERSION_REMEDY)
+    text = f"Calico's version on Windows nodes is not known ({fact.source.removeprefix('not known: ')})"
+    return Undecided(f"Calico {wanted}", text, look=True, remedy=VERSION_REMEDY)
 
 
 def _version(name: str, wanted: Range, fact: Fact[str]) -> Applicability:
@@ -229,9 +260,11 @@ def _dsr(wanted: bool, facts: Facts) -> Applicability:
     incapable = [node.name for node in nodes if not direct_server_return(node)]
     if wanted and len(incapable) == len(nodes):
         return NotApplicable("DSR", condition, f"the builds of {', '.join(incapable)} cannot do it")
-    told = next(node.dsr for node in nodes if direct_server_return(node))
+    reported = next(node.dsr for node in nodes if direct_server_return(node))
     return NotApplicable(
-        "DSR", condition, f"kube-proxy has --enable-dsr={str(told.value).lower()} ({told.source})"
+        "DSR",
+        condition,
+        f"kube-proxy has --enable-dsr={str(reported.value).lower()} ({reported.source})",
     )
 
 
@@ -245,6 +278,8 @@ CHECKS: Mapping[str, Callable[[Any, Facts, bool], Applicability]] = {
     ),
     "mesh": lambda wanted, facts, windows: _flag("mesh", wanted, facts.mesh),
     "dual_stack": lambda wanted, facts, windows: _flag("dual stack", wanted, facts.dual_stack),
+    "two_nodes": lambda wanted, facts, windows: _two_nodes(wanted, facts),
+    "kube_proxy_pods": lambda wanted, facts, windows: _kube_proxy(wanted, facts.kube_proxy_pods),
     "installs": _install,
     "ipam": _ipam,
     "windows_plane": _plane,
@@ -255,4 +290,4 @@ CHECKS: Mapping[str, Callable[[Any, Facts, bool], Applicability]] = {
     "windows_builds": lambda wanted, facts, windows: _builds(wanted, facts),
     "dsr": lambda wanted, facts, windows: _dsr(wanted, facts),
 }
-"""Field of :class:`Conditions` to what decides it, in the order in which conditions are told."""
+"""Field of :class:`Conditions` to the function that decides it, in the order of the report."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a claim is: its statement, where it is published, to which clusters it applies, what checking it takes."""
+"""The content of a claim: its statement, its sources, the clusters it applies to, and the
+requirements of its check."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from conformance.model.endpoint import OS
 
 
 class Modality(StrEnum):
-    """Whether a statement holds each time."""
+    """The modality of a statement: it holds always, or can happen."""
 
     ALWAYS = "always"
     CAN_HAPPEN = "can happen"
@@ -21,7 +22,7 @@ class Modality(StrEnum):
 
 
 class IsolationKind(StrEnum):
-    """What may run beside a claim's tests."""
+    """The tests that may run at the same time as a claim's tests."""
 
     PARALLEL = "parallel"
     NODE_EXCLUSIVE = "node-exclusive"
@@ -40,7 +41,7 @@ class Isolation:
     os: OS | None = None
 
     def __str__(self) -> str:
-        """As in the catalog: ``node-exclusive(windows)``."""
+        """Return the form in the catalog: ``node-exclusive(windows)``."""
         return f"{self.kind}({self.os})" if self.os else str(self.kind)
 
 
@@ -49,7 +50,7 @@ PARALLEL = Isolation(IsolationKind.PARALLEL)
 
 @dataclass(frozen=True)
 class Source:
-    """Where a statement is published."""
+    """The publication of a statement."""
 
     title: str
     url: str
@@ -63,7 +64,8 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """Which clusters a claim is about; all given ones must hold, a missing one always does."""
+    """The clusters that a claim is about; all given conditions must hold, an absent condition
+    always does."""
 
     modes: tuple[str, ...] = ()
     calico: Range | None = None
@@ -79,17 +81,21 @@ class Conditions:
     ipam: tuple[str, ...] = ()
     """IPAM plugin of pods; of the Windows nodes' own, where the claim is about Windows."""
     windows_plane: tuple[str, ...] = ()
-    """What carries Windows pods, ``overlay`` or ``l2bridge``, on at least one Windows node."""
+    """The plane of Windows pods, ``overlay`` or ``l2bridge``, on at least one Windows node."""
     single_network: bool | None = None
     """Calico keeps each Windows node to one network."""
     mesh: bool | None = None
     """BGP's node-to-node mesh is on."""
     dual_stack: bool | None = None
     """Pods get addresses of both IP versions."""
+    two_nodes: bool | None = None
+    """There are an untainted Linux node of the control plane, a Windows node, and no other."""
+    kube_proxy_pods: bool | None = None
+    """kube-proxy runs in a pod on every Windows node, and not as a service of the host."""
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The conditions that are given, as the catalog's YAML has them."""
+        """Return the conditions that are given, as the catalog's YAML has them."""
         given = {item.name: getattr(self, item.name) for item in fields(self)}
         return {
             name: list(value)
@@ -109,7 +115,7 @@ class Conditions:
         )
 
     def missing(self, demanded: Conditions) -> Conditions:
-        """Those of the demanded conditions that these do not imply."""
+        """Return the demanded conditions that these do not imply."""
 
         def implied(name: str) -> bool:
             own = getattr(self, name)
@@ -127,7 +133,8 @@ class Conditions:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a cluster must have for a check to be possible.  What a claim *demands* is not a need: it is checked."""
+    """The requirements on a cluster for a check to be possible.  A *demand* of a claim is no need:
+    it is checked."""
 
     linux: int = 0
     """Schedulable Linux nodes."""
@@ -161,7 +168,7 @@ class Needs:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One documented, testable statement."""
+    """A documented, testable statement."""
 
     id: str
     area: str
@@ -179,13 +186,13 @@ class Claim:
     active: Isolation | None = None
     """Isolation of the half that changes something, where the claim has one; tests say ``active=True``."""
     denial: bool = False
-    """It says that something does not pass, or under which policy the rest passes: without a path that was seen closed
-    nothing of it is shown."""
+    """The claim states that a path is closed, or which policy keeps other paths open: it cannot be
+    shown without a path that was observed closed."""
     holds: str = ""
-    """What is seen where it holds, in one sentence."""
+    """The observation where it holds, in one sentence."""
     fails: str = ""
-    """What is seen where it does not."""
+    """The observation where it does not hold."""
     danger: str = ""
-    """Of a limitation by which something is open that policy closes: what to beware of where it is CONFIRMED."""
+    """The danger of a CONFIRMED limitation that leaves a path open that policy closes."""
     origin: Literal[""] | str = ""
     """``file:line`` in the catalog."""

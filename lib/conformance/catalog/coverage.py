@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which claims have tests."""
+"""The coverage of claims by tests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Coverage:
 
 
 def coverage(claims: Iterable[Claim], tests: Iterable[tuple[str, str]]) -> Coverage:
-    """From (claim id, test's node id) pairs."""
+    """Return the coverage from pairs of claim id and a test's node id."""
     by_claim = by_key(tests)
     covered: dict[str, tuple[str, ...]] = {}
     without: list[str] = []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each claim says on each kind of cluster in health: ``kinds.yaml``, generated from the suite's own proofs."""
+"""The expected result of each claim on each kind of healthy cluster: ``kinds.yaml``, generated from
+the suite's own proofs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,21 +10,29 @@ import yaml
 
 from conformance.catalog.loading import catalog
 from conformance.errors import UsageProblem
+from conformance.model.meant import known_as, meant
 
 DATA = Path(__file__).with_name("kinds.yaml")
 
 
-def lines(kind: str) -> Iterator[str]:
-    """Of a kind a line for each claim; without one the kinds that there are.  Raises UsageProblem."""
+def kinds() -> dict[str, Any]:
+    """Return the title of each kind of cluster, and the expected results of claims, by name."""
     known: dict[str, Any] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
-    if not kind:
+    return known
+
+
+def lines(word: str) -> Iterator[str]:
+    """Yield a line for each claim on a kind of cluster; without a kind, the list of kinds.  Raise
+    UsageProblem."""
+    known = kinds()
+    if not word:
         yield from (f"{name:16} {entry['title']}" for name, entry in known.items())
         return
-    if kind not in known:
-        raise UsageProblem(f"--kind {kind}: there are {', '.join(known)}")
-    yield f"{kind}: {known[kind]['title']}" + (
-        "" if known[kind]["claims"] else "; no profile of the lab is built"
-    )
+    kind = known_as(word, known)
+    if kind is None:
+        hint = meant(word, known) or f"; there are {', '.join(known)}"
+        raise UsageProblem(f"kinds {word}: no such kind{hint}")
+    yield f"{kind}: {known[kind]['title']}"
     claims = catalog()
     for claim, said in known[kind]["claims"].items():
         word, _, why = said.partition(": ")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of releases (``known-issues.yaml``): it explains a VIOLATED claim, and changes no verdict."""
+"""The known issues of releases (``known-issues.yaml``): they explain a VIOLATED claim, and change
+no verdict."""
 
 import functools
 import re
@@ -14,7 +15,7 @@ import yaml
 from conformance.catalog.applicability import Applies, met
 from conformance.catalog.claims import Conditions
 from conformance.catalog.loading import CatalogError, catalog, conditions
-from conformance.model.decision import Decision, Symptom
+from conformance.model.decision import Decision
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
 
@@ -25,7 +26,7 @@ _CONDITIONS = {
     *("modes", "ipam", "datastores", "installs", "platforms", "cnis"),
     *("calico", "kubernetes", "windows_builds"),
 }
-_FIELDS = {*_TEXTS, *_CONDITIONS, "claims", "effect", "symptoms", "at"}
+_FIELDS = {*_TEXTS, *_CONDITIONS, "claims", "effect", "symptoms", "at", "on_linux"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,65 +35,77 @@ class KnownIssue:
 
     name: str
     claims: Mapping[str, tuple[str, ...]]
-    """Claim to its parts, with ``*`` for any text."""
+    """Claim to its parts, with ``*`` for any text; empty: any claim with the symptom."""
     applies: Conditions
     """Clusters, versions and builds; of the nodes of a decision alone."""
     since: str
     """``since v3.30.0``: where it is known, in words."""
     effect: Effect
-    symptoms: tuple[Symptom, ...]
-    """What is to be seen and what is seen, two regular expressions each."""
+    symptoms: tuple[tuple[str, str, str], ...]
+    """Regular expressions of what was expected and observed, and of a part of the reason."""
     at: OS | None
-    """The system on whose node the policy is enforced; None: it is about no policy, and a Windows node is an end."""
+    """The system of the node that enforces the policy; None: the issue is about no policy, and an
+    end of the path is a Windows node."""
+    on_linux: bool
+    """It is of Windows nodes, and shows on Linux nodes: these lack what Windows nodes do not do."""
     what: str
     workaround: str
     heals: str
     source: str
 
     def __str__(self) -> str:
-        """The line under a VIOLATED claim."""
+        """Return the line under a VIOLATED claim."""
         return (
             f"may be known upstream {self.since}: {self.what}; workaround: {self.workaround}; heals: {self.heals} "
             f"({self.source})"
         )
 
-    def fits(self, decision: Decision, facts: Facts) -> bool:
-        """Whether claim, part, versions of the nodes and all that was seen are as of this issue."""
-        parts = self.claims.get(decision.claim, ())
-        if not decision.symptoms or not any(fnmatchcase(decision.part, part) for part in parts):
-            return False
-        seen = all(
-            any(all(map(re.fullmatch, symptom, told)) for symptom in self.symptoms)
-            for told in decision.symptoms
+    def _has_symptoms(self, decision: Decision, told: str) -> bool:
+        """Return whether all that was observed is a symptom of this issue."""
+        reason = f"{decision.reason}\n{told}"
+        fitting = [symptom for symptom in self.symptoms if re.search(symptom[2], reason)]
+        return bool(decision.symptoms) and all(
+            any(all(map(re.fullmatch, symptom[:2], observed)) for symptom in fitting)
+            for observed in decision.symptoms
         )
+
+    def fits(self, decision: Decision, facts: Facts, told: str = "") -> bool:
+        """Return whether claim, part, versions of the nodes and all observations match this issue;
+        ``told``: the first line of the test's failure."""
+        parts = self.claims.get(decision.claim, ()) if self.claims else ("*",)
+        is_part = any(fnmatchcase(decision.part, part) for part in parts)
+        if not is_part or not self._has_symptoms(decision, told):
+            return False
         ends = decision.enforced if self.at else (decision.source, decision.target)
-        named = (
-            any(ends) or self.at
-        )  # what was read of the whole cluster has no end, and may be of any node
+        # what was read of the whole cluster has no end, and may be of any node
+        of_any = not any(ends) or (self.on_linux and not decision.source)
+        named = self.at or not of_any
         nodes = tuple(
             node for node in facts.by_os(self.at or "windows") if not named or node.name in ends
         )
-        return seen and any(isinstance(met(self.applies, facts, node), Applies) for node in nodes)
+        return any(isinstance(met(self.applies, facts, node), Applies) for node in nodes)
 
 
 @functools.cache
 def known_issues() -> tuple[KnownIssue, ...]:
-    """All of them.  Raises CatalogError for an entry that names no claim, or that cannot be read."""
+    """Return all known issues. Raise CatalogError for an entry that names no claim, or that
+    cannot be read.
+    """
     return load(DATA.read_text(encoding="utf-8"))
 
 
 def load(text: str) -> tuple[KnownIssue, ...]:
-    """As :func:`known_issues`, from a text."""
+    """Return the known issues of a YAML text, see :func:`known_issues`."""
     return tuple(_issue(entry) for entry in yaml.safe_load(text))
 
 
 def _problem(entry: Mapping[str, Any]) -> str:
-    """Return what is wrong with an entry; empty where nothing is."""
+    """Return the problem of an entry; empty if it is valid."""
     if strange := sorted({*entry} - _FIELDS):
         return ", ".join(strange)
-    if missing := [field for field in (*_TEXTS, "claims", "symptoms") if not entry.get(field)]:
+    if missing := [field for field in (*_TEXTS, "symptoms") if not entry.get(field)]:
         return ", ".join(f"no {field}" for field in missing)
-    if unknown := [claim for claim in entry["claims"] if claim not in catalog()]:
+    if unknown := [claim for claim in entry.get("claims") or () if claim not in catalog()]:
         return f"no claim {', '.join(unknown)}"
     if entry.get("effect") not in get_args(Effect) or entry.get("at") not in (None, *get_args(OS)):
         return f"effect is {', '.join(get_args(Effect))}; at is linux or windows"
@@ -105,9 +118,13 @@ def _issue(entry: Mapping[str, Any]) -> KnownIssue:
         raise CatalogError(f"known-issues.yaml: {name}: {problem}")
     return KnownIssue(
         **{field: " ".join(entry[field].split()) for field in _TEXTS},
-        claims={claim: tuple(parts) for claim, parts in entry["claims"].items()},
+        claims={claim: tuple(parts) for claim, parts in (entry.get("claims") or {}).items()},
         applies=conditions({field: entry[field] for field in _CONDITIONS & {*entry}}),
         effect=entry["effect"],
-        symptoms=tuple((told["expected"], told["observed"]) for told in entry["symptoms"]),
+        symptoms=tuple(
+            (symptom["expected"], symptom["observed"], symptom.get("reason", ""))
+            for symptom in entry["symptoms"]
+        ),
         at=entry.get("at"),
+        on_linux=entry.get("on_linux", False),
     )

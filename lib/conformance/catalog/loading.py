@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the catalog's YAML into typed claims; what is wrong in it is named with file and line.
+"""Reads the catalog's YAML into typed claims; errors name file and line.
 
-Parses nodes instead of plain values, so that every complaint has its line.  libyaml where it is there: the whole
-catalog takes some 20 ms with it, and ten times that without.
+It parses nodes instead of plain values, so that every error has its line. With libyaml the whole
+catalog takes some 20 ms, without it ten times as long.
 """
 
 import functools
@@ -36,7 +36,7 @@ E = TypeVar("E")
 
 
 class CatalogError(Exception):
-    """The catalog itself is wrong: ``file:line: what``."""
+    """An error in the catalog itself: ``file:line: problem``."""
 
 
 class Catalog(Mapping[str, Claim]):
@@ -56,22 +56,18 @@ class Catalog(Mapping[str, Claim]):
     def __len__(self) -> int:
         return len(self._claims)
 
-    def nearest(self, claim: str) -> tuple[str, ...]:
-        """Ids that an unknown one may have meant."""
-        import difflib  # only for a message
-
-        return tuple(difflib.get_close_matches(claim.upper(), list(self), n=3, cutoff=0.5))
-
 
 @functools.cache
 def catalog() -> Catalog:
-    """The packaged catalog.  Raises CatalogError."""
+    """Return the packaged catalog.  Raise CatalogError."""
     return load(DATA)
 
 
 @functools.cache
 def digest() -> str:
-    """SHA-256 over the packaged catalog's files: two reports with the same one were judged by the same claims."""
+    """Return the SHA-256 of the packaged catalog's files: reports with the same digest were
+    judged by the same claims.
+    """
     found = hashlib.sha256()
     for path in (*sorted(DATA.glob("*.yaml")), DATA.with_name("tables.yaml")):
         found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -79,7 +75,8 @@ def digest() -> str:
 
 
 def load(folder: Path) -> Catalog:
-    """A catalog from a folder: documents.yaml, tags.yaml, and every other file an area.  Raises CatalogError."""
+    """Return a catalog from a folder: documents.yaml, tags.yaml, and every other file an area.
+    Raise CatalogError."""
     documents = _documents(folder / "documents.yaml")
     tags = {
         key: str(value.value)
@@ -106,7 +103,9 @@ class _Documents:
     repositories: Mapping[str, str]
 
     def source(self, node: Any, file: str) -> Source:
-        """``requirements v3.16-v3.32``, ``source felix/dataplane``, ``calico#10199``, ``owner/name#1``."""
+        """Return a source, written ``requirements v3.16-v3.32``, ``source felix/dataplane``,
+        ``calico#10199`` or ``owner/name#1``.
+        """
         text = str(node.value)
         issue = _ISSUE.fullmatch(text)
         if issue:
@@ -143,7 +142,8 @@ _REQUIRED = ("id", "statement", "kind", "sources", "tags", "verify")
 
 
 def _own_tags(node: Any, file: str, ident: str, tags: Mapping[str, str]) -> frozenset[str]:
-    """Return the tags that a claim names. Raise CatalogError for one that tags.yaml does not have."""
+    """Return the tags that a claim names. Raise CatalogError for a tag that tags.yaml does not
+    have."""
     own = {_text(tag, file): tag for tag in _sequence(node, file)}
     for tag, where in own.items():
         if tag not in tags:
@@ -191,11 +191,11 @@ _WORDS = {
     "ipam": None,
 }
 _RANGES = ("calico", "kubernetes", "windows_builds")
-_FLAGS = ("dsr", "single_network", "mesh", "dual_stack")
+_FLAGS = ("dsr", "single_network", "mesh", "dual_stack", "two_nodes", "kube_proxy_pods")
 
 
 def conditions(plain: Mapping[str, Any]) -> Conditions:
-    """Conditions from the catalog's words, as a part says them: ``{"modes": ["vxlan"]}``.  Raises CatalogError."""
+    """Return conditions from a part's ``applies``, ``{"modes": ["vxlan"]}``.  Raise CatalogError."""
     try:
         text = yaml.safe_dump(dict(plain))
     except yaml.YAMLError as error:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What documents list by version of Calico (``tables.yaml``), with the place of each row.  It knows no cluster."""
+"""The tables of documents by version of Calico (``tables.yaml``), with the source of each row.
+They are independent of any cluster."""
 
 import functools
 from collections.abc import Mapping
@@ -8,15 +9,16 @@ from pathlib import Path
 
 import yaml
 
-from conformance.catalog.versions import NEWEST, Range, Version
+from conformance.catalog.versions import KNOWN, NEXT, Range, Version
+from conformance.errors import MissingCapability
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table."""
+    """A row of a table."""
 
     versions: Range
-    """Of Calico."""
+    """Versions of Calico."""
     listed: tuple[str, ...]
     source: str
     """A document with its versions, or ``owner/repository@commit:path``."""
@@ -24,7 +26,7 @@ class Row:
 
 @functools.cache
 def tables() -> Mapping[str, tuple[Row, ...]]:
-    """Every table by its name."""
+    """Return every table by its name."""
     plain = yaml.safe_load(Path(__file__).with_name("tables.yaml").read_text(encoding="utf-8"))
     return {
         name: tuple(
@@ -35,6 +37,15 @@ def tables() -> Mapping[str, tuple[Row, ...]]:
 
 
 def row(table: str, calico: str | None) -> Row | None:
-    """The row for a version of Calico, an unknown one being the newest; None: the table does not know it."""
-    version = Version.parse(calico) if calico else NEWEST
+    """Return the row for a version of Calico, an unknown one being the newest that is known; None:
+    the table does not know it.
+
+    Raise MissingCapability for releases that are newer than every table.
+    """
+    version = Version.parse(calico or KNOWN)
+    if version >= NEXT:
+        raise MissingCapability(
+            f"not in the table: Calico {calico}; this suite knows Calico up to {KNOWN}",
+            "run a newer release of this suite",
+        )
     return next((row for row in tables()[table] if version in row.versions), None)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions and ranges of them: Calico releases, Kubernetes releases, Windows builds with their revisions.
+"""Versions and their ranges: Calico releases, Kubernetes releases, Windows builds with their
+revisions.
 
-A pre-release orders as a release of its version: what is documented for v3.32 holds for its candidates and
-development builds.  A version that cannot be told is newer than any.
+A pre-release orders as a release of its version: documents of v3.32 also hold for its candidates
+and development builds.  An unknown version is newer than any other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)(?:[-+].*)?$")
+_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)(?:[-+_@~].*|\.[a-z]{2,}.*)?$")
+"""Vendors' suffixes are no part of it: ``-eks1``, ``_vmware.1``, ``.el9``, a digest."""
 _TERM = re.compile(r"(>=|<=|<|>|=)\s*(\S+)")
 _COMPARE: dict[str, Callable[[tuple[float, ...], tuple[float, ...]], bool]] = {
     ">=": operator.ge,
@@ -33,7 +35,9 @@ class Version:
 
     @classmethod
     def parse(cls, text: str) -> Version:
-        """``v3.31.2``, ``3.32.0-rc1``, ``v3.33.0-0.dev-211-gabc``, ``1.34.1+rke2r1``.  Raises ValueError."""
+        """Return a version, written ``v3.31.2``, ``3.32.0-rc1``, ``v3.33.0-0.dev-211-gabc`` or
+        ``1.34.1+rke2r1``. Raise ValueError.
+        """
         match = _NUMBERS.match(text.strip())
         if not match:
             raise ValueError(f"{text!r} is not a version such as v3.31.2")
@@ -41,7 +45,7 @@ class Version:
 
     @classmethod
     def of(cls, *numbers: int) -> Version:
-        """From its numbers; missing ones are 0."""
+        """Return the version with these numbers; missing numbers are 0."""
         return cls((tuple(numbers) + (0,) * _WIDTH)[:_WIDTH])
 
     def __str__(self) -> str:
@@ -53,6 +57,12 @@ class Version:
         return ".".join(str(number) for number in numbers)
 
 
+KNOWN = "v3.33"
+"""The last release of Calico whose documents and code were read for the tables and known issues:
+branch release-v3.33 at 6609dea54713 (21 August 2026), the notes of v3.33.0, and tigera/docs'
+version-3.33.  v3.33.1 was not available."""
+NEXT = Version.of(3, 34)
+"""The first release that is not known."""
 NEWEST = Version((float("inf"),) * _WIDTH)
 """Stands for a version that is not known: newer than every release."""
 
@@ -64,7 +74,7 @@ class Range:
     text: str
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be read.  Raises ValueError."""
+        """Check that the versions can be read. Raise ValueError."""
         _terms(self.text)
 
     def __contains__(self, version: Version) -> bool:

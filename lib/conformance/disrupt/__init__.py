@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changes more than the run's own namespaces: Felix restarts, drains, another VNI, the
-documented procedures.
+"""Changes beyond the run's own namespaces: Felix restarts, drains, another VNI, documented
+procedures.
 
-Every change goes through the journal; nothing here judges, but for the story of the VNI, which expects through
-``expect``.
+Every change goes through the journal.  Nothing here judges, except the story of the VNI, which
+expects through ``expect``.
 """

@@ -16,9 +16,9 @@ def until_nothing_is_missing(
     late: str,
     clock: Clock,
 ) -> float:
-    """Seconds until ``missing`` named nothing, asked every ``every`` seconds.
+    """Wait until ``missing``, asked every ``every`` seconds, names nothing; return the seconds.
 
-    Raises EnvironmentBroken after ``within`` seconds: ``late``, the seconds, and what is still
+    Raise EnvironmentBroken after ``within`` seconds: ``late``, the seconds, and what is still
     missing.
     """
     settled = until(

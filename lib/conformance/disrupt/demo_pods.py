@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's pods, between which a changed VNI is observed, and new ones that are created while
-it is changed."""
+"""The demo's pods, between which a changed VNI is observed, and pods created while it changes."""
 
 import itertools
 from collections.abc import Mapping
@@ -37,7 +36,7 @@ class DemoPods:
 
     @property
     def among(self) -> list[Pair]:
-        """From Linux to Linux, and inside each Windows node."""
+        """Return the pairs from Linux to Linux, and inside each Windows node."""
         within = self.windows_clients.beside(self.windows_servers)
         return [*self.linux_clients.to(self.linux_servers).tcp(PORT), *within.tcp(PORT)]
 
@@ -89,7 +88,7 @@ class NewDeployments:
         self._made: list[str] = []
 
     def create(self) -> None:
-        """Create one on each node.  Raises EnvironmentBroken as deploying does."""
+        """Create one on each node.  Raise EnvironmentBroken as deploying does."""
         wishes = [
             Wish(role="windows-client", node=node, name=f"windows-new-pod-{next(self._numbers)}")
             for node in self._placement.covered("windows")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every disruption of a cluster is made with."""
+"""The tools of every disruption of a cluster."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from conformance.timing import SYSTEM_CLOCK, Clock
 
 @dataclass(eq=False)
 class Disruption:
-    """One way to change what belongs to everybody."""
+    """A way to change objects that all users of the cluster share."""
 
     changes: Changes
     journal: Journalling

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What disrupts one cluster, put together once: for a test, a dry run and a restore alike.
+"""The disruptions of a cluster, assembled once: for a test, a dry run and a restore alike.
 
-They differ in the door to the cluster (``changes``: described in a dry run), in whether the
-changes are noted (``journal``), and in how commands reach pods and hosts.
+They differ in the access to the cluster (``changes``: described in a dry run), in the notes about
+changes (``journal``), and in how commands reach pods and hosts.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Disruptions:
     hosts: Hosts
     clock: Clock = SYSTEM_CLOCK
     claims: Sequence[str] = ()
-    """Of the test, for messages."""
+    """Claims of the test, for messages."""
 
     @property
     def patience(self) -> Patience:
-        """That with Windows nodes."""
+        """Return the patience with Windows nodes."""
         return patience_of(self.settings)("windows")
 
     @property
@@ -120,7 +120,7 @@ class Disruptions:
 
 
 def _workload(pod: Obj, container: str) -> Workload:
-    """A container of Calico's pod on a Windows node."""
+    """Return a container of Calico's pod on a Windows node."""
     address = str(value_at(pod, "status", "hostIP") or "")
     return Workload(
         namespace=pod["metadata"]["namespace"],

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draining a node through the API, as kubectl does: cordon, evict what has a controller, wait until
-it is gone.
+"""Draining a node through the API as kubectl does: cordon, evict pods with a controller, wait.
 
-Pods of DaemonSets, static pods, finished ones and those in the host's network stay.  Pods
-without a controller would be lost for good: with one of them on the node nothing at all is done.
+Pods of DaemonSets, static pods, finished pods and pods in the host's network stay.  A pod without a
+controller would be lost for good: with such a pod on the node nothing at all is done.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +32,7 @@ NAMES = (HOSTNAME, "metadata.name")
 
 @dataclass(eq=False)
 class Drain(Disruption):
-    """Drains nodes of one cluster, and lets pods in again."""
+    """Drains of nodes of a cluster, and their ends."""
 
     lose_data: bool = field(default=False, kw_only=True)
     """Pods with emptyDir may be evicted."""
@@ -41,7 +40,7 @@ class Drain(Disruption):
     def possible(self, node: str) -> list[Obj]:
         """Return the pods that draining a node would evict.
 
-        Raises MissingCapability when one of them has no controller, or data in an emptyDir that
+        Raise MissingCapability when one of them has no controller, or data in an emptyDir that
         may not be lost, or when a pod there takes longer to end than the drain waits.
         """
         return self._evictable(node, self._on(node))
@@ -66,7 +65,7 @@ class Drain(Disruption):
             )
 
     def refuse_budgets(self, node: str) -> None:
-        """Raises MissingCapability where a PodDisruptionBudget forbids now to evict one of the
+        """Raise MissingCapability where a PodDisruptionBudget forbids now to evict one of the
         node's pods.
 
         For who has changed nothing yet; once a drain is under way, it waits for budgets.
@@ -80,10 +79,10 @@ class Drain(Disruption):
                 )
 
     def drain(self, node: str) -> list[str]:
-        """Cordon a node and evict its pods; which ones.
+        """Cordon a node and evict its pods; return the evicted pods.
 
-        Raises MissingCapability as :meth:`possible`, EnvironmentBroken (a budget, or an error of
-        the server's own, forbids it to the end; a pod does not go), ApiRefused, LockLost.
+        Raise MissingCapability as :meth:`possible`; EnvironmentBroken if a budget, or an error of
+        the server, forbids it to the end, or a pod does not go; ApiRefused; LockLost.
         """
         self.possible(node)
         self.journal.patch(
@@ -94,18 +93,19 @@ class Drain(Disruption):
         return [label(item) for item in evicted]
 
     def evict(self, node: str, pods: Sequence[Obj]) -> None:
-        """Evict these pods, each in its own grace period, and wait until they are gone.  Raises
-        as :meth:`drain`."""
+        """Evict these pods, each in its own grace period, and wait until they are gone. Raise
+        like :meth:`drain`.
+        """
         deadline = Deadline(self.patience.drain, self.clock)
         for pod in pods:
             self._evict(pod, node, deadline)
-        self._gone(node, pods, deadline)
+        self._wait_until_gone(node, pods, deadline)
 
     def emptied(self, node: str) -> list[Obj]:
         """List a drained node anew and return the pods with a network that it has: DaemonSets' and
         the suite's own.
 
-        Other pods that have come since are evicted, in at most ROUNDS rounds.  Raises
+        Other pods that have come since are evicted, in at most ROUNDS rounds.  Raise
         EnvironmentBroken where one is still there, and as :meth:`drain`.
         """
         for done in range(ROUNDS + 1):
@@ -120,15 +120,15 @@ class Drain(Disruption):
         )
 
     def renew(self, node: str, pods: Sequence[Obj]) -> None:
-        """Evict pods that have lost their network, so that their controllers make new ones.
+        """Evict pods that have lost their network, so that their controllers make new pods.
 
-        A pod that may not be evicted is left, as at first.  Raises as :meth:`evict`.
+        A pod that may not be evicted is left, as at first.  Raise as :meth:`evict`.
         """
         for pod in pods:
             try:
                 self.evict(node, self._evictable(node, [pod]))
             except MissingCapability:
-                continue  # whoever asks for its endpoint names it
+                continue  # the caller that needs its endpoint names it
 
     def networked(self, node: str) -> list[Obj]:
         """Return the pods on a node that have a network to lose; none in a dry run, which has
@@ -149,7 +149,7 @@ class Drain(Disruption):
         return self.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
 
     def _evictable(self, node: str, pods: Sequence[Obj]) -> list[Obj]:
-        """Return those of a node's pods that a drain evicts.  Raises as :meth:`possible`."""
+        """Return those of a node's pods that a drain evicts.  Raise as :meth:`possible`."""
         evicted = [item for item in pods if networked(item) and not daemonset_of(item)]
         self._refuse(
             node,
@@ -237,7 +237,7 @@ class Drain(Disruption):
                     ) from refusal
             self.clock.sleep(self.patience.evict_again)
 
-    def _gone(self, node: str, evicted: Sequence[Obj], deadline: Deadline) -> None:
+    def _wait_until_gone(self, node: str, evicted: Sequence[Obj], deadline: Deadline) -> None:
         uids = {item["metadata"]["uid"] for item in evicted}
         settled = until(
             lambda: [item for item in self._on(node) if item["metadata"]["uid"] in uids],
@@ -255,7 +255,7 @@ class Drain(Disruption):
 
 
 def grace(pod: Obj) -> float:
-    """Seconds that a pod asks for to end in."""
+    """Return the seconds that a pod has to end, by its own wish."""
     return float(pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE))
 
 
@@ -287,10 +287,10 @@ def _pinned(spec: Obj) -> bool:
 
 
 def _names(term: Obj) -> Iterator[list[str]]:
-    """The nodes' names that each requirement of an affinity's term allows."""
-    for one in [*(term.get("matchFields") or ()), *(term.get("matchExpressions") or ())]:
-        if one.get("key") in NAMES and one.get("operator") == "In":
-            yield one.get("values") or []
+    """Yield the nodes' names that each requirement of an affinity's term allows."""
+    for expression in [*(term.get("matchFields") or ()), *(term.get("matchExpressions") or ())]:
+        if expression.get("key") in NAMES and expression.get("operator") == "In":
+            yield expression.get("values") or []
 
 
 def _named_by_maker(pod: Obj) -> bool:

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that may end Felix of one node: noted before it is made, watched, and removed when Felix
-ends.
+"""A policy that may end Felix of a node: noted before it is made, watched, removed when Felix ends.
 
-Where it ends, it starts, meets the policy and ends again, and no policy changes for any pod of
-the node meanwhile.
+Felix that ends there starts, meets the policy and ends again, and meanwhile no policy changes for
+any pod of the node.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from conformance.disrupt.disruptions import Disruptions
 from conformance.disrupt.felix import FELIX_RESTART, Felix
 from conformance.disrupt.healer import Healer
-from conformance.errors import Nonconformance
+from conformance.errors import Nonconformance, UsageProblem
 from conformance.expect.case import Case, rows_of
 from conformance.expect.check import Judged, Ruling, check
 from conformance.expect.engine.answered import ARRIVED
@@ -47,7 +46,7 @@ ENDING_POLICY = Healer(
 
 
 class Named(Removable, Protocol):
-    """The policies of a test, by whose names they are removed after a run that died."""
+    """The policies of a test, by the names under which they are removed after a run that died."""
 
     @property
     def names(self) -> list[str]: ...
@@ -55,7 +54,7 @@ class Named(Removable, Protocol):
 
 @dataclass
 class EndingPolicy:
-    """What one test expects of Felix under a policy that may end it."""
+    """The expectations of a test about Felix under a policy that may end it."""
 
     felix: Felix
     journal: Journalling
@@ -79,7 +78,11 @@ class EndingPolicy:
         patience = self.expect.timings.of(server.os)
         clock = self.expect.clock
         paths = rows_of(cases)
-        closed = next(pair for pair, case in paths.items() if not case.open)
+        closed = next((pair for pair, case in paths.items() if not case.open), None)
+        if closed is None:
+            raise UsageProblem(
+                "ending_policy.outlived(...): name a closed case, which shows the policy in force"
+            )
         because = paths[closed].because
         self.expect.control(paths, because="before the policy nothing closes this path")
         ended = self.felix.watched(node)
@@ -103,22 +106,22 @@ class EndingPolicy:
             if not ended():
                 raise
         finally:
-            told = ended()
+            ending = ended()
             seconds = clock.monotonic() - began
             policy.remove()
             self.felix.back(node)
-        self.expect.under(then, *cases, because=back)
+        self.expect.under(then, *(replace(case, because=back) for case in cases))
         self.journal.close(entry)
         found: Judged = f"{because}; Felix ran all the while"
-        if told:
+        if ending:
             text = (
                 f"{', '.join(self.expect.context.claims)}: Felix on node {node} ended under the policies "
-                f"{', '.join(policy.names)}: expected that it runs on, observed {told} ({seconds:.1f} s)\n"
+                f"{', '.join(policy.names)}: expected that it runs on, observed {ending} ({seconds:.1f} s)\n"
                 f"  because  {because}\n  do       name no ports in a Pass; the log of its pod says why it ended"
             )
             symptom = ("Felix runs", "Felix ended")
             found = Ruling(error=Nonconformance(text), symptom=symptom)
-        check(self.expect.context, "behaviour", [(None, server, found)], lambda one: one)
+        check(self.expect.context, "behaviour", [(None, server, found)], lambda result: result)
 
     def _is_closed(self, pair: Pair) -> bool:
         source, target = pair

@@ -42,7 +42,7 @@ FELIX_RESTART = Healer(
     why="Felix on node {node} is about to be restarted",
     undo=lambda parts, arguments: parts.felix.back(str(arguments["node"])),
 )
-"""Its end may not have been seen: until Felix is back, policies do not change on the node."""
+"""Its end may have gone unobserved: until Felix is back, policies do not change on the node."""
 GONE_POLL = 0.1
 """s.  Between looks at a pod that ends: its successor may come at once, and what is to happen
 without it is short."""
@@ -50,7 +50,7 @@ LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=cali
 
 
 class Felix:
-    """Felix on the nodes of one cluster.  ``os_of`` says a node's operating system."""
+    """Felix on the nodes of a cluster.  ``os_of`` returns a node's operating system."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class Felix:
         """Restart Felix on a node; then ``known_good`` probes, and raises when the node is not well
         again.
 
-        Raises MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time),
+        Raise MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time),
         LockLost.
         """
-        done = self._done(self._end(node))
+        done = self._wait_until_ready(self._end(node))
         known_good()
         return done
 
@@ -97,40 +97,40 @@ class Felix:
         """Restart it by its pod on all of these nodes at once, and make a ``change`` while none of
         them has a Felix.
 
-        Returns when all are ready again.  Raises as :meth:`restart`, what the change raises, and
+        Returns when all are ready again.  Raise as :meth:`restart`, what the change raises, and
         ControlBroken where a Felix was back too soon for the change to have been made without
         it.
         """
         begun = [self._end(node) for node in nodes]
         for restart in begun:
-            self._gone(restart)
+            self._wait_until_gone(restart)
         change()
         early = [
-            one.node
-            for one in begun
-            if any(_moved(one.pod, pod) and _runs(pod) for pod in self._pods(one.node))
+            restart.node
+            for restart in begun
+            if any(_moved(restart.pod, pod) and _runs(pod) for pod in self._pods(restart.node))
         ]
-        back = [self._done(restart) for restart in begun]
+        back = [self._wait_until_ready(restart) for restart in begun]
         if early:
             raise ControlBroken(
-                f"Felix on node {', '.join(early)} was back before the change was made, which says nothing about a "
-                "change that is made without it: run it again",
+                f"Felix on node {', '.join(early)} was back before the change was "
+                "made, so the change without Felix was not tested: run it again",
                 control="Felix is down",
             )
         return back
 
     def restart_together(self, nodes: Sequence[str]) -> list[Restart]:
         """Restart it by its pod on all of these nodes at once, or, of a host's service, that.
-        Raises as above."""
+        Raise as above."""
         in_hosts = [node for node in nodes if self._service_of(node)]
         begun = [self._end(node) for node in nodes if node not in in_hosts]
-        return [*self.restart_each(in_hosts), *map(self._done, begun)]
+        return [*self.restart_each(in_hosts), *map(self._wait_until_ready, begun)]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
         """Restart it alone on one node after the other: its process, or its pod where the process
         is out of reach.
 
-        Where it is a service of the host, the service.  Raises as :meth:`restart`, and leaves
+        Where it is a service of the host, the service.  Raise as :meth:`restart`, and leaves
         the nodes after that alone.
         """
         return [self._restart_alone(node) for node in nodes]
@@ -157,7 +157,7 @@ class Felix:
         if self._processes is None or self._os_of(node) != "windows":
             return self.restart(node)
         name = pod["metadata"]["name"]
-        none = ProbeBroken(f"no process of Felix is seen in pod {name}")
+        none = ProbeBroken(f"no process of Felix is found in pod {name}")
         do = f"kubectl logs {name} --all-containers"
         place = _Place(self._processes, pod, name, f" that is ready in pod {name}", none, do)
         try:
@@ -167,7 +167,7 @@ class Felix:
             return replace(self.restart(node), note=note)
 
     def _restart_process(self, node: str, place: _Place) -> Restart:
-        """Restart it without its pod.  Raises ProbeBroken, MissingCapability where that was not
+        """Restart it without its pod.  Raise ProbeBroken, MissingCapability where that was not
         done."""
         before = place.processes.ids(place.where)
         if not before:
@@ -226,15 +226,15 @@ class Felix:
             clock=self._clock,
         )
 
-    def _end(self, node: str) -> _Begun:
+    def _end(self, node: str) -> _BegunRestart:
         """Note that it is about to be restarted, and delete its pod."""
         before = self.pod(node)
         entry = FELIX_RESTART.note(self._journal, node)
         self._journal.delete_owned_pod(pod_reference(before), f"restarts Felix on node {node}")
-        return _Begun(node, before, entry, self._clock.monotonic())
+        return _BegunRestart(node, before, entry, self._clock.monotonic())
 
-    def _gone(self, begun: _Begun) -> None:
-        """Wait until the old pod is gone.  Raises EnvironmentBroken."""
+    def _wait_until_gone(self, begun: _BegunRestart) -> None:
+        """Wait until the old pod is gone.  Raise EnvironmentBroken."""
         uid = begun.pod["metadata"]["uid"]
         settled = self._until(
             begun.node,
@@ -249,8 +249,8 @@ class Felix:
                 f"{settled.seconds:.0f} s after its deletion"
             )
 
-    def _done(self, begun: _Begun) -> Restart:
-        """Wait until a new pod is ready.  Raises as :meth:`restart`."""
+    def _wait_until_ready(self, begun: _BegunRestart) -> Restart:
+        """Wait until a new pod is ready.  Raise as :meth:`restart`."""
         node = begun.node
         before = begun.pod
         watched = _Watched(self._kube, node)
@@ -278,8 +278,8 @@ class Felix:
         after = [*new(settled.last), before][0]  # in a dry run there is no other pod
         return Restart(
             node=node,
-            before=_told(before),
-            after=_told(after),
+            before=_describe(before),
+            after=_describe(after),
             seconds=self._clock.monotonic() - begun.at,
             note=watched.note,
         )
@@ -287,7 +287,7 @@ class Felix:
     def _not_back(
         self, node: str, expected: str, observed: str, settled: Settled[Any], do: str
     ) -> EnvironmentBroken:
-        """What a Felix deserves that this suite has restarted and that is not back in time."""
+        """Return the error for a Felix that this suite restarted and that is not back in time."""
         within = self._patience(self._os_of(node)).felix_restart
         claims = f"{', '.join(self._claims)}  " if self._claims else ""
         tries = f"{counted(len(settled.answers), 'try', 'tries')}, {settled.seconds:.1f} s"
@@ -299,7 +299,7 @@ class Felix:
     def back(self, node: str) -> None:
         """Wait until Felix runs on a node again, however it was stopped.
 
-        Raises EnvironmentBroken; ProbeBroken, MissingCapability where a service cannot be looked
+        Raise EnvironmentBroken; ProbeBroken, MissingCapability where a service cannot be looked
         at.
         """
         services = self._service_of(node)
@@ -320,10 +320,10 @@ class Felix:
             )
 
     def watched(self, node: str) -> Callable[[], str]:
-        """What tells whether Felix of a node has ended since now, and what is there in its place;
-        empty: it has not.
+        """Return a function that describes what replaced Felix of a node since now; empty: Felix
+        has not ended.
 
-        Raises ProbeBroken, MissingCapability where nothing of it is seen.
+        Raise ProbeBroken, or MissingCapability if nothing of it can be observed.
         """
         before = self._life(node)
 
@@ -331,22 +331,25 @@ class Felix:
             try:
                 now = self._life(node)
             except ProbeBroken:
-                return ""  # its container begins anew, or PowerShell did not start: the next look tells
+                return ""  # its container starts again, or PowerShell did not start: look again
             return "" if now == before else f"{now} (it was {before})"
 
         return ended
 
     def _life(self, node: str) -> str:
-        """What is another once Felix of a node has ended: felix-service.ps1 starts its process
-        anew in the same pod."""
+        """Return what differs once Felix of a node has ended.
+
+        felix-service.ps1 starts its process anew in the same pod.
+        """
         if services := self._service_of(node):
             return f"process {_listed(services.ids(node)) or 'none'}"
         pod = self.pod(node)
         ids = self._processes.ids if self._processes and self._os_of(node) == "windows" else None
-        return f"{_told(pod)}, process {_listed(ids(pod)) or 'none'}" if ids else _told(pod)
+        return f"{_describe(pod)}, process {_listed(ids(pod)) or 'none'}" if ids else _describe(pod)
 
     def pod(self, node: str) -> Obj:
-        """The pod that Felix runs in on a node.  Raises MissingCapability when there is none."""
+        """Return the pod that Felix runs in on a node.  Raise MissingCapability when there is
+        none."""
         pods = self._pods(node)
         if not pods:
             raise MissingCapability(
@@ -369,22 +372,22 @@ class Felix:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where Felix is restarted without its pod."""
+    """A place where Felix is restarted without its pod."""
 
     processes: Processes
     where: Any
     """The pod, or the node's name, as ``processes`` take it."""
     label: str
     ready: str
-    """What a new process is to be, besides new."""
+    """The condition on a new process, besides being new."""
     none: Exception
-    """What to raise where no process is seen."""
+    """The error to raise where no process is found."""
     do: str
-    """What to look at where no new process comes."""
+    """Advice where no new process comes."""
 
 
 @dataclass(frozen=True)
-class _Begun:
+class _BegunRestart:
     """A restart by a pod that was deleted."""
 
     node: str
@@ -397,7 +400,7 @@ class _Begun:
 
 
 class _Watched:
-    """Whether a node stays Ready while Felix restarts there."""
+    """A look at whether a node stays Ready while Felix restarts there."""
 
     def __init__(self, kube: Kube, node: str) -> None:
         self._kube = kube
@@ -405,14 +408,14 @@ class _Watched:
         self.note = ""
 
     def look(self) -> bool:
-        """Whether it is Ready now; a node that cannot be read is taken for one that is."""
+        """Check whether the node is Ready now; a node that cannot be read counts as Ready."""
         found: Obj = {}
         with suppress(ApiRefused, ApiUnreachable):
             found = self._kube.find("v1", "Node", self._node) or {}
         for condition in list_at(found, "status", "conditions"):
             if condition.get("type") == "Ready" and condition.get("status") != "True":
-                said = condition.get("message") or condition.get("reason") or "no message"
-                self.note = f"node {self._node} was not Ready meanwhile: {said}"
+                detail = condition.get("message") or condition.get("reason") or "no message"
+                self.note = f"node {self._node} was not Ready meanwhile: {detail}"
                 return False
         return True
 
@@ -422,27 +425,27 @@ def _listed(ids: Iterable[int]) -> str:
 
 
 def _ends(pod: Obj) -> bool:
-    """Whether a pod is on its way out."""
+    """Return whether a pod is on its way out."""
     return bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def _runs(pod: Obj) -> bool:
-    """Whether a container of a pod runs, so that a Felix may."""
+    """Return whether a container of a pod runs, so that Felix may."""
     containers = list_at(pod, "status", "containerStatuses")
     return any("running" in (status.get("state") or {}) for status in containers)
 
 
 def _moved(before: Obj, now: Obj) -> bool:
-    """Whether the containers began anew: another pod, or restarted in place."""
+    """Return whether the containers began anew: another pod, or a restart in place."""
     return bool(
         now["metadata"]["uid"] != before["metadata"]["uid"] or restarts(now) > restarts(before)
     )
 
 
 def _states(pods: Iterable[Obj]) -> str:
-    return "; ".join(f"{_told(pod)} {pod_state(pod)}" for pod in pods) or "no pod"
+    return "; ".join(f"{_describe(pod)} {pod_state(pod)}" for pod in pods) or "no pod"
 
 
-def _told(pod: Obj) -> str:
+def _describe(pod: Obj) -> str:
     started = value_at(pod, "status", "startTime") or "not started"
     return f"{pod['metadata']['name']}, {started}, {restarts(pod)} restarts"

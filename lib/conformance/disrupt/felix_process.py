@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix' process on a Windows node, seen and ended inside its container: felix-service.ps1 starts
-another at once.
+"""Felix' process on a Windows node, found and ended inside its container; felix-service.ps1 starts
+another.
 
-That is a restart of Felix and nothing else.  A pod that is deleted takes the node's CNI
-configuration with it (uninstall-calico-hpc.ps1), so that the node may turn NotReady, and needs
-its image again.
+That is a restart of Felix and nothing else.  A deleted pod takes the node's CNI configuration with
+it (uninstall-calico-hpc.ps1), so that the node may turn NotReady, and the new pod needs its image
+again.
 """
 
 from collections.abc import Callable
@@ -41,20 +41,20 @@ class Processes(Protocol):
     name."""
 
     def ids(self, place: Any) -> set[int]:
-        """Ids of Felix' processes.  Raises ProbeBroken where that cannot be seen,
+        """Return the ids of Felix' processes.  Raise ProbeBroken if they cannot be read,
         MissingCapability."""
 
     def end(self, place: Any) -> None:
-        """End them, whereupon they start anew.  Raises ProbeBroken, MissingCapability where that
+        """End them, whereupon they start anew.  Raise ProbeBroken, MissingCapability where that
         was not done."""
 
     def ready(self, place: Any) -> bool:
-        """Whether Felix says that it is ready, which means a first full apply.  Raises
+        """Return whether Felix reports ready, which means a first full apply.  Raise
         ProbeBroken."""
 
 
 class FelixProcess:
-    """The same in a pod, by PowerShell in the container for it."""
+    """The processes of Felix in a pod, by PowerShell in its container."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -71,7 +71,8 @@ class FelixProcess:
             raise ProbeBroken(f"{what} cannot be ended: {done.output.strip()[:300]}")
 
     def ready(self, place: Obj) -> bool:
-        """As :class:`Processes` says; asked by its readiness probe's own command, if it has one."""
+        """Return whether Felix is ready, by the command of its readiness probe if it has
+        one."""
         name = _container(place)
         container = next(item for item in place["spec"]["containers"] if item["name"] == name)
         argv = value_at(container, "readinessProbe", "exec", "command")
@@ -93,7 +94,7 @@ def ended(end: Callable[[], ExecResult]) -> ExecResult | None:
 
 
 def process_ids(done: ExecResult, where: str) -> set[int]:
-    """What :data:`LIST` printed.  Raises ProbeBroken."""
+    """Return what :data:`LIST` printed.  Raise ProbeBroken."""
     words = done.stdout.decode(errors="replace").split()
     if done.exit_code or not all(word.isdigit() for word in words):
         raise ProbeBroken(f"the processes of {where} cannot be listed: {done.output.strip()[:300]}")

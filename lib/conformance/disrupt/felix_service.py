@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix as the Windows service CalicoFelix, or as a process of RKE2's agent: no DaemonSet brought
-Calico to the node.
+"""Felix as the Windows service CalicoFelix, or as a process of RKE2's agent: no DaemonSet installed
+Calico.
 
-There is no pod to look into then: its process is seen from a HostProcess pod, and its service
-restarted, or its process ended, which the agent starts again.
+There is no pod to look into then: its process is found from a HostProcess pod, and its service is
+restarted.  A process of RKE2's agent is left alone: nothing starts it again (rancher/rke2#9324).
 """
 
 from collections.abc import Callable
 
-from conformance.disrupt.felix_process import END, LIST, ended, process_ids
+from conformance.disrupt.felix_process import LIST, ended, process_ids
 from conformance.errors import MissingCapability, ProbeBroken
 from conformance.kube.execute import ExecResult
 from conformance.model.facts import Facts
@@ -25,7 +25,7 @@ Raises ProbeBroken, MissingCapability (no HostProcess pods)."""
 
 
 def may_be_service(facts: Facts) -> bool:
-    """Whether Felix may be a service on Windows nodes: no DaemonSet brought Calico there."""
+    """Return whether Felix may be a service on Windows nodes: no DaemonSet brought Calico there."""
     return facts.install.value not in ("operator", "manifest")
 
 
@@ -33,20 +33,24 @@ class FelixService:
     """Felix' process in a host (``felix_process.Processes``), by PowerShell in HostProcess pods."""
 
     def __init__(self, run: Run, *, by_agent: bool = False) -> None:
-        """``by_agent``: it is a process that RKE2's agent starts, and no service."""
+        """``by_agent``: it is a process of RKE2's agent, which starts it once, and no service."""
         self._run = run
-        self._restart = END if by_agent else RESTART
+        self._by_agent = by_agent
 
     def ids(self, place: str) -> set[int]:
         return process_ids(self._run(place, (*POWERSHELL, LIST)), f"node {place}")
 
     def end(self, place: str) -> None:
-        """Restart the service.  Raises MissingCapability where there is none, and then nothing
+        """Restart the service.  Raise MissingCapability where there is none, and then nothing
         was touched."""
+        if self._by_agent:
+            raise MissingCapability(
+                f"RKE2's agent runs Felix on node {place}, and would not start it again "
+                "(rancher/rke2#9324)",
+                "restart the service rke2 of that node by hand, and look for yourself",
+            )
         what = f"service {SERVICE} of node {place}"
-        done = ended(
-            lambda: self._run(place, (*POWERSHELL, self._restart), change=f"restart {what}")
-        )
+        done = ended(lambda: self._run(place, (*POWERSHELL, RESTART), change=f"restart {what}"))
         if done is None or not done.exit_code:
             return
         if NO_SUCH_SERVICE in done.output:
@@ -57,5 +61,5 @@ class FelixService:
         raise ProbeBroken(f"{what} cannot be restarted: {done.output.strip()[:300]}")
 
     def ready(self, place: str) -> bool:
-        """A service does not say whether it is ready."""
+        """Return True: a service has no readiness of its own."""
         return True

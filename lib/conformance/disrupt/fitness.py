@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what the whole cluster shares may be changed now: Calico is well, and nobody else manages
+"""Checks before a change of what the whole cluster shares: Calico is well, and nobody else manages
 it.
 
 What is refused here was not touched: MissingCapability.
@@ -14,8 +14,8 @@ from conformance.kube.fields import list_at, mapping_at, value_at
 
 CALICO_NODES = ("calico-node", "calico-node-windows")
 FELIX_CONFIGURATIONS = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
-"""Where it is read: Calico's API server keeps its managers to itself, and its CRD has those of
-who writes there."""
+"""APIs to read it from: Calico's API server hides its managers, and its CRD has those of its
+writers."""
 STATUS = "operator.tigera.io/v1"
 ALLOWED = ("calico", "apiserver", "operator", "tigera", "kubectl-edit", "kubectl-patch")
 """How managers' names begin that revert nothing: Calico's own, which give defaults, and people
@@ -24,17 +24,16 @@ VNI = ("f:spec", "f:vxlanVNI")
 
 
 def refuse_unwell(kube: Kube) -> None:
-    """Raises MissingCapability while Calico is not well, or is being rolled out."""
+    """Raise MissingCapability while Calico is not well, or is being rolled out."""
     if found := [*_daemonsets(kube), *_statuses(kube)]:
         raise MissingCapability(
             f"nothing is changed while Calico is not well: {'; '.join(found)}",
-            "wait for it, or mend it first",
+            "wait until Calico is well, or mend it first",
         )
 
 
 def refuse_other_managers(kube: Kube) -> None:
-    """Raises MissingCapability where somebody else manages the VNI, who would revert a change of
-    it."""
+    """Raise MissingCapability where somebody else manages the VNI and would revert a change."""
     for api in FELIX_CONFIGURATIONS:
         if not kube.discovery.serves(api, "FelixConfiguration"):
             continue
@@ -68,6 +67,6 @@ def _statuses(kube: Kube) -> Iterator[str]:
             kind = condition.get("type")
             on = condition.get("status") == "True"
             if (kind in ("Degraded", "Progressing") and on) or (kind == "Available" and not on):
-                said = condition.get("message") or condition.get("reason") or "no message"
+                detail = condition.get("message") or condition.get("reason") or "no message"
                 word = kind if on else f"not {kind}"
-                yield f"TigeraStatus {obj['metadata']['name']} is {word}: {' '.join(str(said).split())}"
+                yield f"TigeraStatus {obj['metadata']['name']} is {word}: {' '.join(str(detail).split())}"

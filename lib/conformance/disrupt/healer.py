@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one value per procedure that changes a node: what the journal notes of it, and what undoes
-it."""
+"""The value for each procedure that changes a node: its note in the journal, and its reversal."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,9 +14,9 @@ class Healer:
     ``journal.restorable``."""
 
     name: str
-    """In the journal."""
+    """Name in the journal."""
     why: str
-    """What is about to change, with ``{node}`` for the node's name."""
+    """The change about to be made, with ``{node}`` for the node's name."""
     undo: Callable[[Any, Mapping[str, Any]], object]
     """Undo it with a cluster's ``Disruptions``, as its arguments say, and verify that.  Raises
     EnvironmentBroken where the node is not well again."""

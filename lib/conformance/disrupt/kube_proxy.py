@@ -22,10 +22,10 @@ LABELS = ("k8s-app=kube-proxy-windows", "k8s-app=kube-proxy")
 
 
 class KubeProxy(Disruption):
-    """kube-proxy on the nodes of one cluster."""
+    """kube-proxy on the nodes of a cluster."""
 
     def restart(self, node: str) -> None:
-        """Have its pod made anew.  Raises EnvironmentBroken (it runs in no pod, the new one is
+        """Have its pod made anew.  Raise EnvironmentBroken (it runs in no pod, the new one is
         not ready), LockLost."""
         if not self._pods(node):
             raise EnvironmentBroken(
@@ -38,7 +38,7 @@ class KubeProxy(Disruption):
         """Have its pod made anew where nothing was wrong; then ``back`` sees Services there again,
         or raises.
 
-        Raises MissingCapability (it runs in no pod), and as :meth:`restart`.
+        Raise MissingCapability (it runs in no pod), and as :meth:`restart`.
         """
         if not self._pods(node):
             raise MissingCapability(

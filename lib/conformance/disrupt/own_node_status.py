@@ -24,7 +24,7 @@ FILLED = 3
 
 
 class OwnNodeStatus:
-    """The objects of one test, two at a time; the journal removes what is left of them."""
+    """The objects of a test, two at a time; the journal removes what is left of them."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class OwnNodeStatus:
         windows: Sequence[NodeFacts],
         linux: NodeFacts,
     ) -> None:
-        """``period``: s, how often a status is told; ``linux``: the node that is asked beside
-        each of ``windows``."""
+        """``period``: s, interval at which a status is written; ``linux``: the node whose status is
+        read together with each of ``windows``."""
         self._journalled = journalled
         self._context = context
         self._clock = clock
@@ -46,27 +46,27 @@ class OwnNodeStatus:
         self._linux = linux.name
 
     def stay_empty(self, *, because: str) -> None:
-        """Each Windows node's stays empty until the Linux node's beside it is filled so often; a
-        filled one is LIFTED.
+        """Expect each Windows node's status to stay empty until the Linux node's was filled often
+        enough.
 
-        Raises ControlBroken where the other one is not filled, MissingCapability without the
-        right.
+        A filled status of a Windows node is LIFTED.  Raise ControlBroken if the Linux node's is not
+        filled, MissingCapability without the right.
         """
 
         def judge(node: NodeFacts) -> Judged:
             if filled := self._filled(node.name, self._linux):
-                told = f"CalicoNodeStatus of node {node.name} was filled at {filled}"
-                return Ruling(told, ClaimVerdict.LIFTED)
+                text = f"CalicoNodeStatus of node {node.name} was filled at {filled}"
+                return Ruling(text, ClaimVerdict.LIFTED)
             return because
 
         check(self._context, "behaviour", [(None, node, node) for node in self._windows], judge)
 
     def _filled(self, windows: str, linux: str) -> str:
-        """When the Windows node's was filled last, empty where it was not."""
+        """Return when the Windows node's status was filled last; empty where it was not."""
         changes = self._journalled.changes
         times = dict[str, None]()
-        own = self._asked(windows)
-        control = self._asked(linux)
+        own = self._request(windows)
+        control = self._request(linux)
 
         def enough() -> bool:
             times.update(dict.fromkeys(filter(None, [self._last(control)])))
@@ -84,11 +84,11 @@ class OwnNodeStatus:
         for target in (own, control):
             changes.delete(target, "it has been read", foreign=True)
         if not settled.converged:
-            told = f"CalicoNodeStatus of node {linux}  expected filled {FILLED} times, observed {len(times)}"
-            raise ControlBroken(f"{told} ({settled.seconds:.0f} s)", "a Linux node's status")
+            text = f"CalicoNodeStatus of node {linux}  expected filled {FILLED} times, observed {len(times)}"
+            raise ControlBroken(f"{text} ({settled.seconds:.0f} s)", "a Linux node's status")
         return filled
 
-    def _asked(self, node: str) -> ObjectRef:
+    def _request(self, node: str) -> ObjectRef:
         body = {
             "apiVersion": "projectcalico.org/v3",
             "kind": "CalicoNodeStatus",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of the run's own that gives nobody an address: what the API lets be changed of one, asked
-by a real change.
+"""A pool of the run's own that gives out no address: what the API lets be changed of a pool, really
+tried.
 
-A dry run says yes to everything.  198.18.0.0/15 is for measurements (RFC 2544): nobody's packets
-go there.
+A dry run says yes to everything.  198.18.0.0/15 is for measurements (RFC 2544): nobody's packets go
+there.
 """
 
 from conformance.errors import MissingCapability, Nonconformance
@@ -18,7 +18,7 @@ LARGER = 25
 
 
 class OwnPool:
-    """The pool of one test; the journal puts it back."""
+    """The pool of a test; the journal restores it."""
 
     def __init__(self, journalled: Journalled, context: Context) -> None:
         self._journalled = journalled
@@ -61,5 +61,5 @@ class OwnPool:
         else:
             raise Nonconformance(
                 f"IPAM-5  blockSize of an IPPool that is there  expected to be refused, observed /{SIZE} -> /{LARGER}\n"
-                f"  because  {because}\n  do       choose the size before a pool is made; no block follows a later one"
+                f"  because  {because}\n  do       choose the size before a pool is made; existing blocks keep their size"
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long disruptions may take, for one operating system; made from the run's timings."""
+"""The time that disruptions may take on an operating system, from the run's timings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ PatienceOf = Callable[[OS], Patience]
 
 
 def patience_of(settings: Settings) -> PatienceOf:
-    """What the run's timings say about disruptions."""
+    """Return the run's timings of disruptions."""
 
     def patience(os: OS) -> Patience:
         own = settings.timings.of(os)

@@ -40,8 +40,8 @@ HNS_NETWORK = Healer(
 """Noted before the VNI is changed, so that a restore, which goes backwards, has put the VNI back
 when it comes here."""
 LOOKS = 3
-"""times.  How often a pod is seen without an HNS endpoint before it counts as dead: one may just
-be starting anew."""
+"""times.  Looks without an HNS endpoint before a pod counts as dead: it may just be starting
+anew."""
 
 
 class NetworkStays(EnvironmentBroken):
@@ -50,7 +50,7 @@ class NetworkStays(EnvironmentBroken):
 
 
 class Procedure:
-    """The procedure on nodes of one cluster."""
+    """The procedure on nodes of a cluster."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Procedure:
         self._clock = clock
 
     def possible(self, node: str) -> None:
-        """Raises MissingCapability where it could not be carried out.
+        """Raise MissingCapability where it could not be carried out.
 
         Pods have no controller, take too long to end or would come back to a cordoned node;
         Felix runs in no pod.
@@ -79,7 +79,7 @@ class Procedure:
         self._felix.pod(node)
 
     def refuse_budgets(self, node: str) -> None:
-        """Raises MissingCapability where a PodDisruptionBudget forbids now what it begins with."""
+        """Raise MissingCapability where a PodDisruptionBudget forbids now what it begins with."""
         self._drain.refuse_budgets(node)
 
     def new_network(self, node: str) -> None:
@@ -100,7 +100,7 @@ class Procedure:
         """Have the pods made anew that lost their network when somebody began this and did not end
         it.
 
-        Raises EnvironmentBroken where a pod is still without an HNS endpoint in the end,
+        Raise EnvironmentBroken where a pod is still without an HNS endpoint in the end,
         ProbeBroken.
         """
         dead = until(
@@ -118,7 +118,7 @@ class Procedure:
     def heal(self, node: str, vni: Vni) -> None:
         """Give the node a network with the configured VNI where it has another, and pods theirs.
 
-        Raises EnvironmentBroken where it still has another VNI, or a pod that was there has no
+        Raise EnvironmentBroken where it still has another VNI, or a pod that was there has no
         HNS endpoint.
         """
         wanted = vni.configured()
@@ -183,14 +183,14 @@ class Procedure:
         others by eviction."""
         uids = {pod["metadata"]["uid"] for pod in pods if daemonset_of(pod) and not is_own(pod)}
         self._third_party_pods.renew(
-            node, [one for one in self._third_party_pods.on(node) if one["uid"] in uids]
+            node, [pod for pod in self._third_party_pods.on(node) if pod["uid"] in uids]
         )
         self._drain.renew(node, [pod for pod in pods if pod["metadata"]["uid"] not in uids])
 
     def _networked(self, node: str, lost: Collection[str]) -> None:
         """Wait until each of these pods (uids) is gone or has an HNS endpoint.
 
-        Raises EnvironmentBroken, ProbeBroken.
+        Raise EnvironmentBroken, ProbeBroken.
         """
         if not lost:
             return
@@ -222,7 +222,7 @@ class Procedure:
         )
         return [pod for pod in chosen if not there & _addresses(pod)]
 
-    def _removed(self, node: str, before: Mapping[str, str], said: str) -> None:
+    def _removed(self, node: str, before: Mapping[str, str], text: str) -> None:
         name = ", ".join(before.values())
 
         def look() -> set[str] | ProbeBroken:
@@ -245,14 +245,14 @@ class Procedure:
         if not settled.converged:
             raise EnvironmentBroken(
                 f"HNS network {name} of node {node} is still there {settled.seconds:.0f} s after its removal "
-                f"({said.strip() or 'which said nothing'})"
+                f"({text.strip() or 'which printed nothing'})"
             )
 
 
 def _addresses(pod: Obj) -> set[str]:
     status = pod.get("status") or {}
     return {
-        str(one.get("ip"))
-        for one in [*(status.get("podIPs") or ()), {"ip": status.get("podIP")}]
-        if one.get("ip")
+        str(entry.get("ip"))
+        for entry in [*(status.get("podIPs") or ()), {"ip": status.get("podIP")}]
+        if entry.get("ip")
     }

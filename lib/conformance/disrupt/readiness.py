@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the whole cluster needs is Ready again after each disruptive test, or no other one begins.
+"""A check after each disruptive test that what the whole cluster needs is Ready again.
 
 Nodes, and system workloads by their owner: a DaemonSet's and a static pod on each node, since
-another node's is no substitute; of a Deployment's or StatefulSet's as many pods as before
-wherever they run, or all that it has now.  Names of pods say nothing, since what is evicted
-comes back under another.
+another node's pod is no substitute; of a Deployment or StatefulSet as many pods as before wherever
+they run, or all that it has now.  Names of pods do not count, since an evicted pod comes back under
+another.
 """
 
 import json
@@ -28,7 +28,8 @@ system-node-critical."""
 
 
 class Readiness:
-    """What was Ready before one test.  ``within``: seconds that it may take to be so again."""
+    """The objects that were Ready before a test.  ``within``: seconds until they have to be Ready
+    again."""
 
     def __init__(
         self,
@@ -63,12 +64,12 @@ class Readiness:
         self._note(self._look()[0])
 
     def after(self) -> None:
-        """Wait until everything noted is Ready again.  Raises EnvironmentBroken with what is
+        """Wait until everything noted is Ready again.  Raise EnvironmentBroken with what is
         not."""
         reach = self._kube.reach
         if (
             self._changes.dry_run or reach.ended or reach.left < float("inf")
-        ):  # nobody may ask, or has the time
+        ):  # no requests are allowed, or time is short
             return
         self._await(self._file)
         self._note({})
@@ -125,7 +126,9 @@ def _is_system(pod: Obj) -> bool:
 
 
 def _workload(pod: Obj) -> str:
-    """``DaemonSet kube-system/kube-proxy on node linux-1``, ``Deployment kube-system/coredns``."""
+    """Return ``DaemonSet kube-system/kube-proxy on node linux-1``, ``Deployment
+    kube-system/coredns``.
+    """
     meta = pod["metadata"]
     owner = controller(pod) or {"kind": "Pod", "name": pod["metadata"]["name"]}
     if owner["kind"] == "Node":

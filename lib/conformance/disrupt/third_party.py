@@ -27,7 +27,7 @@ DAEMONSET_PODS = Healer(
 
 
 class ThirdPartyPods(Disruption):
-    """What becomes of them on one cluster."""
+    """The pods of other owners on one cluster, and how they are renewed."""
 
     def on(self, node: str) -> list[dict[str, str]]:
         """Return those on a node: namespace, name and uid."""
@@ -37,21 +37,22 @@ class ThirdPartyPods(Disruption):
         ]
 
     def note(self, node: str) -> tuple[Any, list[dict[str, str]]]:
-        """Note those on a node, before they lose their network: the entry to close afterwards,
-        and what it holds."""
+        """Record the foreign pods on a node before they lose their network; return the entry to
+        close afterwards, and its contents.
+        """
         pods = self.on(node)
         entry = DAEMONSET_PODS.note(self.journal, node, pods=pods) if pods else None
         return entry, pods
 
     def renewed(self, node: str, entry: Any, pods: Sequence[Mapping[str, str]]) -> None:
-        """Delete those that were noted, wait until their DaemonSets' new ones are ready, and
-        close the entry."""
+        """Delete the noted pods, wait until their DaemonSets' new pods are ready, and close the
+        entry."""
         self.renew(node, pods)
         if entry is not None:
             self.journal.close(entry)
 
     def renew(self, node: str, pods: Sequence[Mapping[str, str]]) -> None:
-        """Delete these pods, those that are still the same, and wait for successors.  Raises
+        """Delete these pods, those that are still the same, and wait for successors.  Raise
         EnvironmentBroken."""
         awaited: dict[str, str] = {}
         longer = 0.0
@@ -60,7 +61,7 @@ class ThirdPartyPods(Disruption):
             if found is None or found["metadata"].get("uid") != pod["uid"]:
                 continue
             if found["spec"].get("nodeName") != node or not daemonset_of(found):
-                continue  # nobody would make it anew there
+                continue  # no controller would make it anew there
             why = f"gives it a network again, which node {node} has made anew"
             self.journal.delete_owned_pod(pod_reference(found), why)
             awaited[daemonset_of(found)] = label(found)
@@ -69,9 +70,9 @@ class ThirdPartyPods(Disruption):
             self._back(node, awaited, {pod["uid"] for pod in pods}, longer)
 
     def _back(self, node: str, awaited: Mapping[str, str], old: set[str], longer: float) -> None:
-        """Wait until each DaemonSet has a ready pod on the node that is not one of the old ones.
+        """Wait until each DaemonSet has a ready pod on the node that is not an old pod.
 
-        ``longer``: seconds beyond the usual that the old ones may take to end.
+        ``longer``: seconds beyond the usual that the old pods may take to end.
         """
 
         def missing() -> list[str]:

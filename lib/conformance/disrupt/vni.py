@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delivering a VXLAN network identifier to every node, which may take it or not.
+"""The delivery of a VXLAN network identifier to every node, which may follow it or not.
 
 Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew.  Windows
 takes it from the environment of calico-node-windows and from the CNI configuration: the operator
 renders both from the FelixConfiguration and replaces the pods; where Calico was installed by
-manifests the DaemonSet is edited instead (claims.md, VXLAN-9). Delivered says that a node was
-told, not that it follows.
+manifests the DaemonSet is edited instead (claims.md, VXLAN-9).  Delivered means that a node has the
+setting, not that it follows it.
 """
 
 import copy
@@ -18,6 +18,7 @@ from conformance.disrupt.awaiting import until_nothing_is_missing
 from conformance.disrupt.disruption import Disruption
 from conformance.disrupt.felix import NAMESPACES
 from conformance.errors import MissingCapability
+from conformance.facts.felix_settings import DEFAULTS, FelixSettings
 from conformance.kube.client import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import is_ready
@@ -27,20 +28,18 @@ from conformance.probe.host import Hosts
 
 V3 = "projectcalico.org/v3"
 CRD = "crd.projectcalico.org/v1"
-DEFAULT = 4096
-"""What Calico uses where FelixConfiguration does not say (felix/config/config_params.go)."""
 VARIABLE = "VXLAN_VNI"
 """Environment variable of calico-node-windows that Felix and the CNI installer read
 (felix-service.ps1)."""
 DEVICE = "vxlan.calico"
 WINDOWS = "calico-node-windows"
 CONFIGURED = re.compile(r'"vxlan_vni"\s*:\s*"?(\d+)')
-"""In the CNI configuration."""
+"""The VNI in the CNI configuration."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """A delivery that every node was seen to get."""
+    """A delivery that reached every node."""
 
     vni: int
     before: int
@@ -49,13 +48,19 @@ class Delivery:
 
 @dataclass(eq=False)
 class Vni(Disruption):
-    """The VNI of one cluster."""
+    """The VNI of a cluster."""
 
     hosts: Hosts = field(kw_only=True)
     facts: Facts = field(kw_only=True)
 
     def configured(self) -> int:
-        """What FelixConfiguration default says, or Calico's default."""
+        """Return the VNI that Windows nodes are configured with, or Calico's default."""
+        settings = FelixSettings(self._default, self.facts.felix_overrides)
+        found = settings.everywhere("vxlanVNI", self.facts.by_os("windows")).values()
+        return int(next((one.value for one in found if one.value), DEFAULTS["vxlanVNI"]))
+
+    def _default(self) -> tuple[Obj | None, str]:
+        """Return FelixConfiguration default, and the API that has it."""
         for api in (V3, CRD):
             try:
                 found = self.kube.find(api, "FelixConfiguration", "default")
@@ -64,18 +69,18 @@ class Vni(Disruption):
                     raise
                 continue  # Calico's API server is away: what it stores is as good
             if found is not None:
-                return int((found.get("spec") or {}).get("vxlanVNI") or DEFAULT)
-        return DEFAULT
+                return found, api
+        return None, ""
 
     def device(self, node: str) -> int | None:
-        """The VNI of a Linux node's VXLAN device; None when there is no such device.  Raises
+        """Return the VNI of a Linux node's VXLAN device; None when there is no such device.  Raise
         ProbeBroken."""
         link = self.hosts.linux(node).link(DEVICE)
         return link.vxlan.vni if link and link.vxlan else None
 
     def vsid(self, node: str) -> int | None:
-        """The VSID of a Windows node's pod network; None when there is no such network.  Raises
-        ProbeBroken."""
+        """Return the VSID of a Windows node's pod network; None when there is no such network.
+        Raise ProbeBroken."""
         return next(
             (
                 subnet.vsid
@@ -90,7 +95,7 @@ class Vni(Disruption):
     def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
         """Write it and wait until these nodes have it.
 
-        Raises MissingCapability (it cannot be written here), EnvironmentBroken (a node was not
+        Raise MissingCapability (it cannot be written here), EnvironmentBroken (a node was not
         given it in time).
         """
         before = self.configured()
@@ -113,11 +118,11 @@ class Vni(Disruption):
     def delivered(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> float:
         """Wait until these nodes have been given a VNI; seconds it took.
 
-        Raises EnvironmentBroken, naming the nodes that were not.
+        Raise EnvironmentBroken, naming the nodes that were not.
         """
 
         def missing() -> list[str]:
-            unrendered = [told for node in windows if (told := self._unrendered(node, vni))]
+            unrendered = [reason for node in windows if (reason := self._unrendered(node, vni))]
             if unrendered:  # then there is nothing to look into nodes for
                 return unrendered
             on_linux = [
@@ -125,7 +130,9 @@ class Vni(Disruption):
                 for node in linux
                 if (found := self.device(node)) != vni
             ]
-            return on_linux or [told for node in windows if (told := self._unwritten(node, vni))]
+            return on_linux or [
+                reason for node in windows if (reason := self._unwritten(node, vni))
+            ]
 
         return until_nothing_is_missing(
             missing,
@@ -160,16 +167,16 @@ class Vni(Disruption):
     def _daemonset(self) -> Obj | None:
         return next(
             (
-                one
+                daemonset
                 for space in NAMESPACES
-                if (one := self.kube.find("apps/v1", "DaemonSet", WINDOWS, space))
+                if (daemonset := self.kube.find("apps/v1", "DaemonSet", WINDOWS, space))
             ),
             None,
         )
 
     def _unrendered(self, node: str, vni: int) -> str:
-        """What a Windows node's calico-node-windows has not been given yet; empty when it has
-        it."""
+        """Return what a Windows node's calico-node-windows does not have yet; empty: it has the
+        VNI."""
         pods = [
             pod
             for space in NAMESPACES
@@ -184,7 +191,7 @@ class Vni(Disruption):
         return ""
 
     def _unwritten(self, node: str, vni: int) -> str:
-        """What a Windows node's CNI configuration does not say yet; empty when it does."""
+        """Return what a Windows node's CNI configuration lacks yet; empty: it has the VNI."""
         written = CONFIGURED.search(
             self.hosts.cni_configuration(node, cni_files(self._daemonset()))
         )
@@ -197,8 +204,8 @@ _FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
 
 
 def cni_files(daemonset: Obj | None) -> list[str]:
-    """Where ``install-cni`` of a DaemonSet writes the CNI configuration on its nodes, as its
-    environment says."""
+    """Return where ``install-cni`` of a DaemonSet writes the CNI configuration, by its
+    environment."""
     spec = daemonset["spec"]["template"]["spec"] if daemonset else {}
     names = [str(entry["value"]) for entry in _entries(spec, "CNI_CONF_NAME") if entry.get("value")]
     folders = [str(entry["value"]) for entry in _entries(spec, "CNI_NET_DIR") if entry.get("value")]
@@ -223,7 +230,8 @@ def _entries(spec: Obj, name: str = VARIABLE) -> list[dict[str, Any]]:
 
 
 def _with_variable(daemonset: Obj, value: str) -> Obj:
-    """The merge patch that gives the variable another value; lists are replaced as a whole."""
+    """Return the merge patch that gives the variable another value; lists are replaced as a
+    whole."""
     spec = copy.deepcopy(daemonset["spec"]["template"]["spec"])
     for entry in _entries(spec):
         entry.pop("valueFrom", None)

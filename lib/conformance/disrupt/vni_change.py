@@ -20,6 +20,7 @@ from conformance.errors import (
     Nonconformance,
     first_line,
 )
+from conformance.expect.case import Paths
 from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
 from conformance.journal import NOT_RESTORED, Journalled
@@ -31,7 +32,7 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 @dataclass
 class VniChange:
-    """The story of one test."""
+    """The steps of a test that changes the VNI."""
 
     vni: Vni
     procedure: Procedure
@@ -43,7 +44,7 @@ class VniChange:
     windows: Sequence[str]
     """Windows nodes that take pods."""
     lifted: Callable[[str], None]
-    """Tells the report that Windows followed, shown by traffic."""
+    """Reports that Windows followed, shown by traffic."""
     fit: Callable[[], object] = lambda: None
     """Raises MissingCapability where nothing may be changed now."""
     services: Callable[[DemoPods], Sequence[Pair]] = lambda demo_pods: ()
@@ -73,14 +74,14 @@ class VniChange:
         found = self._vsids()
         if set(found.values()) != {configured}:
             raise EnvironmentBroken(
-                f"before anything is changed the VNI is {configured}, and Windows nodes use {_told(found)}"
+                f"before anything is changed the VNI is {configured}, and Windows nodes use {_describe(found)}"
             )
-        self.expect.controls([*self._paths, *self.services(self.now)], because=because)
+        self.expect.control([*self._paths, *self.services(self.now)], because=because)
 
     def deliver(self, *, because: str) -> None:
         """Give every node another VNI; then have a new pod networked on every Windows node.
 
-        Raises MissingCapability where a node could not be given a new network any more; nothing
+        Raise MissingCapability where a node could not be given a new network any more; nothing
         was changed then.
         """
         for node in self.windows:
@@ -97,25 +98,25 @@ class VniChange:
         )
 
     def stays_behind(self, *, because: str) -> None:
-        """Windows keeps its VSID, and Linux and Windows lose each other while everything else goes
-        on.
+        """Expect Windows to keep its VSID, and to lose Linux, while everything else goes on.
 
-        Where every Windows node took the new VNI and traffic passes, the limitation is gone, and
-        the report is told so.
+        If every Windows node took the new VNI and traffic passes, the limitation is gone, and the
+        report says so.
         """
         delivery = self.delivery
         found = self._vsids()
         if set(found.values()) == {delivery.vni}:
-            self.expect.matrix(
-                open=self._paths,
-                because=f"Windows took VNI {delivery.vni} by itself, so that all nodes have one again",
-            )
+            taken = f"Windows took VNI {delivery.vni} by itself, so that all nodes have one again"
+            self.expect.matrix(Paths(self._paths, open=True, because=taken))
             self.lifted(
                 f"VNI {delivery.vni} was taken by every Windows node without the procedure, and traffic passes"
             )
             return
         self._demand(found, delivery.before, because)
-        self.expect.matrix(open=self.now.among, closed=self.now.between, because=because)
+        self.expect.matrix(
+            Paths(self.now.among, open=True, because=because),
+            Paths(self.now.between, open=False, because=because),
+        )
         self._across()
 
     def follow_the_procedure(self, *, because: str) -> None:
@@ -142,13 +143,13 @@ class VniChange:
         """Windows has a network with the new VNI, all paths are open, and so are Services and
         DNS."""
         self._demand(self._vsids(), self.delivery.vni, because)
-        self.expect.matrix(open=self._paths, because=because)
+        self.expect.matrix(Paths(self._paths, open=True, because=because))
         self._serve(because)
 
     def put_back(self) -> None:
         """Restore what was changed and see that all is as before.
 
-        Raises EnvironmentBroken (what could not be restored), ControlBroken (a path that was
+        Raise EnvironmentBroken (what could not be restored), ControlBroken (a path that was
         open is not).
         """
         if self.changed is None:
@@ -163,7 +164,7 @@ class VniChange:
         self.vni.delivered(before, linux=self.now.linux_nodes, windows=self.windows)
         self.now = self.demo_pods()
         because = f"VNI {before} is back on every node, as before the test"
-        self.expect.controls(self._paths, because=because)
+        self.expect.control(self._paths, because=because)
         self._serve(because)
 
     @property
@@ -181,7 +182,7 @@ class VniChange:
         if not pairs:
             return
         try:
-            self.expect.controls(pairs, because=because)
+            self.expect.control(pairs, because=because)
         except ControlBroken as dead:
             nodes = sorted({source.node for source, _ in pairs})
             revived = [
@@ -197,12 +198,12 @@ class VniChange:
                 )
                 self.expect.context.sink.record("kube-proxies started anew", float(len(revived)))
             self.expect.context.sink.attach("Services that stayed dead", str(dead))
-            self.expect.controls(self.services(self.now), because=because)
+            self.expect.control(self.services(self.now), because=because)
 
     def _alive(self, pairs: Sequence[Pair]) -> bool:
-        """Whether these paths to Services work, for one node at a time."""
+        """Return whether these paths to Services work, for one node at a time."""
         try:
-            self.expect.controls(
+            self.expect.control(
                 pairs, because="asked node by node, which of them has dead Services"
             )
         except ControlBroken:
@@ -213,8 +214,9 @@ class VniChange:
         return {node: self.vni.vsid(node) for node in self.windows}
 
     def _demand(self, found: Mapping[str, int | None], wanted: int, because: str) -> None:
-        """Every Windows node has this VSID; those that have not are decided each on its own.
-        Raises Nonconformance."""
+        """Expect every Windows node to have this VSID; each node is decided on its own. Raise
+        Nonconformance.
+        """
         delivery = self.delivery
         claims = ", ".join(self.expect.context.claims) or "no claim"
         heads = {
@@ -233,20 +235,20 @@ class VniChange:
         raise Nonconformance(
             f"{head}\n"
             f"  because  {because}\n"
-            f"  read     Get-HnsNetwork: {_told(found)}\n"
+            f"  read     Get-HnsNetwork: {_describe(found)}\n"
             f"  do       compare VXLAN_VNI of calico-node-windows and vxlan_vni of the CNI configuration on {node}"
         )
 
     def _across(self) -> None:
         """Windows to Windows across nodes: no document says what becomes of it, so it is
         recorded only."""
-        # By what tells who answers, since a bare connection may be anybody's.
+        # Attempts that identify the server, since a bare connection may be any server's.
         attempts = [self.expect.attempt(source, target) for source, target in self.now.across]
-        for seen in self.expect.prober.observe(attempts):
+        for observation in self.expect.prober.observe(attempts):
             self.expect.context.sink.record(
-                "windows to windows across nodes", message.summary([seen])
+                "windows to windows across nodes", message.summary([observation])
             )
 
 
-def _told(vsids: Mapping[str, int | None]) -> str:
+def _describe(vsids: Mapping[str, int | None]) -> str:
     return ", ".join(f"{node}: {vsid or 'no network'}" for node, vsid in vsids.items())

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test brings into force: the policies of a manifest, and worlds of policies at pods of
-their own."""
+"""The policies that a test brings into force: those of a manifest, and worlds of policies at their
+own pods."""

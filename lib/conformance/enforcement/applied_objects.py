@@ -22,7 +22,7 @@ class AppliedObjects:
     changes: Changes
     calico: Callable[[], CalicoApi]
     removed_within: float
-    """s. Until an object whose removal is waited for has to be gone."""
+    """s.  Time until a removed object has to be gone, where its removal is waited for."""
     record_removal: Callable[[str], object] = lambda label: None
     """Receives the name of each object that was removed."""
     objects: dict[ObjectRef, Obj] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class AppliedObjects:
     def apply(self, target: ObjectRef, obj: Obj, why: str) -> None:
         """Create or update an object.
 
-        Raises MissingCapability (Calico's objects cannot be written here), GuardRefused,
+        Raise MissingCapability (Calico's objects cannot be written here), GuardRefused,
         ApiRefused."""
         self.times[target] = time.monotonic()
         self.objects[target] = obj  # before it is made: the answer may be lost
@@ -43,7 +43,9 @@ class AppliedObjects:
             raise
 
     def remove(self, target: ObjectRef, why: str, *, wait: bool) -> None:
-        """Delete an object; ``wait`` until it is gone.  Raises EnvironmentBroken where it stays."""
+        """Delete an object and, with ``wait``, wait until it is gone. Raise EnvironmentBroken if
+        it stays.
+        """
         self._writer(target).delete(target, why)
         is_served = self.changes.kube.discovery.serves
         if wait and not self.changes.dry_run and is_served(target.api_version, target.kind):

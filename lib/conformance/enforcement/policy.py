@@ -32,7 +32,7 @@ ACCOUNT = "ServiceAccount"
 
 
 class Policy:
-    """The policies of one manifest, in one namespace, and the tiers that they are in."""
+    """The policies of a manifest, in a namespace, and the tiers that they are in."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class Policy:
         self._applied = applied
         self._attach = attach
         self.change: PolicyChange | None = None
-        """The newest one that the API server has accepted."""
+        """The newest policy that the API server has accepted."""
 
     def apply(self, *, into: str = "", **named: Named) -> None:
         """Apply it with these values for its placeholders: ``policy.apply(server=server)``.
 
         ``into``: another of the worker's namespaces than that of its pods.
 
-        Raises UsageProblem (placeholders), MissingCapability (Calico policies cannot be written
+        Raise UsageProblem (placeholders), MissingCapability (Calico policies cannot be written
         here), GuardRefused, ApiRefused (the cluster does not accept it)."""
         into = into or self._namespace
         objects = manifest.load(MANIFESTS / self._path)
@@ -77,10 +77,10 @@ class Policy:
         return Later(functools.partial(self.apply, into=into, **named))
 
     def stir(self) -> None:
-        """Make all anew, then label and annotate each, and bring beside them what is about none of
-        their pods.
+        """Make all policies anew, label and annotate each, and add policies beside them that
+        select none of their pods.
 
-        That comes, goes, and comes again.
+        These additional policies are created, deleted, and created again.
         """
         there = [(target.namespace, obj) for target, obj in self._applied.objects.items()]
         change = self.change
@@ -108,21 +108,21 @@ class Policy:
             self._applied.apply(target, obj, f"the test's policy, {self._path}")
 
     def remove(self) -> None:
-        """Delete what was applied and wait until it is gone, the newest first: a tier with policies
-        cannot be deleted.
+        """Delete the applied policies and wait until they are gone, newest first: a tier with
+        policies cannot be deleted.
 
-        Raises EnvironmentBroken when something stays.
+        Raise EnvironmentBroken if an object stays.
         """
         self._remove(list(self._applied.objects))
 
     def without(self, name: str) -> Later:
-        """Return the removal, not yet made, of one of the manifest's policies, by the name that it
-        has there."""
+        """Return the removal, not yet made, of a policy of the manifest by the name that it has
+        there."""
         return Later(functools.partial(self.withdraw, name))
 
     def withdraw(self, name: str) -> None:
-        """As :meth:`remove`, of one of several policies.  Raises UsageProblem when none of that
-        name was applied."""
+        """Remove a single policy, as :meth:`remove`.  Raise UsageProblem if no policy of that name
+        was applied."""
         named = [target for target in self._applied.objects if target.name == name]
         if not named:
             raise UsageProblem(f"no policy {name} of manifest {self._path} is applied")
@@ -144,14 +144,15 @@ class Policy:
 
     @property
     def names(self) -> list[str]:
-        """Of the policies that are applied, or will be, in this namespace; no tiers."""
+        """Return the names of policies that are or will be applied in this namespace; no tiers."""
         known = placeholders.values(namespace=self._namespace, run=self._applied.changes.run.run)
         objects = [obj for obj in manifest.load(MANIFESTS / self._path) if obj["kind"] != TIER]
         return [placeholders.filled_text(obj["metadata"]["name"], known) for obj in objects]
 
     def in_force(self) -> list[str]:
-        """Return what is applied, with its age: ``NetworkPolicy ns/allow-friend
-        (projectcalico.org/v3), applied 31 s ago``."""
+        """Return the applied policies with their age: ``NetworkPolicy ns/allow-friend
+        (projectcalico.org/v3), applied 31 s ago``.
+        """
         now = time.monotonic()
         times = self._applied.times
         return [

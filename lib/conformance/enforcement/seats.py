@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods that worlds of policies are about, and bystanders that no world selects: a worker's,
-made when first asked.
+"""The pods that worlds of policies select (seats), and bystanders that no world selects; one set
+per worker, made on first use.
 
-One seat on each covered node in each of two namespaces that exist for it, and one bystander on each
-in a third.
+Each covered node has one seat in each of two namespaces made for them, and one bystander in a
+third.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ forgotten again."""
 
 
 class Seats:
-    """The seats of one worker."""
+    """The seats of a worker."""
 
     def __init__(self, deployer: Pods, placement: Placement) -> None:
         self._deployer = deployer
@@ -37,15 +37,19 @@ class Seats:
         self._pods: dict[tuple[str, str], Workload] = {}
         self._failed: dict[str, tuple[NodeFacts, SuiteError]] = {}
         """Nodes without seats, by name."""
+        self.members: dict[str, Seat] = {}
+        """Node to the seat of its pod that a story's events happen to; empty outside stories."""
+        self.member_pods: dict[str, Workload] = {}
+        """Node to that pod."""
         self.at_rest = False
-        """Whether every pair of them was seen open since the last world ended."""
+        """Every pair of seats was open after the last world ended."""
         self.latencies = deque[float](maxlen=NEWEST)
         """s.  How long the policies of the newest worlds took at most to close a path of these
         seats."""
 
     @property
     def latency(self) -> float:
-        """s.  The longest that one of the newest worlds took."""
+        """Return the longest time that a recent world took.  In s."""
         return max(self.latencies, default=0.0)
 
     @property
@@ -57,27 +61,29 @@ class Seats:
 
     @property
     def seats(self) -> tuple[Seat, ...]:
-        """Return all seats: those of one kind in the order of their nodes."""
-        return tuple(
+        """Return all seats: those of a kind in the order of their nodes."""
+        own = tuple(
             Seat(space, pod.os, node, pod.pod, pod.address)
             for (space, node), pod in self._pods.items()
             if space != BYSTANDERS
         )
+        return (*own, *self.members.values())
 
     @property
     def bystanders(self) -> dict[str, Workload]:
-        """Node to the pod there that no world selects."""
+        """Map each node to its pod that no world selects."""
         return {node: pod for (space, node), pod in self._pods.items() if space == BYSTANDERS}
 
     def pod(self, seat: Seat) -> Workload:
         """Return the pod that sits there."""
-        return self._pods[seat.space, seat.node]
+        return self.member_pods[seat.node] if seat.member else self._pods[seat.space, seat.node]
 
     def taken(self) -> list[Decision]:
-        """Let every seat have its pod, as it is now; what is to be said of nodes that have none.
+        """Update the pod of every seat; return the reasons why nodes have none.
 
-        Raises what the first pod raised, where no node of a system has seats; MissingCapability
-        without such a node."""
+        Raise the first pod's error, if no node of a system has seats; MissingCapability without
+        such a node.
+        """
         nodes = [*self._placement.covered("linux"), *self._placement.covered("windows")]
         if not self._wishes:
             self._prepare()
@@ -128,7 +134,7 @@ class Seats:
         )
 
     def _again(self) -> None:
-        """Those that came in the place of pods that are no longer what they were."""
+        """Deploy successors for seats with replaced pods."""
         if self._deployer.changes.dry_run:
             return
         wrong = changed_among(self._deployer.kube, self._pods.values())

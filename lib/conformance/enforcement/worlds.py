@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds of policies: those that ship, or one that the user names, and what brings one into force
-at seats."""
+"""Worlds of policies, shipped or named by the user, and how they come into force at seats."""
 
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -27,14 +26,14 @@ BY_NAME = ("kubernetes.io/metadata.name",)
 """The label of namespaces by which a cluster-scoped policy of a world has to name its own."""
 FIRST = (guard.TIER, "NetworkSet", "Service")
 LAST = guard.TIER
-"""Kinds that others refer to, and the one that goes last."""
+"""Kinds that others refer to, and the kind that is removed last."""
 AT_ONCE = 8
 """Writes under way: each waits for the server, or for a calicoctl in a pod."""
 
 
 @dataclass(frozen=True)
 class WorldFile:
-    """A world, and the file that it stands in."""
+    """A world, and its file."""
 
     world: World
     path: Path
@@ -49,14 +48,14 @@ class WorldFile:
         """Return whether it has an object that no namespace contains, at rest or once it is
         edited."""
         return any(
-            not obj["metadata"].get("namespace") for one in self._stages for obj in one.objects
+            not obj["metadata"].get("namespace") for stage in self._stages for obj in stage.objects
         )
 
     @property
     def labels_namespaces(self) -> bool:
         """Return whether its namespaces have other labels than at rest, before or after its
         edit."""
-        return any(space in one.relabelled for one in self._stages for space in worlds.SPACES)
+        return any(space in stage.relabelled for stage in self._stages for space in worlds.SPACES)
 
     @property
     def _stages(self) -> list[World]:
@@ -79,13 +78,13 @@ def shipped(*, edits: bool) -> list[WorldFile]:
 
 
 def worlds_in(path: Path) -> list[WorldFile]:
-    """Return the worlds of a folder by name, or that of a file.  Raises UsageProblem."""
-    return [read_world(one) for one in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
+    """Return the worlds of a folder by name, or that of a file.  Raise UsageProblem."""
+    return [read_world(file) for file in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
 
 
 @cache
 def read_world(path: Path) -> WorldFile:
-    """Return the world of a file.  Raises UsageProblem."""
+    """Return the world of a file.  Raise UsageProblem."""
     documents = manifest.read(path)
     if len(documents) != 1:
         raise UsageProblem(f"world {path}: expected one YAML document, found {len(documents)}")
@@ -122,13 +121,13 @@ class _World(Ownership):
     namespaces: tuple[str, ...] = ()
 
     def has_namespace(self, name: str | None) -> bool:
-        """Return whether it is one of the world's two, and not only of the run's."""
+        """Return whether it is one of the world's two namespaces, and not only of the run's."""
         return name in self.namespaces
 
 
 @dataclass
 class Ground:
-    """Brings worlds into force at the seats of one worker, one at a time."""
+    """The worlds in force at the seats of a worker, one at a time."""
 
     seats: Seats
     applied: AppliedObjects
@@ -138,11 +137,12 @@ class Ground:
     """Pods and namespaces that have other labels than at rest."""
 
     def show(self, world: World) -> str:
-        """Let exactly this world's objects be there, and its labels; the objects as YAML.
+        """Bring exactly this world's objects and labels into force; return the objects as YAML.
 
-        What is there already and no different is left alone, so that an edit is one change.  Raises
-        GuardRefused, MissingCapability (Calico's objects cannot be written here), ApiRefused (the
-        cluster does not accept one), EnvironmentBroken when one that is to go stays."""
+        Objects that are there already, unchanged, are left alone, so that an edit is one change.
+        Raise GuardRefused, MissingCapability (Calico's objects cannot be written here), ApiRefused
+        (the cluster refuses an object), EnvironmentBroken if a removed object stays.
+        """
         spaces = {space: self.seats.namespaces[space] for space in worlds.SPACES}
         filled = world.filled(self.seats.seats, spaces)
         for obj in filled:
@@ -155,17 +155,19 @@ class Ground:
             self._remove(self._applied_besides(wanted, last=last))
         new = [target for target, obj in wanted.items() if self.applied.objects.get(target) != obj]
         for first in (True, False):
-            several = [target for target in new if (target.kind in FIRST) is first]
+            targets = [target for target in new if (target.kind in FIRST) is first]
             self._at_once(
                 lambda target: self.applied.apply(target, wanted[target], "a world's policy"),
-                several,
+                targets,
             )
         self._relabel(world)
         self.at = time.monotonic()
         return manifest.dump(filled)
 
     def clear(self) -> None:
-        """Back to rest.  Raises what came first, once everything is gone that could go."""
+        """Remove a world and restore the labels. Raise the first error, after everything possible
+        was removed.
+        """
         errors: list[SuiteError] = []
         for last in (False, True):
             try:
@@ -193,34 +195,36 @@ class Ground:
             targets,
         )
 
-    def _at_once(self, act: Callable[[ObjectRef], None], several: Sequence[ObjectRef]) -> None:
+    def _at_once(self, act: Callable[[ObjectRef], None], targets: Sequence[ObjectRef]) -> None:
         """Do so to all of them, some at the same time.  Raises what the first of them raised, once
         all are done."""
-        if any(target.api_version.startswith(GROUP) for target in several):
+        if any(target.api_version.startswith(GROUP) for target in targets):
             self.applied.calico()  # found out here, and known in each thread
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-            done = [pool.submit(act, target) for target in several]
-        for one in done:
-            one.result()
+            done = [pool.submit(act, target) for target in targets]
+        for future in done:
+            future.result()
 
     def _relabel(self, world: World | None) -> None:
-        """Give seats and namespaces the labels that the world gives them, and all others those at
-        rest."""
-        said = world.relabelled if world else {}
+        """Give seats and namespaces the world's labels, and all others their usual labels."""
+        labels = world.relabelled if world else {}
         names = self.seats.namespaces
         labelled: list[tuple[ObjectRef, str, Mapping[str, str]]] = [
             (ObjectRef(api_version="v1", kind="Namespace", name=names[space]), space, rest)
             for space, rest in worlds.NAMESPACE_LABELS.items()
         ]
+        for space, rest in worlds.ACCOUNT_LABELS.items():
+            account = ObjectRef(
+                api_version="v1", kind="ServiceAccount", name=worlds.ACCOUNT, namespace=names[space]
+            )
+            labelled.append((account, f"{space}.{worlds.ACCOUNT}", rest))
         for seat in self.seats.seats:
             pod = ObjectRef(
                 api_version="v1", kind="Pod", name=seat.pod, namespace=names[seat.space]
             )
-            labelled.append(
-                (pod, f"{seat.space}.{seat.os}", worlds.SEAT_LABELS[seat.space, seat.os])
-            )
+            labelled.append((pod, ".".join(seat.kind), worlds.SEAT_LABELS[seat.kind]))
         for target, called, at_rest in labelled:
-            wanted = said.get(called, at_rest)
+            wanted = labels.get(called, at_rest)
             now = self._labels.get(target, at_rest)
             if wanted != now:
                 self._labels[target] = wanted

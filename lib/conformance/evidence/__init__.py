@@ -1,3 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a failure leaves to look at: packets, HNS, Felix, transcripts; and what Windows nodes report
-of themselves."""
+"""Evidence of a failure: packets, HNS, Felix, transcripts; and the reports of Windows nodes."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes say of a failing pair, read right after the failure: HNS endpoints and networks, and
-Felix' log.
+"""Reports of the nodes of a failing pair, read right after it: HNS endpoints and networks, Felix'
+log.
 
-Best effort: it decides nothing, and hides no failure.  Each question stands alone, what goes wrong
-with it is one line in its place, and what has no answer in time is left out.  It makes no pod where
-Calico's own is there to ask.
+Best effort: it decides nothing, and hides no failure.  Each question stands alone; an error is a
+line in its place, and what is not answered in time is left out.  It makes no pod where Calico's own
+can be asked.
 """
 
 import functools
@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
-from conformance.errors import first_line
+from conformance.errors import Nonconformance, first_line
 from conformance.evidence import hns_text, packets
+from conformance.evidence.layer import PathEvidence, conclude
 from conformance.evidence.packet_capture import (
     PAUSE,
     Observe,
@@ -22,26 +23,28 @@ from conformance.evidence.packet_capture import (
     ends_of,
     questions_of_packets,
 )
+from conformance.evidence.path_reading import Lists, PathReading, command, is_about_a_path
 from conformance.facts.diagnostics_bundle import calico_pods
 from conformance.kube.client import Kube, Obj
 from conformance.model.attempt import Attempt
 from conformance.model.capture import Capture
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
+from conformance.model.explanation import LAYER
 from conformance.model.observation import Observation
 from conformance.probe import hns
 from conformance.probe.host import Hosts, Place, Run
 from conformance.settings import Timings
 
 PAIRS = 3
-"""Pairs of nodes that one failure's evidence is gathered for."""
+"""The most pairs of nodes for which a failure's evidence is gathered."""
 BEFORE = 15.0
 """s.  Felix' log is read from so long before the expectation's first attempt: it follows the change
 at once."""
 WITHOUT_ATTEMPTS = 120.0
 """s.  Of Felix' log where the failure carries no attempt."""
 LOG_BYTES = 256 * 1024
-"""bytes.  Of one log, from where it is read on."""
+"""bytes.  The most that is read of a log."""
 FELIX = "felix"
 """Container of calico-node's pods on Windows; on Linux it is ``calico-node``."""
 
@@ -58,16 +61,19 @@ class Evidence:
         again: Observe | None = None,
         *,
         pods: str = hns.PODS,
+        lists: Lists | None = None,
     ) -> None:
         """``host`` gives the run's own pod in a node's host, ``run`` runs a command in a pod.
 
         ``again`` makes attempts once more, while packets are captured; None: none are.  ``pods``:
-        the expression that names HNS networks of pods."""
+        the expression that names HNS networks of pods.  ``lists``: the rules that Felix has to give
+        HNS; None: the failed layer is not concluded."""
         self._kube = kube
         self._run = run
         self._host = host
         self._again = again
         self._pods = pods
+        self._lists = lists
         self._within = timings.run.evidence
         self._timings = replace(
             timings, windows=replace(timings.windows, exec_overhead=self._within)
@@ -88,22 +94,55 @@ class Evidence:
         )
         texts = self._ask(look.questions(hosts, seconds_to_read(error)), self._within)
         summary = [
-            f"Looked into {len(chosen)} of {counted(len(paths), 'path')} that could not be seen as "
-            "expected: one for each pair of nodes, those with a Windows end first, "
+            f"Looked into {len(chosen)} of {counted(len(paths), 'path')} that were not as "
+            "expected: a path for each pair of nodes, paths with a Windows end first, "
             f"{PAIRS} at most.",
             *(f"  {path.label}" for path in chosen),
             f"Read within {time.monotonic() - began:.1f} s after the failure; it is evidence, and "
             "decided nothing.",
         ]
+        concluded = self._conclude(hosts, look, paths[0], error)
         captured = self._capture(hosts, to_capture(chosen)) if self._again else {}
-        return {"failing pairs": "\n".join(summary), **texts, **captured}
+        return {"failing pairs": "\n".join(summary), **texts, **concluded, **captured}
+
+    def _conclude(
+        self, hosts: Hosts, look: "_Look", path: Attempt, error: BaseException
+    ) -> dict[str, str]:
+        """Return the conclusion about the failed layer, and make it the second line of the
+        failure's message; nothing where the failure is not about a path that is open or closed.
+        """
+        explanation = getattr(error, "explanation", None)
+        if self._lists is None or explanation is None or not isinstance(error, Nonconformance):
+            return {}
+        if not is_about_a_path(path, explanation):
+            return {}
+        reading = PathReading(self._kube, hosts, self._lists)
+        taken: list[PathEvidence] = []
+
+        def concluded() -> str:
+            taken.append(reading.read(path, explanation))
+            return conclude(taken[0])
+
+        texts = self._ask({LAYER: concluded}, self._within)
+        if not texts[LAYER].startswith("("):
+            ends = {end.label: end for end in ends_of(path)}
+            lists = sorted(taken[0].ends, key=lambda end: not end.difference)
+            shown = [
+                command(look.on_windows(end.node), ends[end.pod])
+                for end in lists
+                if end.node in texts[LAYER]
+            ]
+            lines = texts | ({"shown by": shown[0]} if shown else {})
+            error.explanation = replace(explanation, lines=lines | explanation.lines)
+            error.args = (str(error.explanation), *error.args[1:])
+        return texts
 
     def close(self) -> None:
         """Wait for what is still under path."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def _capture(self, hosts: Hosts, path: Attempt) -> dict[str, str | bytes]:
-        """Return what passes on the nodes of a path's ends while it is tried again."""
+        """Return the packets on the nodes of a path's ends while the path is tried again."""
         assert self._again is not None
         retries = Retries(self._again, path)
         trying = self._threads.submit(retries.run)
@@ -138,7 +177,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class _Look:
-    """One failure's look at the nodes of some paths."""
+    """A failure's look at the nodes of some paths."""
 
     kube: Kube
     host: Place
@@ -177,7 +216,7 @@ class _Look:
     def _felix(self, node: str, seconds: float) -> str:
         pod = self.calico_pods.get(node)
         if pod is None:
-            return f"(not gathered: no pod of calico-node is seen on node {node})"
+            return f"(not gathered: no pod of calico-node is found on node {node})"
         meta = pod["metadata"]
         container = FELIX if FELIX in _running(pod) else "calico-node"
         text = self.kube.logs(
@@ -219,14 +258,14 @@ def failing_paths(error: BaseException) -> list[Attempt]:
             return list(paths)
         causes.append(cause)
         cause = cause.__cause__
-    seen: Sequence[Observation] = getattr(error, "seen", ())
-    attempts = [observation.attempt for observation in seen]
+    observations: Sequence[Observation] = getattr(error, "observations", ())
+    attempts = [observation.attempt for observation in observations]
     return list({(attempt.source.uid, attempt.label): attempt for attempt in attempts}.values())
 
 
 def choose(paths: Sequence[Attempt]) -> list[Attempt]:
-    """One path for each pair of nodes, those with a Windows end first, in the order that they came
-    in."""
+    """Return one path for each pair of nodes, those with a Windows end first, in the order that
+    they came in."""
     found: dict[tuple[str, ...], Attempt] = {}
     for path in paths:
         found.setdefault(tuple(end.node for end in ends_of(path)), path)
@@ -236,8 +275,8 @@ def choose(paths: Sequence[Attempt]) -> list[Attempt]:
 
 
 def to_capture(paths: Sequence[Attempt]) -> Attempt:
-    """Return the path whose packets are captured: between two nodes, with a Linux end, where
-    packets can always be seen."""
+    """Return the path to capture packets of: between two nodes, with a Linux end that shows
+    packets."""
 
     def lacks(path: Attempt) -> tuple[bool, bool]:
         ends = ends_of(path)
@@ -249,10 +288,10 @@ def to_capture(paths: Sequence[Attempt]) -> Attempt:
 def seconds_to_read(error: BaseException) -> float:
     """Return how much of a log belongs to a failure: since the first attempt of what failed, and
     what was just before it."""
-    seen: Sequence[Observation] = getattr(error, "seen", ())
+    observations: Sequence[Observation] = getattr(error, "observations", ())
     return (
-        time.time() - min(observation.at for observation in seen) + BEFORE
-        if seen
+        time.time() - min(observation.at for observation in observations) + BEFORE
+        if observations
         else WITHOUT_ATTEMPTS
     )
 

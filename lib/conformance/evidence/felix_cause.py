@@ -19,7 +19,7 @@ def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:
     """
     attempts = {
         (item.attempt.source.uid, item.attempt.target): item.attempt
-        for item in getattr(error, "seen", ())
+        for item in getattr(error, "observations", ())
     }
     paths = getattr(error, "paths", ()) or (attempts.values() if len(attempts) == 1 else ())
     nodes = [end.node for path in paths for end in ends_of(path)]

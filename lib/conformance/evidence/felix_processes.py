@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Windows nodes have no Felix that runs, however Calico came there: by its pod, or by its
-process on the host."""
+"""Windows nodes on which Felix does not run, as a pod or as a process on the host."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,7 @@ class FelixProcesses:
     runs in pods alone here."""
 
     def in_pods(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Those of these nodes on which Felix has a pod and does not run, each with what it does
-        instead.
+        """Return the nodes with a pod of Felix that does not run, each with its state.
 
         Best effort: none where pods cannot be listed.
         """
@@ -34,7 +32,7 @@ class FelixProcesses:
     def down(self, nodes: Sequence[str]) -> dict[str, str]:
         """Return the same, and those without such a pod where nothing of it is on the host either.
 
-        Raises MissingCapability where that cannot be read, ProbeBroken where a host cannot be
+        Raise MissingCapability where that cannot be read, ProbeBroken where a host cannot be
         asked.
         """
         pods = required(

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What HNS holds for pods, as text for people: endpoints with their ACL lists, networks with their
-VSIDs.
+"""HNS' state for pods as text: endpoints with their ACL lists, networks with their VSIDs.
 
-Shown as HNS gave it, in its order and with its own words; whether it is right is for the reader.
+Printed as HNS gave it, in its order and its words; the reader judges whether it is right.
 """
 
 import json
@@ -58,7 +57,7 @@ def _endpoint(endpoint: HnsEndpoint) -> str:
     state = (
         f"{endpoint.state} ({STATES.get(endpoint.state, 'not known here')})"
         if endpoint.state
-        else "not told by HNS"
+        else "not reported by HNS"
     )
     others = [policy for policy in endpoint.policies if policy.get("Type") != "ACL"]
     return "\n".join(
@@ -101,5 +100,5 @@ def _row(rule: AclRule) -> tuple[str, ...]:
 
 
 def _end(addresses: str, ports: str) -> str:
-    """``10.1.0.0/16 port 80``; ``any`` where a rule names neither."""
+    """Return ``10.1.0.0/16 port 80``; ``any`` where a rule names neither."""
     return " ".join([addresses, *([f"port {ports}"] if ports else [])]).strip() or ANY

@@ -23,7 +23,7 @@ Observe = Callable[[Sequence[Attempt]], list[Observation]]
 BACKENDS = 3
 """Pods behind one target that are looked at."""
 VXLAN_PORT = 4789
-"""The only one that Windows supports (claim VXLAN-3)."""
+"""The only port that Windows supports (claim VXLAN-3)."""
 PAUSE = 0.5
 """s.  Between two tries."""
 
@@ -39,15 +39,15 @@ class Retries:
             f"{path.label}, tried again after the failure; the nodes' clocks may differ from this "
             "one"
         ]
-        """What the attempts showed so far, a line each."""
+        """The results of the attempts so far, a line each."""
 
     def run(self) -> None:
         """Attempt, record the result, and pause."""
         while True:
             began = datetime.datetime.now(datetime.UTC)
             try:
-                seen = self._observe([self._path])[0]
-                result = f"{seen.verdict} after {seen.seconds * 1000:.0f} ms  {seen.detail}"
+                answer = self._observe([self._path])[0]
+                result = f"{answer.verdict} after {answer.seconds * 1000:.0f} ms  {answer.detail}"
             except Exception as error:  # no error of this kind is what the test failed for
                 result = f"(not tried: {first_line(error)})"
             self.lines.append(f"{began:%H:%M:%S.%f} {result}".rstrip())
@@ -74,7 +74,7 @@ def questions_of_packets(
     def on_windows(node: str) -> str:
         return (
             hosts.packets_on_windows(node, seconds, pods)
-            or "pktmon saw no packet of these addresses"
+            or "pktmon captured no packet of these addresses"
         )
 
     return {

@@ -39,7 +39,8 @@ def pcap(capture: Capture) -> bytes:
 
 
 def text(capture: Capture, vxlan_port: int) -> str:
-    """A line each, oldest first, with what is inside VXLAN behind the packet that carries it."""
+    """Return a line each, oldest first, with what is inside VXLAN behind the packet that carries
+    it."""
     lines = [_line(packet, vxlan_port) for packet in capture.packets]
     lines = lines or ["no packet of these addresses"]
     if capture.full:
@@ -57,7 +58,9 @@ def _line(packet: Packet, vxlan_port: int) -> str:
 
 
 def _headers(data: bytes, vxlan_port: int) -> Iterator[str]:
-    """``10.1.0.5 > 10.9.0.7 TCP 41234 > 80 SYN, 60 bytes``; then the same of what VXLAN carries."""
+    """Yield ``10.1.0.5 > 10.9.0.7 TCP 41234 > 80 SYN, 60 bytes``; then the same of what VXLAN
+    carries.
+    """
     if len(data) < 20 or data[0] >> 4 != 4:
         yield f"no IPv4 packet: {data[:24].hex()}"
         return

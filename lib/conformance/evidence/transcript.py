@@ -19,26 +19,26 @@ from conformance.kube.transcript import ExecRecord
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation
+from conformance.printing import plain
 from conformance.probe.asking import Answered, Asking
 from conformance.probe.prober import Prober
 
 KEPT = 4000
-"""Characters of one exec's output that a test's attachment shows; the rest is in the worker's
-file."""
+"""Characters of an exec's output in a test's attachment; the rest is in the worker's file."""
 
 
 @dataclass(eq=False)
 class ExecTranscript:
-    """The transcript of one worker.  Thread-safe."""
+    """The transcript of a worker.  Thread-safe."""
 
     file: Path
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def exec(self, record: ExecRecord) -> None:
-        """One exec that ended, failed ones too: into the worker's file."""
+        """Write an exec that ended, also a failed exec, into the worker's file."""
         text = f"{_head(record)}\n{_output(record)}"
         with self._lock, self.file.open("a", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write(plain(text) + "\n")
 
     def for_test(self) -> TranscriptOfTest:
         """A new one, for one test alone: what another test left under way is never written into
@@ -48,14 +48,14 @@ class ExecTranscript:
 
 @dataclass(eq=False)
 class TranscriptOfTest:
-    """What one test asked.  Thread-safe."""
+    """The attempts of a test.  Thread-safe."""
 
     _worker: ExecTranscript
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _lines: list[str] = field(default_factory=list)
 
     def literal(self, record: ExecRecord) -> None:
-        """One literal command: here, and in the worker's file."""
+        """Write a literal command here, and into the worker's file."""
         self._worker.exec(record)
         output = _output(record)
         if len(output) > KEPT:
@@ -64,10 +64,10 @@ class TranscriptOfTest:
         with self._lock:
             self._lines.append(f"{_head(record)}\n{output}")
 
-    def attempts(self, seen: Iterable[Observation]) -> None:
-        """What an agent answered to attempts."""
+    def attempts(self, observations: Iterable[Observation]) -> None:
+        """Write an agent's answers to attempts."""
         with self._lock:
-            self._lines += [_attempt(observation) for observation in seen]
+            self._lines += [_attempt(observation) for observation in observations]
 
     def text(self) -> str:
         with self._lock:
@@ -76,7 +76,7 @@ class TranscriptOfTest:
 
 @dataclass(eq=False)
 class RecordingProber:
-    """A prober whose every attempt is written into one test's transcript; what broke is, too."""
+    """A prober that writes every attempt and every error into a test's transcript."""
 
     _prober: Prober
     _transcript: TranscriptOfTest
@@ -84,15 +84,15 @@ class RecordingProber:
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         try:
-            seen = self._prober.observe(batch)
+            observations = self._prober.observe(batch)
         except Exception as error:
-            self._transcript.attempts(getattr(error, "seen", ()))
+            self._transcript.attempts(getattr(error, "observations", ()))
             raise
-        self._transcript.attempts(seen)
-        return seen
+        self._transcript.attempts(observations)
+        return observations
 
     def asking(self) -> Asking:
-        """As :meth:`Prober.asking`; an attempt is written down when its result is taken."""
+        """Return :meth:`Prober.asking`; each attempt is written when its result is taken."""
         self._askings.append(_RecordingAsking(self._prober.asking(), self._transcript))
         return self._askings[-1]
 
@@ -133,17 +133,17 @@ def _clock(at: float) -> str:
     return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
-def _attempt(seen: Observation) -> str:
+def _attempt(observation: Observation) -> str:
     words = [
-        _clock(seen.began_at or seen.at),
-        seen.attempt.label,
-        seen.attempt.kind.value,
-        seen.verdict.value,
-        f"{seen.seconds:.3f} s",
+        _clock(observation.began_at or observation.at),
+        observation.attempt.label,
+        observation.attempt.kind.value,
+        observation.verdict.value,
+        f"{observation.seconds:.3f} s",
     ]
-    words += [f"the server saw {seen.seen_client}"] if seen.seen_client else []
-    words += [f"answers {', '.join(seen.answers)}"] if seen.answers else []
-    words += [seen.detail] if seen.detail else []
+    words += [f"the server saw {observation.seen_client}"] if observation.seen_client else []
+    words += [f"answers {', '.join(observation.answers)}"] if observation.answers else []
+    words += [observation.detail] if observation.detail else []
     return "  ".join(words)
 
 

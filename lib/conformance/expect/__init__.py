@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test expects of traffic, and what it says when that is not so."""
+"""Expectations about traffic, and the messages of their failures."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which source addresses a server may see without anything being wrong: the client's own, or those of its node.
+"""Source addresses that a server may observe in a sound cluster: the client's own, or its node's.
 
-Pure: from facts and workloads.  Which of them a claim allows is the test's to say.
+Pure: computed from facts and workloads.  The test says which of them a claim allows.
 """
 
 import ipaddress
@@ -13,37 +13,41 @@ from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact, Facts
 
 OWN = "projectcalico.org/IPv4Address"
-"""Annotation of a node with the address that Calico chose, where a node has several."""
+"""The annotation of a node with the address that Calico chose among the node's addresses."""
 TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 """Annotation of a node with the address of its end of the overlay."""
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Addresses of one cluster's nodes and pods."""
+    """The addresses of a cluster's nodes and pods."""
 
     facts: Facts
     source_vip: Callable[[str], Fact[str]] = lambda node: Fact(None, f"nobody asked node {node}")
-    """The ``--source-vip`` that kube-proxy on a Windows node was given, for overlays that are not Calico's."""
+    """The ``--source-vip`` that kube-proxy on a Windows node was given, for overlays that are not
+    Calico's."""
 
     @staticmethod
     def of_pod(client: Workload) -> list[str]:
-        """A pod's own address alone."""
+        """Return a pod's own address alone."""
         return [client.address]
 
     def of_node(self, there: Workload) -> list[str]:
-        """A node's addresses as servers may see them: its own, and its overlay device's when it talks to pods.
+        """Return a node's addresses as servers may see them: its own, and its overlay device's when
+        it talks to pods.
 
-        Without an overlay a Windows host has one in its pods' network, too: the second after the network's own.
+        Without an overlay a Windows host has one in its pods' network, too: the second after the
+        network's own.
         """
         tunnel = self._tunnel(there.node)
         return [*self._own(there), *([tunnel] if tunnel else []), *self._host_endpoints(there)]
 
     def behind(self, client: Workload) -> list[str]:
-        """A pod's own address, and what its node may put in its place on the way through a Service.
+        """Return a pod's own address, and what its node may put in its place on the way through a
+        Service.
 
-        On Windows that is also the address after the overlay's, kube-proxy's ``--source-vip``; in flannel's overlay
-        host-local gives that address, which may be any of the node's podCIDR.
+        On Windows that is also the address after the overlay's, kube-proxy's ``--source-vip``; in
+        flannel's overlay host-local gives that address, which may be any of the node's podCIDR.
         """
         tunnel = self._tunnel(client.node)
         found = [client.address, *self.of_node(client)]
@@ -54,14 +58,17 @@ class Addresses:
         return found
 
     def through_service(self, client: Workload, backend: Workload) -> tuple[str, ...]:
-        """The one address that a Windows node without direct server return puts in a local pod's place.
+        """Return the address that a Windows node without direct server return puts in a local pod's
+        place.
 
-        In an overlay kube-proxy's ``--source-vip`` towards pods, the node's address towards others; without an overlay
-        the node's.  In Calico's overlay the VIP follows the tunnel's address; flannel's is any of the podCIDR, given
-        by host-local, so that kube-proxy itself says which.  RKE2 names a source VIP to kube-proxy without an overlay,
-        too (pkg/executor/pebinary/pebinary.go); nobody has seen which of both it uses there, so that either is right.
+        In an overlay it is kube-proxy's ``--source-vip`` towards pods and the node's address
+        towards all else; without an overlay it is the node's address.  In Calico's overlay the VIP
+        follows the tunnel's address.  Flannel's is any address of the podCIDR, given by host-local,
+        so kube-proxy's own setting is read.  RKE2 gives kube-proxy a source VIP without an overlay,
+        too (pkg/executor/pebinary/pebinary.go).  Nobody has observed which of both it uses there,
+        so either is right.
 
-        Raises MissingCapability where plane, tunnel address and VIP are not known.
+        Raise MissingCapability where plane, tunnel address and VIP are not known.
         """
         plane = self.plane(client.node)
         if plane.value == "l2bridge" or (plane.value == "overlay" and backend.host_network):
@@ -72,7 +79,7 @@ class Addresses:
             return (vip.value,)
         if plane.value != "overlay" or not tunnel:
             raise MissingCapability(
-                f"the address that node {client.node} gives its pods follows from what carries them "
+                f"the address that node {client.node} gives its pods depends on an unknown value: its pod network "
                 f"({plane.value or 'unknown'}: {plane.source}), its annotation {TUNNEL} ({tunnel or 'none'}), or "
                 f"kube-proxy's --source-vip ({self.source_vip(client.node).source})",
                 "let the run's user read nodes and Calico's objects, and allow HostProcess pods",
@@ -80,33 +87,34 @@ class Addresses:
         return (str(ipaddress.IPv4Address(tunnel) + 1),)
 
     def plane(self, node: str) -> Fact[str]:
-        """What carries the pods of a Windows node: ``overlay`` or ``l2bridge``."""
+        """Return the network of a Windows node's pods: ``overlay`` or ``l2bridge``."""
         return next(
             (item.plane for item in self.facts.nodes if item.name == node),
             Fact(None, f"no node {node}"),
         )
 
     def named(self, address: str, client: Workload) -> str:
-        """An address that a server may see of a client, and whose it is: ``10.0.0.11 (address of node windows-1)``."""
+        """Return a client's address with its owner: ``10.0.0.11 (address of node windows-1)``."""
         tunnel = self._tunnel(client.node)
-        whose = {
+        owners = {
             client.address: f"{client.namespace}/{client.pod}",
         }
-        whose |= dict.fromkeys(self._own(client), f"address of node {client.node}")
-        whose |= dict.fromkeys(self._host_endpoints(client), f"host endpoint of {client.node}")
+        owners |= dict.fromkeys(self._own(client), f"address of node {client.node}")
+        owners |= dict.fromkeys(self._host_endpoints(client), f"host endpoint of {client.node}")
         if tunnel:
             vip = str(ipaddress.IPv4Address(tunnel) + 1)
-            whose |= {
+            owners |= {
                 tunnel: f"tunnel address of {client.node}",
                 vip: f"source VIP of {client.node}",
             }
-        return f"{address} ({whose[address]})" if address in whose else address
+        return f"{address} ({owners[address]})" if address in owners else address
 
     def _tunnel(self, name: str) -> str:
         return self._annotation(name, TUNNEL)
 
     def _own(self, there: Workload) -> list[str]:
-        """A node's address, and the one that Calico chose where that is another of its own."""
+        """Return a node's address, and the address that Calico chose if it is another address of
+        the node."""
         chosen = self._annotation(there.node, OWN).partition("/")[0]
         return list(dict.fromkeys(filter(None, (there.node_address, chosen))))
 
@@ -116,7 +124,7 @@ class Addresses:
         )
 
     def _networks(self, name: str) -> list[str]:
-        """Networks of IPv4 that a Windows node's pods have addresses of."""
+        """Return the IPv4 networks from which a Windows node's pods have addresses."""
         networks = [
             network
             for node in self.facts.nodes
@@ -126,7 +134,9 @@ class Addresses:
         return [network for network in networks if ":" not in network]
 
     def _host_endpoints(self, there: Workload) -> list[str]:
-        """Addresses of a Windows host in its pods' networks, which it has without an overlay (``Calico_ep``)."""
+        """Return the addresses of a Windows host in its pods' networks, which exist without an
+        overlay (``Calico_ep``).
+        """
         if there.os != "windows" or self.plane(there.node).value != "l2bridge":
             return []
         networks = map(ipaddress.IPv4Network, self._networks(there.node))
@@ -134,6 +144,6 @@ class Addresses:
 
 
 def among(address: str, allowed: Iterable[str]) -> bool:
-    """Whether an address is one of these, or in one of them that is a network (``10.244.2.0/24``)."""
-    seen = ipaddress.ip_address(address)
-    return any(seen in ipaddress.ip_network(one) for one in allowed if ":" not in one)
+    """Return whether an address is among these addresses and networks (``10.244.2.0/24``)."""
+    parsed = ipaddress.ip_address(address)
+    return any(parsed in ipaddress.ip_network(network) for network in allowed if ":" not in network)

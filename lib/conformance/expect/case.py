@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One row of a test: which clients connect to which servers, how, with which result, and why."""
+"""A row of a test: which clients connect to which servers, how, with which result, and why."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from conformance.errors import UsageProblem
@@ -11,94 +11,128 @@ from conformance.model.decision import Side
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.pods.groups import Group
 
-Nodes = Literal["any nodes", "same node", "other nodes"]
+Nodes = Literal["any nodes", "same node", "other nodes", "itself"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """The expectation that a row states for its paths."""
+
+    open: bool
+    because: str
+    part: str = ""
+    """How the part of the test's claims ends that the row is about; empty: all of them."""
+    at: Side | None = None
+    """The end whose node enforces the row; None: the end that the change's policies select."""
+    witness: bool = False
+    """The row only shows that the policies are in force, which another claim is about."""
+    always: bool = False
+    """The row also holds where a limitation is gone; otherwise its expectation is then reversed."""
+
+    def of_part(self, context: Context) -> Context:
+        """Return the context in which the row is decided: of its part, enforced where it says."""
+        return replace(context.of_part(self.part), at=self.at or context.at)
 
 
 @dataclass(frozen=True)
-class Case:
-    """Each of some clients connects to each of some servers, or times out.
+class Paths(_Row):
+    """Paths that an expectation of the suite has put together; tests name theirs by a Case."""
 
-    ``Case(clients, servers, tcp=80, open=True, because="the one rule allows TCP 80")``.  Raises
-    UsageProblem for a case without a port or a reason, or with a port beside targets that have one.
+    pairs: Sequence[Pair]
+
+
+@dataclass(frozen=True)
+class Case(_Row):
+    """Paths from each of some clients to each of some servers, which connect or time out.
+
+    ``Case(clients, servers, tcp=80, open=True, because="the only rule allows TCP 80")``.  Raises
+    UsageProblem for a case without a client, a server, a port or a reason, or with a port for
+    targets that already have a port.
     """
 
     clients: Workload | Sequence[Workload]
     servers: Workload | Sequence[Workload] | Target | Sequence[Target]
     """Pods, or targets that have a port already: Services, addresses beyond the cluster."""
-    _: KW_ONLY
-    open: bool
-    because: str
-    tcp: int | None = None
-    udp: int | None = None
+    tcp: int | None = field(default=None, kw_only=True)
+    udp: int | None = field(default=None, kw_only=True)
     """Ports of the servers' own addresses; with both, each path is asked by TCP and by UDP."""
-    through: Callable[[Workload], Target] | None = None
+    through: Callable[[Workload], Target] | None = field(default=None, kw_only=True)
     """The way to a server by what stands in front of it: ``through=services.by_address``."""
-    on: Nodes = "any nodes"
-    """The servers' nodes, from each client."""
-    part: str = ""
-    """How the part of the test's claims ends that the row is about; empty: all of them."""
-    at: Side | None = None
-    """The end whose node enforces the case; None: the end that the change's policies are about."""
-    witness: bool = False
-    """Whether the row only shows that the policies are in force, which another claim is about."""
+    on: Nodes = field(default="any nodes", kw_only=True)
+    """The servers' nodes, from each client; ``itself``: each pod connects to itself."""
+    optional: bool = field(default=False, kw_only=True)
+    """The row may have no server: not every run names a target beyond the cluster."""
 
     def __post_init__(self) -> None:
         if not self.because:
-            raise UsageProblem(f"{self._row}: say why, by because=")
+            raise UsageProblem(f"{self._name}: say why, by because=")
+        servers = _several(self.servers)
+        if not _several(self.clients) or not (servers or self.optional):
+            raise UsageProblem(f"{self._name}: asks nothing, since one of its groups is empty")
         has_port = any((self.tcp, self.udp, self.through))
-        if _several(self.servers) and has_port is bool(self._targets):
+        if servers and has_port is bool(self._targets):
             raise UsageProblem(
-                f"{self._row}: name tcp=, udp= or through= of pods, and none of targets with a port"
+                f"{self._name}: name tcp=, udp= or through= of pods, "
+                "and none of targets with a port"
             )
 
     @property
     def pairs(self) -> list[Pair]:
-        """Return each client with each target.  Raises MissingCapability where nodes lack."""
+        """Return each client with each target.  Raise MissingCapability where nodes lack."""
         clients = Group(_several(self.clients))
-        if self._targets:
-            return [(client, target) for client in clients for target in self._targets]
+        servers = _several(self.servers)
+        if self._targets or not servers:
+            return [(client, target) for client in clients for target in servers]
         between = {
             "any nodes": clients.to,
             "same node": clients.beside,
             "other nodes": clients.across,
+            "itself": clients.itself,
         }
-        pods = between[self.on](_several(self.servers))
+        pods = between[self.on](servers)
+        if not pods:
+            raise UsageProblem(f"{self._name}: asks nothing, since no pod is in both groups")
         return [
             *(pods.tcp(self.tcp) if self.tcp else ()),
             *(pods.udp(self.udp) if self.udp else ()),
             *(pods.through(self.through) if self.through else ()),
         ]
 
-    def of_part(self, context: Context) -> Context:
-        """Return the context in which the case is decided: of its part, enforced where it says."""
-        return replace(context.of_part(self.part), at=self.at or context.at)
-
     @property
     def _targets(self) -> list[Target]:
         return [one for one in _several(self.servers) if isinstance(one, Target)]
 
     @property
-    def _row(self) -> str:
+    def _name(self) -> str:
         ends = [
-            sorted({one.label for one in _several(end)}) for end in (self.clients, self.servers)
+            ", ".join(sorted({item.label for item in _several(end)})) or "nobody"
+            for end in (self.clients, self.servers)
         ]
-        return f"Case({', '.join(ends[0])} -> {', '.join(ends[1])}, open={self.open})"
+        return f"Case({' -> '.join(ends)}, open={self.open})"
+
+
+Row = Case | Paths
 
 
 def _several(end: Workload | Target | Sequence[Workload] | Sequence[Target]) -> tuple[Any, ...]:
-    """The pods or targets of one end of a row."""
+    """Return the pods or targets of an end of a row as a tuple."""
     return (end,) if isinstance(end, Workload | Target) else tuple(end)
 
 
-def rows_of(items: Iterable[object]) -> dict[Pair, Case]:
-    """Return every path of the cases among these.  Raises UsageProblem where two contradict."""
-    found: dict[Pair, Case] = {}
-    for case in (item for item in items if isinstance(item, Case)):
-        for pair in case.pairs:
-            other = found.setdefault(pair, case)
-            if (other.open, other.part) != (case.open, case.part):
+def rows_of(items: Iterable[object]) -> dict[Pair, Row]:
+    """Return every path of the rows among these.
+
+    Raise UsageProblem where there is no path, and where two rows contradict each other.
+    """
+    found: dict[Pair, Row] = {}
+    for row in (item for item in items if isinstance(item, Row)):
+        for pair in row.pairs:
+            other = found.setdefault(pair, row)
+            if (other.open, other.part) != (row.open, row.part):
                 raise UsageProblem(
                     f"{pair[0].label} -> {pair[1].label}: two cases disagree about this path: "
-                    f"{other.because!r} and {case.because!r}"
+                    f"{other.because!r} and {row.because!r}"
                 )
+    if not found:
+        raise UsageProblem("an expectation of paths asks nothing: name a case that has one")
     return found

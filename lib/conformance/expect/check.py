@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check loop of expectations: each case is decided by itself, and the worst failure is raised.
+"""The check loop of expectations: each case is decided by itself, and the worst failure is
+raised.
 
-What is wrong with some cases does not stop the others.  The message of the worst failure names the
-other failures.
+A failed case does not stop the others. The message of the worst failure names the other failures.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,13 +29,13 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class Ruling:
-    """What is decided of a case that is not simply as expected."""
+    """The decision about a case that is not simply as expected."""
 
     reason: str = ""
     """One line that is enough on its own."""
     verdict: ClaimVerdict = ClaimVerdict.CONFIRMED
     error: Exception | None = None
-    """What is wrong; it says the verdict, and the reason where none is given."""
+    """The failure; it has the verdict, and the reason where ``reason`` is empty."""
     symptom: Symptom = ("", "")
 
 
@@ -45,7 +45,8 @@ Judged = Ruling | Exception | str
 
 @dataclass
 class Check:
-    """The cases of one expectation; as a context manager it ends itself."""
+    """The cases of an expectation, as a context manager that raises the worst failure at its
+    end."""
 
     context: Context
     half: Half
@@ -54,7 +55,7 @@ class Check:
     def each(
         self, cases: Iterable[tuple[Workload | None, End, T]], judge: Callable[[T], Judged]
     ) -> None:
-        """Judge each case: source, target, and what the judge takes; it raises what is wrong."""
+        """Judge each case: source, target, and the judge's input; the judge raises a failure."""
         for source, target, case in cases:
             try:
                 found = judge(case)
@@ -63,7 +64,7 @@ class Check:
             self.decide(source, target, found)
 
     def decide(self, source: Workload | None, target: End, found: Judged) -> None:
-        """Keep what one case showed."""
+        """Record the result of one case."""
         if isinstance(found, Exception):
             found = Ruling(error=found)
         elif isinstance(found, str):
@@ -80,12 +81,12 @@ class Check:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End it, unless something else is raised."""
+        """End the check, unless another exception is raised."""
         if kind is None:
             self.end()
 
     def end(self) -> None:
-        """Raise the worst of what was wrong, with a note of the other failures."""
+        """Raise the worst failure, with a note of the others."""
         if not self._errors:
             return
         worst, *others = sorted(dict.fromkeys(self._errors), key=_rank)
@@ -103,11 +104,13 @@ def check(
     judge: Callable[[T], Judged],
 ) -> None:
     """Judge each case by itself (:meth:`Check.each`), and raise the worst failure."""
-    with Check(context, half) as one:
-        one.each(cases, judge)
+    with Check(context, half) as loop:
+        loop.each(cases, judge)
 
 
 def _rank(error: Exception) -> int:
-    """Rank a failure; the lowest is raised: what says most about the cluster, then about pods."""
+    """Return a failure's rank. The lowest rank is raised: failures about the cluster first, then
+    failures about pods.
+    """
     order = (Nonconformance, EnvironmentBroken, ProbeBroken)
     return next((place for place, kind in enumerate(order) if isinstance(error, kind)), len(order))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test knows beside its own paths: where results go, what the cluster is, how long to
+"""The surroundings of a test's own paths: where results go, what the cluster is, how long to
 wait."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.open_paths import OpenPaths
-from conformance.expect.owners import Nobody, Others, Runs
+from conformance.expect.owners import ForeignPolicyView, NoForeignChanges, Runs
 from conformance.expect.watches import Turns
 from conformance.model import decision
 from conformance.model.claim import ClaimVerdict
@@ -28,13 +28,13 @@ FELIX_WITHOUT_CHANGE = 60.0
 """s.  Of Felix' log where there was no change."""
 
 End = Workload | Target | NodeFacts | None
-Said = tuple[ClaimVerdict, str, Half, Symptom]
-"""Verdict, reason, what was seen of it, and what was expected and observed."""
+DecisionParts = tuple[ClaimVerdict, str, Half, Symptom]
+"""Verdict, reason, half, and the symptom: what was expected and what was observed."""
 
 
 @dataclass
 class Sink:
-    """Where the results of one test go; this one holds them in memory."""
+    """The place where the results of a test go; this class holds them in memory."""
 
     decisions: list[Decision] = field(default_factory=list)
     recorded: dict[str, float | str] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Sink:
     figures: FigureLog = field(default_factory=FigureLog)
 
     def keep(self, decisions: Sequence[Decision]) -> None:
-        """Keep what was decided, for the test's claims and parts."""
+        """Record a decision for the test's claims and parts."""
         self.decisions += decisions
 
     def record(self, name: str, value: float | str) -> None:
@@ -54,17 +54,17 @@ class Sink:
         self.attached[name] = text
 
     def progress(self, line: str) -> None:
-        """Show the user what is waited for; a short wait is not shown."""
+        """Show the user the present wait; a short wait is not shown."""
 
 
 @dataclass
 class World:
-    """The cluster around one test's own pods; this one has nothing in it that matters to the
+    """The cluster around one test's own pods; this class has nothing in it that matters to the
     test."""
 
-    others: Others = field(default_factory=Nobody)
+    others: ForeignPolicyView = field(default_factory=NoForeignChanges)
     """Policies of other owners."""
-    runs: Runs = field(default_factory=Nobody)
+    runs: Runs = field(default_factory=NoForeignChanges)
     """Changes of other runs, which may lose a path and give nothing else."""
 
     def policies(self) -> Sequence[str]:
@@ -76,10 +76,10 @@ class World:
         return None
 
     def felix(self, nodes: Sequence[str], seconds: float, *, unwell_only: bool) -> Sequence[str]:
-        """Return how Felix fares on these nodes, a line each; of its log the last so many seconds
-        count.
+        """Return the state of Felix on these nodes, a line each; only the last ``seconds`` of its
+        log count.
 
-        ``unwell_only``: only of nodes where it is not well.
+        ``unwell_only``: only nodes with a problem.
         """
         return ()
 
@@ -103,13 +103,13 @@ class World:
         return ()
 
     def overlay(self, source: Workload, target: Target) -> Blamed:
-        """Return what is wrong with what the overlay needs on the nodes of a path's ends."""
+        """Return the problems of the overlay on the nodes of a path's ends."""
         return Blamed()
 
 
 @dataclass(frozen=True)
 class Pace:
-    """What makes a test wait for longer than its timings say."""
+    """The reasons for which a test waits longer than its timings say."""
 
     machine: Machine = field(default_factory=Machine)
     """How far behind the machine is that the suite runs on."""
@@ -122,8 +122,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Context:
-    """The test that expects: its claims, where its results go, what its cluster is, how long it
-    waits."""
+    """The running test: its claims, the sink of its results, its cluster, and its time limits."""
 
     claims: tuple[str, ...] = ()
     sink: Sink = field(default_factory=Sink)
@@ -135,8 +134,9 @@ class Context:
     A part without a claim: this part of each of the test's claims.
     """
     at: Side | None = None
-    """The end whose node enforces what is decided; None: as the newest change of policy says."""
-    undelivered: dict[tuple[object, object], Said] | None = None
+    """The end whose node enforces the policies; None: the end that the newest change of policy
+    names."""
+    undelivered: dict[tuple[object, object], DecisionParts] | None = None
     """Takes what is decided of a source and a target, in the place of the sink; None: nothing
     does."""
     since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Context:
 
     @property
     def enforced_at(self) -> Side | None:
-        """The end whose node enforces the test's policies; None: no policy was changed."""
+        """Return the end whose node enforces the test's policies; None: no policy was changed."""
         change = self.world.change()
         return (self.at or change.enforced_at) if change else None
 
@@ -165,7 +165,7 @@ class Context:
         return replace(self, part=(claim, part)) if part or claim else self
 
     def as_expected(self, reason: str, half: Half) -> None:
-        """Decide that what an expectation about the cluster asked for was so."""
+        """Record that an expectation about the cluster was met."""
         self.decided(None, None, ClaimVerdict.CONFIRMED, reason, half)
 
     def decided(
@@ -178,13 +178,11 @@ class Context:
         *,
         symptom: Symptom = ("", ""),
     ) -> None:
-        """Keep what an expectation decided about one path, with a reason that is enough on its own,
-        and what was
-        expected and observed.
+        """Record an expectation's decision about one path, with a reason that stands alone, and
+        the expected and observed results.
 
-        Not for controls: they decide nothing.  Without ``source`` and ``target`` it is about the
-        cluster; a node in the
-        target's place was only read about.
+        Not for controls, which decide nothing. Without ``source`` and ``target`` the decision is
+        about the cluster; a node as target was only read.
         """
         if self.undelivered is not None:
             self.undelivered[source, target] = (verdict, reason, half, symptom)
@@ -205,4 +203,6 @@ class Context:
             )
         claim, part = self.part
         claims = self.claims if part and not claim else (claim,)
-        self.sink.keep([replace(one, claim=each, part=part) for each in claims for one in found])
+        self.sink.keep(
+            [replace(decision, claim=each, part=part) for each in claims for decision in found]
+        )

@@ -1,42 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes back an outcome before it is said: pods that are not what they were, and policies of others."""
+"""Reasons to take back an outcome before it is reported: changed pods, and policies of other
+owners."""
 
 from collections.abc import Sequence
 
 from conformance.errors import EnvironmentBroken, MissingCapability, SuiteError
+from conformance.expect import owners
 from conformance.expect.engine.decide import Broken, BrokenControl, Path, Why, Wrong
+from conformance.expect.engine.pairs import key
 from conformance.expect.guard import excused, pods_unchanged
 from conformance.expect.outcome import Outcome
+from conformance.expect.owners import CLOSED
 from conformance.expect.session import Session
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
+from conformance.probe.clocks import unix
 
 
 def pods_of(attempt: Attempt) -> list[Workload]:
-    """Source and backends: the pods whose own error would look like the network's."""
+    """Return source and backends: the pods with failures that would look like the network's."""
     target = attempt.target
     return [attempt.source, *(target.backends if target else ())]
 
 
-def lost(expect: Session, paths: Sequence[Path]) -> Sequence[Path]:
-    """Those of them of which a pod is no longer the one it was, or its node died; none where that is not known."""
+def lost_paths(expect: Session, paths: Sequence[Path]) -> Sequence[Path]:
+    """Return the paths that replaced pods, dead nodes or other owners' changes may explain. If
+    the state of pods is unknown, only other owners' changes count.
+    """
 
-    def all_there(several: Sequence[Path]) -> bool:
+    def all_there(some: Sequence[Path]) -> bool:
         try:
-            expect.prober.unchanged(pod for path in several for pod in pods_of(path.attempt))
+            expect.prober.unchanged(pod for path in some for pod in pods_of(path.attempt))
         except (EnvironmentBroken, MissingCapability):
             return False
         except SuiteError:
             pass
         return True
 
-    return () if all_there(paths) else [path for path in paths if not all_there([path])]
+    gone = () if all_there(paths) else [path for path in paths if not all_there([path])]
+    return [*gone, *(path for path in paths if path not in gone and given_by_others(expect, path))]
+
+
+def given_by_others(expect: Session, path: Path) -> bool:
+    """Return whether a lasting policy of another owner explains all that was observed of a path.
+
+    Only of a path that is to be open: no more waiting shows anything else.
+    """
+    if (
+        not path.want
+        or not path.observations
+        or any(one.verdict not in CLOSED for one in path.observations)
+    ):
+        return False
+    context = expect.context
+    otherwise = context.since.get((*key(path.attempt.source, path.attempt.target), True))
+    times = owners.Times(path.observations[0].at - unix(0.0), otherwise)
+    return context.world.others.explains(*owners.way(path.attempt), times=times)
 
 
 def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
-    """A pod that is no longer the one it was looks like a denial, and like a violation: its paths are broken.
+    """Mark paths as broken whose pods were replaced: that looks like a denial, and like a
+    violation.
 
-    Where something is wrong, asks for as long as the API may not know yet of a container that ended.
+    After a failure, query the API for as long as it may take to report a container that ended just
+    now.
     """
     doubtful = [
         outcome
@@ -66,27 +93,50 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
 
 
 def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:
-    """Where a policy of others could give what is wrong with a path, nothing is said of Calico.
+    """Withdraw each failure that a policy of another owner could explain, since it decides
+    nothing about Calico.
 
-    A leak after an agreed denial, and a path that wavers, are given by none but one that came, changed or went.
+    A leak after an agreed denial, or a path that wavers, is explained only by a policy that was
+    added, changed or deleted meanwhile.
     """
-    for outcome in outcomes:
-        why = outcome.standing.why if isinstance(outcome.standing, Wrong | BrokenControl) else None
-        if why not in (Why.CLOSED, Why.OPEN, Why.WAVERS, Why.LEAK):
-            continue
-        if by := excused(
-            expect,
-            outcome.explanation(expect.context.claims),
-            outcome.path.attempt,
-            outcome.seen,
-            want=outcome.path.want,
-            turned=why in (Why.WAVERS, Why.LEAK),
-        ):
-            outcome.standing = Broken(by)
+    others = expect.context.world.others
+    is_free = expect.context.world.change() is None
+    open_paths = [
+        owners.way(outcome.path.attempt)
+        for outcome in outcomes
+        if is_free and outcome.held and outcome.path.want
+    ]
+    others.observe(expect.context.claims, open_paths)
+    with others.one_look(), expect.context.world.runs.one_look():
+        for outcome in outcomes:
+            standing = outcome.standing
+            why = standing.why if isinstance(standing, Wrong | BrokenControl) else None
+            if why in (Why.CLOSED, Why.OPEN, Why.WAVERS, Why.LEAK):
+                _excuse(expect, outcome, why)
+    others.observe((), ())  # what was open then is no evidence about later expectations
+
+
+def _excuse(expect: Session, outcome: Outcome, why: Why) -> None:
+    """Excuse a path if a foreign policy could cause its fault: then nothing is decided about
+    Calico."""
+    attempt = outcome.path.attempt
+    if by := excused(
+        expect,
+        outcome.explanation(expect.context.claims),
+        attempt,
+        outcome.observations,
+        want=outcome.path.want,
+        turned=why in (Why.WAVERS, Why.LEAK),
+    ):
+        outcome.standing = Broken(by)
+    elif why is Why.CLOSED and expect.context.world.others.defect(*owners.way(attempt)):
+        outcome.is_control = False  # the claim is about what the policy shows before the test does
+        outcome.standing = Wrong(why)
 
 
 def changed(expect: Session, attempt: Attempt) -> EnvironmentBroken | None:
-    """What there is to say of a pod at its ends that is no longer the one it was, or whose node died."""
+    """Return the error about a replaced pod or dead node at the path's ends; None: nothing
+    changed."""
     try:
         pods_unchanged(expect, pods_of(attempt), doubtful=False)
     except EnvironmentBroken as broken:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The failure of one expectation: that of its worst path, in a message that names the others."""
+"""The failure of an expectation: the failure of its worst path, in a message that names the other
+paths."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -73,28 +74,33 @@ class _Failure:
     expect: Session
     outcomes: Sequence[Outcome]
     wrong: Sequence[Outcome]
-    """Those that are not as they are to be, the worst first."""
+    """The paths that are not as expected, the worst first."""
     removed: bool
 
     @property
     def first(self) -> Outcome:
-        """The worst, which the message is about."""
+        """Return the worst, which the message is about."""
         return self.wrong[0]
 
     @property
     def side(self) -> advice.Side:
-        """The end whose node enforces the policies."""
+        """Return the end whose node enforces the policies."""
         return self.expect.context.enforced_at or "both"
 
     @property
     def alike(self) -> list[Attempt]:
-        """Those that are wrong as the first is."""
+        """Return the attempts of the paths that are wrong in the same way as the first."""
         kind = (self.first.rank, self.first.path.want)
-        return [one.path.attempt for one in self.wrong if (one.rank, one.path.want) == kind]
+        return [
+            outcome.path.attempt
+            for outcome in self.wrong
+            if (outcome.rank, outcome.path.want) == kind
+        ]
 
     @property
     def lost(self) -> Path | None:
-        """The control whose loss leaves the first path undecided; None: none was lost."""
+        """Return the control whose loss leaves the first path undecided; None: no control was
+        lost."""
         path = self.first.path
         standing = self.first.standing
         if path.want or not isinstance(standing, BrokenControl) or standing.why is not Why.CONTROL:
@@ -111,29 +117,33 @@ class _Failure:
         lines |= near.lines
         if "do" not in near.lines or (self.removed and "policies there" not in near.lines):
             lines["do"] = _control_advice(lost) if lost else self._advice()
-        led = _led(first, path.seen, name_leads_to(self.expect, first))
+        led = _led(first, path.observations, name_leads_to(self.expect, first))
         text = message.explanation(
             self.expect.context.claims,
             path.attempt,
             expected="CONNECTED close to each time-out" if lost else first.expected,
             because=first.because,
-            seen=path.seen,
+            observations=path.observations,
             seconds=seconds,
             further=lines,
-            observed=message.summary(path.seen) + led + near.observed,
+            observed=message.summary(path.observations) + led + near.observed,
             so=_undecided(lost, first) if lost else _how_it_leaks(first),
         )
         text = replace(text, cause=_control_cause(lost) if lost else self._cause())
         if len(self.outcomes) > 1:
             share = f"{len(self.alike)} of {len(self.outcomes)} paths"
             text = replace(text, share=share, table=self._table())
-        seen = [seen for outcome in self.outcomes for seen in outcome.seen]
+        observation = [
+            observation for outcome in self.outcomes for observation in outcome.observations
+        ]
         if first.verdict is ClaimVerdict.VIOLATED:
-            return Nonconformance(text, seen=seen)
-        return ControlBroken(message.of_control(text), control=path.attempt.label, seen=seen)
+            return Nonconformance(text, observations=observation)
+        return ControlBroken(
+            message.of_control(text), control=path.attempt.label, observations=observation
+        )
 
     def _lines(self, lost: Path | None) -> dict[str, str]:
-        """Return the lines of the message but those about what lies nearer and what to do."""
+        """Return the lines of the message except the nearest cause and the advice."""
         first = self.first
         total = len(self.outcomes)
         pairs = {outcome.nodes for outcome in self.outcomes}
@@ -146,9 +156,8 @@ class _Failure:
             "by node": _by_node(self.outcomes) if len(pairs) > 1 else "",
         }
         if lost:
-            lines["control of"] = (
-                f"{first.label}  expected {first.expected}, observed {message.summary(first.seen)}"
-            )
+            observed = message.summary(first.observations)
+            lines["control of"] = f"{first.label}  expected {first.expected}, observed {observed}"
             lines["so"] = (
                 "a source or a server that had lost its network would look just like a denial"
             )
@@ -156,7 +165,7 @@ class _Failure:
             lines["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
         if first.wavered:
             lines["earlier"] = f"{first.wavered}, and at the run's end it wavers again"
-        lines["machine"] = machine_lag.told(first.path, first.standing).removeprefix("; ")
+        lines["machine"] = machine_lag.describe(first.path, first.standing).removeprefix("; ")
         lines["when"] = _when(first)
         return {name: line for name, line in lines.items() if line}
 
@@ -168,7 +177,7 @@ class _Failure:
         near = nearest(
             self.expect,
             attempt,
-            self.first.seen,
+            self.first.observations,
             context.world.policies_there,
             context.world.overlay,
         )
@@ -180,24 +189,24 @@ class _Failure:
         return near
 
     def _cause(self) -> str:
-        """Return what is wrong where; empty: all that is known is the path."""
-        seen = self.first.seen
+        """Return the cause and its place; empty if only the path is known."""
+        observations = self.first.observations
         attempts = self.alike
         if not self.first.path.want:
-            if {one.verdict for one in seen} == {Verdict.REFUSED}:
+            if {observation.verdict for observation in observations} == {Verdict.REFUSED}:
                 return cause.refuses(attempts, self.side)
             return cause.passes(attempts, self.side) if self.first.passes_policy else ""
-        if any(map(unexpected_backend, seen)):
+        if any(map(unexpected_backend, observations)):
             return ""
         if self._stays_closed:
             return cause.stays(attempts, self.side)
-        return cause.closed(attempts, seen)
+        return cause.closed(attempts, observations)
 
     @property
     def _stays_closed(self) -> bool:
-        """Whether the first path is closed still although the policies are gone."""
-        seen = self.first.seen
-        return self.removed and bool(seen) and seen[-1].verdict in DENIED_VERDICTS
+        """Return whether the first path is still closed although the policies are gone."""
+        observations = self.first.observations
+        return self.removed and bool(observations) and observations[-1].verdict in DENIED_VERDICTS
 
     def _advice(self) -> str:
         """Return where to look first."""
@@ -207,37 +216,37 @@ class _Failure:
         if first.path.want:
             if self._stays_closed:
                 return f"the policies are gone, what they programmed may not be: {felix}"
-            return advice.open_path(attempt, first.seen)
+            return advice.open_path(attempt, first.observations)
         standing = first.standing
-        refused = {seen.verdict for seen in first.seen} == {Verdict.REFUSED}
+        refused = {observation.verdict for observation in first.observations} == {Verdict.REFUSED}
         if isinstance(standing, Wrong) and (standing.why is Why.NO_DENIAL or refused):
             return (
                 "policies drop without an answer: look for a firewall, a missing route or a closed "
                 "port that answers"
             )
         if isinstance(standing, BrokenControl):
-            return advice.open_path(attempt, first.seen)
+            return advice.open_path(attempt, first.observations)
         return felix
 
     def _table(self) -> str:
-        """Return expected and observed side by side; of many paths the wrong ones alone."""
+        """Return a table of expected and observed; if there are many paths, only the wrong ones are
+        listed."""
         shown = self.outcomes if len(self.outcomes) <= SHOWN else self.wrong[:SHOWN]
         left_out = len(self.outcomes) - len(shown)
         return table(shown) + (f"\n({left_out} more: attachment)" if left_out else "")
 
 
 def _control_cause(lost: Path) -> str:
-    """Return what is wrong with a control that was lost; empty: it connected whenever it was
-    asked."""
-    if lost.seen and all(as_wanted(one, True) for one in lost.seen):
+    """Return what happened to a lost control; empty if all its attempts connected."""
+    if lost.observations and all(as_wanted(observation, True) for observation in lost.observations):
         return ""
-    return cause.closed([lost.attempt], lost.seen)
+    return cause.closed([lost.attempt], lost.observations)
 
 
 def _control_advice(lost: Path) -> str:
-    """Return where to look for what lost a control."""
+    """Return where to look for the cause of a lost control."""
     control = lost.attempt
-    if all(as_wanted(seen, True) for seen in lost.seen):
+    if all(as_wanted(observation, True) for observation in lost.observations):
         return (
             f"look at the load of node {control.source.node} and of the machine that runs the "
             "suite: attempts begin late; fewer workers (-n) ask less at once"
@@ -250,7 +259,8 @@ def _control_advice(lost: Path) -> str:
 
 
 def _lost_control(path: Path) -> Path | None:
-    """The control of a closed path that connected least, of the kind whose best connected least."""
+    """Return the least connected control of a closed path, of the kind whose best control is
+    worst."""
     kinds = [max(map(_connected, kind)) for kind in path.controls]
     if not kinds:
         return None
@@ -260,37 +270,40 @@ def _lost_control(path: Path) -> Path | None:
 
 def _connected(path: Path) -> float:
     """Share of the attempts that connected."""
-    return sum(as_wanted(each, True) for each in path.seen) / len(path.seen) if path.seen else 0.0
+    return (
+        sum(as_wanted(each, True) for each in path.observations) / len(path.observations)
+        if path.observations
+        else 0.0
+    )
 
 
 def _undecided(lost: Path, denied: Outcome) -> str:
-    """What the control that was lost leaves undecided: ``2 of 4 tries connected, so the denial of
+    """Return what a lost control leaves undecided: ``2 of 4 tries connected, so the denial of
     ...``.
 
-    One that connected whenever it was asked was asked too seldom: the pod or its agent was too
+    A control that connected at every attempt was asked too seldom: the pod or its agent was too
     slow.
     """
-    connected = sum(as_wanted(each, True) for each in lost.seen)
+    connected = sum(as_wanted(each, True) for each in lost.observations)
     source = denied.path.attempt.source
-    told = f"{connected} of {counted(len(lost.seen), 'try', 'tries')} connected"
-    if connected == len(lost.seen):
-        told = "each try connected, but they came too seldom to stand beside every time-out"
-    return f"{told}, so the denial of {source.namespace}/{source.pod} cannot be judged"
+    counts = f"{connected} of {counted(len(lost.observations), 'try', 'tries')} connected"
+    if connected == len(lost.observations):
+        counts = "each try connected, but too seldom to cover every time-out"
+    return f"{counts}, so the denial of {source.namespace}/{source.pod} cannot be judged"
 
 
-def _led(outcome: Outcome, seen: Sequence[Observation], led: str) -> str:
-    """What a first line says of a name in the target's place; ``led``: to what it leads now, or the
+def _led(outcome: Outcome, observations: Sequence[Observation], led: str) -> str:
+    """Return what a first line has for a name; ``led``: its target's address now, or the
     verdict."""
     target = outcome.path.attempt.target
-    if seen and seen[-1].verdict in names.UNSENT and target is not None:
+    if observations and observations[-1].verdict in names.UNSENT and target is not None:
         again = f"; asked again, it leads to {led}" if led and led not in names.UNSENT else ""
         return f": {target.host} does not resolve, so nothing was sent{again}"
     return f", and the name leads to {led}" if led else ""
 
 
 def _when(outcome: Outcome) -> str:
-    """Whether a path that is to be closed was closed late or never; empty: it is about something
-    else."""
+    """Describe how late a path was closed, or that it never was; empty: it failed otherwise."""
     path = outcome.path
     standing = outcome.standing
     if path.want or not isinstance(standing, Wrong):
@@ -302,10 +315,10 @@ def _when(outcome: Outcome) -> str:
     arrived = [
         tried.at
         for tried in path.tries
-        if tried.seen is not None and tried.seen.verdict not in DENIED_VERDICTS
+        if tried.observation is not None and tried.observation.verdict not in DENIED_VERDICTS
     ]
     allowed = f"it has to be by {round(path.rule.within, 1):g} s"
-    if len(arrived) == len(path.seen):
+    if len(arrived) == len(path.observations):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
     return (
         f"closed late or not for good: a packet still arrived {arrived[-1]:.1f} s after this "
@@ -320,24 +333,32 @@ def _how_it_leaks(outcome: Outcome) -> str:
     if not outcome.passes_policy:
         return ""
     agree = path.rule.agree
-    took = [seen.seconds for seen in path.seen[-agree:] if seen.verdict is Verdict.CONNECTED]
+    took = [
+        observation.seconds
+        for observation in path.observations[-agree:]
+        if observation.verdict is Verdict.CONNECTED
+    ]
     if len(took) == agree and min(took) > SENT_AGAIN:
         return f"first packets vanish, and those sent again arrive, after {min(took):.1f} s"
-    newest = path.seen[-2 * agree :]
-    passed = {(one.attempt.request == LARGE, one.verdict is Verdict.CONNECTED) for one in newest}
+    newest = path.observations[-2 * agree :]
+    passed = {
+        (observation.attempt.request == LARGE, observation.verdict is Verdict.CONNECTED)
+        for observation in newest
+    }
     if passed == {(False, False), (True, True)}:
         return f"datagrams of {len(LARGE)} bytes arrive, and small ones vanish"
     if outcome.standing == Wrong(Why.OPEN):
         return ""
-    answered = [(tried.at, tried.seen.verdict) for tried in path.tries if tried.seen]
+    answered = [(tried.at, tried.observation.verdict) for tried in path.tries if tried.observation]
     began = min(at for at, verdict in answered if verdict in DENIED_VERDICTS)
     ended = max(at for at, verdict in answered if verdict not in DENIED_VERDICTS)
     return f"closed for {ended - began:.1f} s, then open again"
 
 
 def _by_node(outcomes: Sequence[Outcome]) -> str:
-    """``VIOLATED linux-1 -> windows-2; INCONCLUSIVE linux-2 -> windows-2; 3 others as
-    expected``."""
+    """Return ``VIOLATED linux-1 -> windows-2; INCONCLUSIVE linux-2 -> windows-2; 3 other pairs of
+    nodes as expected``.
+    """
     worst: dict[str, ClaimVerdict] = {}
     for outcome in sorted(outcomes, key=lambda each: each.rank if not each.held else 9):
         worst.setdefault(outcome.nodes, outcome.verdict)

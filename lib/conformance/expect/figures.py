@@ -24,12 +24,12 @@ class PolicyChange:
     at: float
     """Seconds of the suite's monotonic clock."""
     enforced_at: Literal["source", "target", "both"]
-    """Whose node enforces it: the source's for egress, the target's for ingress."""
+    """The end whose node enforces the policy: the source's for egress, the target's for ingress."""
 
 
 @dataclass
 class FigureLog:
-    """The figures of one test."""
+    """The measured figures of a test."""
 
     tries: Counter[tuple[str, int]] = field(default_factory=Counter)
     resent: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -37,7 +37,7 @@ class FigureLog:
     _timed: set[PolicyChange] = field(default_factory=set)
 
     def figures(self) -> Figures:
-        """The figures that were recorded so far."""
+        """Return the figures that were recorded so far."""
         tries = [
             Tries(
                 direction=direction,
@@ -50,23 +50,30 @@ class FigureLog:
         return Figures(tries=tuple(tries), effects=tuple(self.effects))
 
     def decided(self, paths: Sequence[Path], rows: Sequence[Sequence[Try]]) -> None:
-        """An expectation ended as expected; ``rows``: of each path the attempts that decided it."""
+        """Record an expectation that ended as expected; ``rows``: for each path the attempts that
+        decided it.
+        """
         for path, row in zip(paths, rows, strict=True):
-            seen = [attempt.seen for attempt in _until(path, row) if attempt.seen is not None]
+            observations = [
+                attempt.observation
+                for attempt in _until(path, row)
+                if attempt.observation is not None
+            ]
             key = (
                 direction(path.attempt),
-                _stable_from([as_wanted(observation, path.want) for observation in seen]) + 1,
+                _stable_from([as_wanted(observation, path.want) for observation in observations])
+                + 1,
             )
             self.tries[key] += 1
-            self.resent[key] += sum(observation.tries - 1 for observation in seen)
+            self.resent[key] += sum(observation.tries - 1 for observation in observations)
 
     def took_effect(
         self, change: PolicyChange, turned: Sequence[tuple[Path, Sequence[Try]]], began: float
     ) -> None:
-        """The first expectation after a change ended as expected.
+        """Record the first expectation after a change that ended as expected.
 
-        ``turned``: the paths that the change opened or closed, with the attempts that decided each; ``began``:
-        monotonic seconds at which it began.
+        ``turned``: the paths that the change opened or closed, with the attempts that decided
+        each; ``began``: monotonic seconds at which the expectation began.
         """
         if change in self._timed or not turned:
             return
@@ -105,15 +112,20 @@ def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, floa
 
 
 def _answers(path: Path, row: Sequence[Try]) -> list[tuple[float, bool]]:
-    """Return when each attempt up to a row's last showed its result, and if that is right.
+    """Return when each attempt up to a row's last showed its result, and whether it was right.
 
-    What left before a path was open waits for its SYN to be sent again, or fails: it shows what the
-    first does that connected, or nothing.
+    Times are seconds from the beginning of the expectation. If the path should be open, an attempt
+    that began before the first connection was made may have waited for a repeated SYN: if it
+    connected, it counts at the time of that connection; if it failed, it does not count.
     """
-    answered = [(attempt.at, attempt.seen) for attempt in _until(path, row) if attempt.seen]
+    answered = [
+        (attempt.at, attempt.observation) for attempt in _until(path, row) if attempt.observation
+    ]
     if not path.want:
-        return [(at, as_wanted(seen, False)) for at, seen in answered]
-    asked = [(at, at + seen.seconds, as_wanted(seen, True)) for at, seen in answered]
+        return [(at, as_wanted(observation, False)) for at, observation in answered]
+    asked = [
+        (at, at + observation.seconds, as_wanted(observation, True)) for at, observation in answered
+    ]
     opened = min(came for _, came, right in asked if right)
     return [
         (opened if at <= opened else came, right)
@@ -123,19 +135,20 @@ def _answers(path: Path, row: Sequence[Try]) -> list[tuple[float, bool]]:
 
 
 def direction(attempt: Attempt) -> str:
-    """``linux->windows``; where no pod is known to answer, ``linux->-``."""
+    """Return ``linux->windows``; where no pod is known to answer, ``linux->-``."""
     backends = attempt.target.backends if attempt.target else ()
     return f"{attempt.source.os}->{backends[0].os if backends else '-'}"
 
 
 def _until(path: Path, row: Sequence[Try]) -> Sequence[Try]:
-    """The attempts up to the last of a row.  What was begun while other paths were undecided may have failed later."""
+    """Return the attempts up to the last of a row.  What was begun while other paths were undecided
+    may have failed later."""
     last = max(attempt.asked for attempt in row)
     return [attempt for attempt in path.tries if attempt.asked <= last]
 
 
 def _stable_from(judged: Sequence[bool]) -> int:
-    """Index of the first right one after which none is wrong."""
+    """Return the index of the first right answer after which none is wrong."""
     return max((number for number, fits in enumerate(judged) if not fits), default=-1) + 1
 
 

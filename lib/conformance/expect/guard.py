@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Before anything is said about the cluster: are the pods that it was seen with still the ones they were?"""
+"""Checks before a statement about the cluster: are the pods still those that made the
+observations?"""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -17,28 +18,30 @@ from conformance.probe.clocks import unix
 from conformance.timing import hold, until
 
 KNOWN_DEAD = 60.0
-"""s.  By then a node that died is known to be lost: its lease lasts 40 s, and what others renew says so every 10 s."""
+"""s.  By then a node that died is known to be lost: its lease lasts 40 s, and what others renew
+says so every 10 s."""
 
 
 def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: bool) -> None:
-    """Raises EnvironmentBroken when one of these pods is no longer the one it was.
+    """Raise EnvironmentBroken if a pod is no longer the same pod.
 
-    ``doubtful``: what was seen may be of a pod or node that ended just now: asks until the API would know of that.
+    ``doubtful``: an observation may come from a pod or node that ended just now; ask the API
+    until it would report this.
     """
-    several = list(workloads)
+    pods = list(workloads)
     if not doubtful:
-        expect.prober.unchanged(several)
+        expect.prober.unchanged(pods)
         return
     patience = expect.timings.run.pod_status
     hold(
-        lambda: expect.prober.unchanged(several),
+        lambda: expect.prober.unchanged(pods),
         lambda _: True,
         seconds=patience,
         every=patience / 2,
         description="the pods are what they were",
         clock=expect.clock,
     )
-    nodes = list(dict.fromkeys(pod.node for pod in several))
+    nodes = list(dict.fromkeys(pod.node for pod in pods))
     until(
         lambda: expect.context.world.silent(nodes),
         lambda silent: not silent,
@@ -46,7 +49,7 @@ def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: 
         description="kubelets renew their leases, or are known to be dead",
         clock=expect.clock,
     )
-    expect.prober.unchanged(several)
+    expect.prober.unchanged(pods)
 
 
 def unless_changed(
@@ -57,19 +60,24 @@ def unless_changed(
     want: bool = True,
     turned: bool = False,
 ) -> Exception:
-    """``verdict``, or EnvironmentBroken when one of these pods is no longer the one it was: it explains more.
+    """Return ``verdict``, or EnvironmentBroken if a pod is no longer the same pod, which explains
+    more.
 
-    So does a policy of others, where a path that is to be open (``want``) is closed, or the other way round; one that
-    came or changed since, where it ``turned`` so.
+    A policy of another owner explains it, too: a path that should be open (``want``) and is closed,
+    or the reverse; or, if the path ``turned``, a policy that came or changed since.
     """
-    told = getattr(verdict, "explanation", None) or str(verdict)
+    text = getattr(verdict, "explanation", None) or str(verdict)
     try:
         pods_unchanged(expect, workloads, doubtful=True)
     except EnvironmentBroken as broken:
-        return EnvironmentBroken(message.explained(told, by=str(broken)))
-    seen = verdict.seen if isinstance(verdict, Nonconformance) else ()
+        error = EnvironmentBroken(message.explained(text, by=str(broken)))
+        error.cause = broken.cause
+        return error
+    observations = verdict.observations if isinstance(verdict, Nonconformance) else ()
     return (
-        excused(expect, told, seen[-1].attempt, seen, want=want, turned=turned) if seen else None
+        excused(expect, text, observations[-1].attempt, observations, want=want, turned=turned)
+        if observations
+        else None
     ) or verdict
 
 
@@ -77,31 +85,32 @@ def excused(
     expect: Session,
     text: str | Explanation,
     attempt: Attempt,
-    seen: Sequence[Observation],
+    observations: Sequence[Observation],
     *,
     want: bool,
     turned: bool = False,
 ) -> EnvironmentBroken | None:
-    """What takes the place of a message where a policy of others could give what was seen, or that it ``turned``.
+    """Return the error that takes a message's place if a policy of another owner explains the
+    failure.
 
-    So does a change of another run, where a path that is to be open is lost.
+    ``turned``: the path changed its state.  A change of another run explains a lost open path.
     """
     context = expect.context
     otherwise = (
-        seen[0].at - unix(0.0)
+        observations[0].at - unix(0.0)
         if turned
         else context.since.get((*key(attempt.source, attempt.target), want))
     )
-    told = partial(
+    excuse = partial(
         owners.excused,
         context.world.others,
         attempt,
-        seen,
+        observations,
         want=want,
         otherwise=otherwise,
         at=context.enforced_at or "both",
     )
-    if by := told():
-        return owners.decided(context.world.others, text, by, lasting=bool(told(lasting=True)))
-    by = owners.lost_by(context.world.runs, attempt, seen) if want else ""
+    if by := excuse():
+        return owners.decided(context.world.others, text, by, lasting=bool(excuse(lasting=True)))
+    by = owners.lost_by(context.world.runs, attempt, observations) if want else ""
     return owners.decided(context.world.runs, text, by) if by else None

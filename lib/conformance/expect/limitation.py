@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limitation has three ends: as documented, lifted, or neither; decided path by path beside a witness.
+"""The three possible results of a limitation: as documented, lifted, or neither; decided path by
+path with a witness.
 
-Paths that are not as documented are asked again, whether they are as where the limitation is gone, beside the same
-witness: what it shows (that the policy is in force, and that the pods have a network) has to be so both times.
+Paths that are not as documented are checked again for the results of a lifted limitation. The
+same witness must show both times that the policy is in force and that the pods have a network.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import ControlBroken, Nonconformance, SuiteError, UsageProblem
-from conformance.expect.case import rows_of
-from conformance.expect.context import Context, Said
+from conformance.expect.case import Row, rows_of
+from conformance.expect.context import Context, DecisionParts
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Pair
@@ -23,52 +24,65 @@ of each, and raises what is wrong."""
 
 @dataclass(frozen=True, kw_only=True)
 class LimitedCase:
-    """One limitation among several under the same change, each about ports of its own."""
+    """A limitation beside others under the same change, each about ports of its own."""
 
-    claim: str = ""
     part: str = ""
-    """What is decided counts for this claim and part of the test; empty: for all of them."""
+    """The decisions count for this part of the test's claims; empty: for all of them."""
     as_documented: Mapping[Pair, bool] = field(default_factory=dict)
     """Path to whether it is open; where the limitation is gone each of them is not."""
     both: Mapping[Pair, bool] = field(default_factory=dict)
     """Paths that are so whether the limitation is gone or not: VIOLATED where one is not."""
     witness: Mapping[Pair, bool] = field(default_factory=dict)
-    """Paths whose state shows that the policies are in force and that the pods have a network."""
+    """Paths with a state that shows that the policies are in force and that the pods have a
+    network."""
+    because: Mapping[Pair, str] = field(default_factory=dict)
+    """Why the paths are as documented."""
 
-    def keep(self, context: Context) -> Context:
-        """Return the context whose decisions count for this claim and part."""
-        return context.of_part(self.part, self.claim)
 
+def of_parts(items: Iterable[object]) -> list[LimitedCase]:
+    """Return the limitation of each part that rows name, with the witnesses of the part and of all.
 
-def case_of(cases: Iterable[object]) -> LimitedCase:
-    """Return the only limitation of its test.
-
-    Raises UsageProblem where no case is its witness, or none is about it.
+    Raise UsageProblem where a limitation has no witness, or where no row is about one.
     """
-    rows = rows_of(cases)
-    documented = {pair: case.open for pair, case in rows.items() if not case.witness}
-    witness = {pair: case.open for pair, case in rows.items() if case.witness}
-    if not documented or not witness:
+    rows = rows_of(items)
+    parts = dict.fromkeys(row.part for row in rows.values() if not row.witness)
+    limited = [_of_part(part, rows) for part in parts]
+    if not limited or not all(case.witness for case in limited):
         raise UsageProblem("expect.limitation(...): name a case, as documented, and a witness")
-    return LimitedCase(as_documented=documented, witness=witness)
+    return limited
+
+
+def _of_part(part: str, rows: Mapping[Pair, Row]) -> LimitedCase:
+    """Return the limitation of this part."""
+    about = {pair: row for pair, row in rows.items() if row.part == part and not row.witness}
+    return LimitedCase(
+        part=part,
+        as_documented={pair: row.open for pair, row in about.items() if not row.always},
+        both={pair: row.open for pair, row in about.items() if row.always},
+        witness={
+            pair: row.open for pair, row in rows.items() if row.witness and row.part in ("", part)
+        },
+        because={pair: row.because for pair, row in about.items()},
+    )
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What one look decided of each path."""
+    """The decisions of a single look at the paths."""
 
     context: Context
-    seen: Mapping[tuple[object, object], Said] = field(default_factory=dict)
+    decisions: Mapping[tuple[object, object], DecisionParts] = field(default_factory=dict)
     wrong: Exception | None = None
-    """What the look raised."""
+    """The exception that the look raised."""
 
     def violates(self, pair: Pair) -> bool:
-        return self.seen[pair][0] is ClaimVerdict.VIOLATED
+        return self.decisions[pair][0] is ClaimVerdict.VIOLATED
 
     def broken(self, case: LimitedCase) -> list[Pair]:
-        """Paths of the witness that are not as they are to be, what let pass what was to be closed
-        first."""
-        found = [pair for pair in case.witness if self.seen[pair][0] is not ClaimVerdict.CONFIRMED]
+        """Return the paths of the witness with an unexpected result, leaks first."""
+        found = [
+            pair for pair in case.witness if self.decisions[pair][0] is not ClaimVerdict.CONFIRMED
+        ]
         return sorted(found, key=lambda pair: case.witness[pair] or not self.violates(pair))
 
     def of_witnesses(self, cases: Sequence[LimitedCase]) -> list[Exception]:
@@ -78,42 +92,43 @@ class _Answer:
         return [errors[0] for errors in found if errors]
 
     def _of_witness(self, case: LimitedCase, pair: Pair) -> Exception:
-        verdict, reason, half, symptom = self.seen[pair]
+        verdict, reason, half, symptom = self.decisions[pair]
         lost = case.witness[pair] or verdict is not ClaimVerdict.VIOLATED
-        case.keep(self.context).decided(
+        self.context.of_part(case.part).decided(
             *pair, of_witness(verdict, lost=lost), reason, half, symptom=symptom
         )
         error = self.failure(pair, reason, verdict)
         if lost and isinstance(error, Nonconformance):
-            return ControlBroken(message.of_control(str(error)), control=reason, seen=error.seen)
+            return ControlBroken(
+                message.of_control(str(error)), control=reason, observations=error.observations
+            )
         return error
 
     def failure(self, pair: Pair, reason: str, verdict: ClaimVerdict) -> Exception:
-        """Return the failure of one path: that of the look, where it is about this path before all
-        others."""
+        """Return the failure of a path: the look's own failure if it is about this path first of
+        all."""
         wrong = self.wrong
         attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
         if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
             return wrong
-        nodes = (one.nodes for one in attempts if (one.source, one.target) == pair)
-        told = f"{', '.join(self.context.claims)}: {next(nodes, pair[0].node)}: {reason}"
+        nodes = (attempt.nodes for attempt in attempts if (attempt.source, attempt.target) == pair)
+        text = f"{', '.join(self.context.claims)}: {next(nodes, pair[0].node)}: {reason}"
         if verdict is ClaimVerdict.VIOLATED:
-            return Nonconformance(told)
-        return ControlBroken(told, control=reason)
+            return Nonconformance(text)
+        return ControlBroken(text, control=reason)
 
 
-def decide(look: Look, context: Context, cases: Sequence[LimitedCase], *, because: str) -> None:
-    """Say of each case's paths which end they have; what is wrong with one case leaves the others as they are.
-
-    Raises Nonconformance where a path has neither end, or where a witness lets pass what has to be closed;
-    ControlBroken where what a witness reaches is lost.
+def decide(look: Look, context: Context, cases: Sequence[LimitedCase]) -> None:
+    """Decide the result of each case's paths; a failed case does not affect the others. Raise
+    Nonconformance if a path has neither result, or if a witness lets through traffic that has to
+    be closed; ControlBroken if a witness' open path is lost.
     """
     all_paths: dict[Pair, bool] = {}
     for case in cases:
         all_paths |= {**case.witness, **case.both, **case.as_documented}
     first = _look(look, context, all_paths)
     errors = first.of_witnesses(cases)
-    if first.wrong and not all_paths.keys() <= first.seen.keys():
+    if first.wrong and not all_paths.keys() <= first.decisions.keys():
         errors.append(first.wrong)  # nothing is decided of controls
     sound = [case for case in cases if not first.broken(case)]
     doubtful = [case for case in sound if any(map(first.violates, case.as_documented))]
@@ -123,15 +138,18 @@ def decide(look: Look, context: Context, cases: Sequence[LimitedCase], *, becaus
         errors += second.of_witnesses(doubtful)
         sound = [case for case in sound if case not in doubtful or not second.broken(case)]
     for case in sound:
-        errors += _ends(case, first, second, because)
-    if errors:  # what a look itself raised says most
+        errors += _ends(case, first, second)
+    if errors:  # an error of a look itself is the most precise
         raised = (first.wrong, second.wrong)
-        raise min(errors, key=lambda one: (not isinstance(one, Nonconformance), one not in raised))
+        raise min(
+            errors, key=lambda error: (not isinstance(error, Nonconformance), error not in raised)
+        )
 
 
 def _lifted(cases: Sequence[LimitedCase], first: _Answer) -> dict[Pair, bool]:
-    """Return the witnesses' paths as they are, and those not as documented as where the limitation
-    is gone."""
+    """Return the paths of the witnesses as they are, and the paths that are not as documented
+    with the results of a lifted limitation.
+    """
     beside: dict[Pair, bool] = {}
     gone: dict[Pair, bool] = {}
     for case in cases:
@@ -141,22 +159,22 @@ def _lifted(cases: Sequence[LimitedCase], first: _Answer) -> dict[Pair, bool]:
     return beside | gone
 
 
-def _ends(case: LimitedCase, first: _Answer, second: _Answer, because: str) -> list[Exception]:
-    """Decide which end each path of a case has, and return what is wrong."""
+def _ends(case: LimitedCase, first: _Answer, second: _Answer) -> list[Exception]:
+    """Decide the result of each path of a case, and return the failures."""
     errors = []
-    context = case.keep(first.context)
-    for pair in filter(first.seen.__contains__, {**case.both, **case.as_documented}):
+    context = first.context.of_part(case.part)
+    for pair in filter(first.decisions.__contains__, {**case.both, **case.as_documented}):
         answer = (
             second
-            if pair in second.seen and not (pair in case.both and first.violates(pair))
+            if pair in second.decisions and not (pair in case.both and first.violates(pair))
             else first
         )
-        verdict, reason, half, symptom = answer.seen[pair]
+        verdict, reason, half, symptom = answer.decisions[pair]
         documented = pair in case.as_documented
         if answer is second and verdict is ClaimVerdict.CONFIRMED and documented:
             state = "closed" if case.as_documented[pair] else "open"
             verdict = of_limitation(gone=True)
-            reason = f"{pair[0].label} -> {pair[1].label} is {state}, although {because}"
+            reason = f"{pair[0].label} -> {pair[1].label} is {state}, although {case.because[pair]}"
         context.decided(*pair, verdict, reason, half, symptom=symptom)
         if verdict not in (ClaimVerdict.CONFIRMED, ClaimVerdict.LIFTED):
             error = answer.failure(pair, reason, verdict)
@@ -167,10 +185,11 @@ def _ends(case: LimitedCase, first: _Answer, second: _Answer, because: str) -> l
 
 
 def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> _Answer:
-    """Return what was decided of each path, and what is wrong with one.  Raises what ended it
-    before anything was."""
-    told: dict[tuple[object, object], Said] = {}
-    quiet = replace(context, undelivered=told)
+    """Look at the paths; return the decision of each, and the error of the look, if any. Raise
+    an error that came before any decision.
+    """
+    by_pair: dict[tuple[object, object], DecisionParts] = {}
+    quiet = replace(context, undelivered=by_pair)
     try:
         look(
             quiet,
@@ -178,7 +197,7 @@ def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> _Answer:
             [pair for pair in paths if not paths[pair]],
         )
     except (Nonconformance, SuiteError) as error:
-        if not told:
+        if not by_pair:
             raise
-        return _Answer(context, told, error)
-    return _Answer(context, told)
+        return _Answer(context, by_pair, error)
+    return _Answer(context, by_pair)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine that runs late excuses: a budget that is over, and nothing else.
+"""The excuse of a slow machine: a budget that is over, and nothing else.
 
-Budgets are given once more there (:meth:`conformance.probe.machine.Machine.more`).  What is still wrong then is wrong;
-but where the lab runs on the same machine, and that was overwhelmed all the while, nothing is said of it.  No lateness
-excuses a packet that arrives after an agreed denial, another pod's answer, or a failure that is no denial.
+There a budget is given once more (:meth:`conformance.probe.machine.Machine.more`).  What is still
+wrong afterwards is wrong, unless the lab runs on the same machine and that was overwhelmed all the
+while: then nothing is decided.  No lateness excuses a packet that arrives after an agreed denial,
+another pod's answer, or a failure that is no denial.
 """
 
 from collections.abc import Sequence
@@ -14,13 +15,14 @@ from conformance.expect.outcome import Outcome
 from conformance.expect.session import Session
 
 TENTH = 0.1
-"""s.  The least that is told."""
+"""s.  The shortest lag that a message mentions."""
 OVERWHELMED = "the machine of the lab was overwhelmed all the while"
 REMEDY = "run again when less else runs on this machine, with fewer workers (-n), or with the lab on another machine"
 
 
 def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
-    """Nothing is said of paths that are not yet as they are to be, if the lab's machine was overwhelmed all the while.
+    """Leave paths undecided that are not yet as expected if the lab's machine was overwhelmed
+    throughout.
 
     ``began``: when they were asked first, by the expectation's clock.
     """
@@ -38,13 +40,13 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
         if machine.overwhelmed(began, now):
             machine.excused += 1
             text = outcome.explained(
-                expect.context.claims, f"{OVERWHELMED}{told(path, standing)}", REMEDY
+                expect.context.claims, f"{OVERWHELMED}{describe(path, standing)}", REMEDY
             )
             outcome.standing = Broken(EnvironmentBroken(text))
 
 
-def told(path: Path, standing: Standing) -> str:
-    """That a path was given more time; empty: it was not, or did without."""
+def describe(path: Path, standing: Standing) -> str:
+    """Return that a path was given more time; empty: it was not, or did without."""
     if not path.given or isinstance(standing, Broken):
         return ""
     own = path.rule.within - path.given
@@ -52,7 +54,7 @@ def told(path: Path, standing: Standing) -> str:
         isinstance(standing, Held)
         and (path.first_right if path.want else standing.row[0].at) <= own
     ):
-        return ""  # open paths are asked for as long as closed ones are
+        return ""  # open paths are tried for as long as closed paths
     behind = path.given - own
     why = (
         f"this machine was behind by up to {behind:.1f} s"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the paths of one expectation ended, and what is reported of each."""
+"""The end of each path of an expectation, and its report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from conformance.expect.engine.decide import (
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
+from conformance.model.decision import UNANSWERED
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation, Verdict
 from conformance.verdicts.meaning import of_path
@@ -28,23 +29,24 @@ SHORT_LIVED = frozenset({Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER})
 
 @dataclass
 class Outcome:
-    """One path's end."""
+    """A path's end."""
 
     path: Path
     standing: Standing
     is_control: bool
-    """Whether the path was to be open, or closed, for others' sake only."""
+    """The path was expected open, or closed, only as a control of other paths."""
     is_witness: bool = False
-    """Of such a one: whether it only shows that policies are in force, so that another claim speaks of what passes."""
+    """The witness only shows that policies are in force; another claim covers what passes."""
     because: str = ""
     """Why the path is to be open, or closed."""
     wavered: str = ""
-    """What was seen of it earlier in the run, when it lost connections; it is asked once more now."""
+    """The observations from earlier in the run, when it lost connections; it is asked once more
+    now."""
 
     @property
-    def seen(self) -> list[Observation]:
-        """All that its attempts showed, oldest first."""
-        return self.path.seen
+    def observations(self) -> list[Observation]:
+        """Return all that its attempts showed, oldest first."""
+        return self.path.observations
 
     @property
     def label(self) -> str:
@@ -52,19 +54,22 @@ class Outcome:
 
     @property
     def expected(self) -> str:
-        """As messages say it."""
+        """Return the expected result in the words of messages."""
         if not self.path.want:
             return "TIMED_OUT"
         target = self.path.attempt.target
-        if target is not None and any(map(unexpected_backend, self.seen)):
+        if target is not None and any(map(unexpected_backend, self.observations)):
             return f"an answer of {' or '.join(f'{pod.namespace}/{pod.pod}' for pod in target.backends)}"
         return "CONNECTED"
 
     @property
     def observed(self) -> str:
-        """What its newest attempts showed, as many as have to agree: each verdict once."""
-        newest = self.seen[-self.path.rule.agree :]
-        return " or ".join(dict.fromkeys(str(seen.verdict.value) for seen in newest)) or "nothing"
+        """Return each verdict of the newest attempts, as many as have to agree."""
+        newest = self.observations[-self.path.rule.agree :]
+        return (
+            " or ".join(dict.fromkeys(str(observation.verdict.value) for observation in newest))
+            or "nothing"
+        )
 
     @property
     def held(self) -> bool:
@@ -72,23 +77,25 @@ class Outcome:
 
     @property
     def looks_right(self) -> bool:
-        """Whether nothing that was seen of the path itself is wrong, though it may not be decided."""
+        """Return whether every observation of the path itself is right, though it may not be
+        decided."""
         return self.held or (
             isinstance(self.standing, BrokenControl)
-            and bool(self.seen)
-            and as_wanted(self.seen[-1], self.path.want)
+            and bool(self.observations)
+            and as_wanted(self.observations[-1], self.path.want)
         )
 
     @property
     def verdict(self) -> ClaimVerdict:
-        """What it says about a claim that needs it to be so."""
+        """Return the verdict for a claim that needs the path to be as expected."""
         answers = not self.is_control or (self.passes_policy and not self.is_witness)
         wrong = isinstance(self.standing, Wrong) and answers
         return of_path(held=self.held, wavered=bool(self.wavered), wrong=wrong)
 
     @property
     def passes_policy(self) -> bool:
-        """Whether packets get through where a policy is to close the path: that is wrong of a control, too."""
+        """Return whether packets pass where a policy should close the path: that is wrong of a
+        control, too."""
         return (
             isinstance(self.standing, Wrong)
             and self.standing.why in (Why.OPEN, Why.LEAK)
@@ -97,7 +104,9 @@ class Outcome:
 
     @property
     def nodes(self) -> str:
-        """``linux-1 -> windows-2``, of a NodePort the node that was called; where the target is no pod, its host."""
+        """Return ``linux-1 -> windows-2``; for a NodePort the called node, for a target that is
+        no pod its host.
+        """
         target = self.path.attempt.target
         ends = () if target is None else (target.at,) if target.at else target.backends
         goals = dict.fromkeys(end.node for end in ends)
@@ -105,7 +114,7 @@ class Outcome:
 
     @property
     def rank(self) -> int:
-        """Rank of a failure; the lowest of several is told first."""
+        """Return the rank of a failure; the lowest rank is reported first."""
         match self.standing:
             case Wrong() if not self.path.want and not self.is_witness:
                 return 0
@@ -123,18 +132,32 @@ class Outcome:
                 return 6
 
     def explanation(self, claims: Sequence[str], do: str = "") -> Explanation:
-        """What was expected of it and seen."""
+        """Return the explanation of expected and observed results."""
         return message.explanation(
-            claims, self.path.attempt, self.expected, self.seen, self.path.seconds, do=do
+            claims, self.path.attempt, self.expected, self.observations, self.path.seconds, do=do
         )
 
     def explained(self, claims: Sequence[str], by: str, do: str = "") -> Explanation:
-        """The same, with what explains it."""
+        """Explain it together with its cause, ``by``."""
         return message.explained(self.explanation(claims, do), by=by)
 
     @property
+    def _unanswered(self) -> str:
+        """Return how many attempts of an open path got no answer although an earlier one had
+        connected, where no change of the test's explains them; empty: none.  Attempts before the
+        first connection may be earlier than the rules of a new Service.
+        """
+        verdicts = [item.verdict for item in self.observations]
+        if not self.path.steady or Verdict.CONNECTED not in verdicts:
+            return ""
+        later = verdicts[verdicts.index(Verdict.CONNECTED) :]
+        lost = later.count(Verdict.TIMED_OUT) + later.count(Verdict.NO_ANSWER)
+        return f"; {counted(lost, 'attempt')} before {UNANSWERED}" if lost else ""
+
+    @property
     def reason(self) -> str:
-        """One line: enough on its own.  Of an open path it says, too, where nobody told who answered."""
+        """Return one line that is enough on its own, also that no server of an open path named
+        itself."""
         if isinstance(self.standing, Held) and self.wavered:
             row = counted(len(self.standing.row), "connection", "connections")
             return (
@@ -142,23 +165,32 @@ class Outcome:
                 "row at its end: what is between the nodes lost packets for a while"
             )
         if isinstance(self.standing, Held):
-            return with_who(self.because, self.standing.seen) if self.path.want else self.because
+            if not self.path.want:
+                return self.because
+            return with_who(self.because, self.standing.observations) + self._unanswered
         if isinstance(self.standing, Broken):
             return str(self.standing.error)
         why = str(
             self.standing.why if isinstance(self.standing, Wrong | BrokenControl) else Why.BROKEN
         )
-        if why == Why.CLOSED and any(seen.verdict in SHORT_LIVED for seen in self.seen):
+        if why == Why.CLOSED and any(
+            observation.verdict in SHORT_LIVED for observation in self.observations
+        ):
             why = "no connection stays"
         before = f", and {self.wavered} earlier in the run" if self.wavered else ""
-        return f"{self.label}  expected {self.expected}, observed {message.summary(self.seen)}{before}: {why}"
+        return f"{self.label}  expected {self.expected}, observed {message.summary(self.observations)}{before}: {why}"
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
     """Expected and observed side by side."""
     return message.table(
         [
-            (outcome.label, outcome.expected, message.summary(outcome.seen), outcome.looks_right)
+            (
+                outcome.label,
+                outcome.expected,
+                message.summary(outcome.observations),
+                outcome.looks_right,
+            )
             for outcome in outcomes
         ]
     )

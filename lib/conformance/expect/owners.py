@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody else has decided is not decided by Calico: policies of others, asked before and after an expectation.
+"""Decisions that another owner's policy takes instead of Calico; checked before and after an
+expectation.
 
-A path that such a policy surely closes is not waited for; one that is not as it is to be, and that such a policy could
-make so, decides nothing about the cluster.
+A path that such a policy surely closes is not waited for.  A path that is not as expected, and that
+such a policy could explain, decides nothing about the cluster.
 """
 
+import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from conformance.errors import EnvironmentBroken, MissingCapability, Wavered
 from conformance.expect.engine.answered import unexpected_backend
@@ -20,10 +23,12 @@ from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.policy.foreign import ForeignPolicy
 from conformance.probe.clocks import unix
 
+NOT_OURS = "not Calico's doing, nor this run's"
+"""Beginning of a message that blames the policy or the change of another owner."""
 RESOLVER = Target(host="", port=53, protocol="udp", path=Addressing.EXTERNAL)
 """Whatever answers a pod's names: the cluster's DNS."""
 CLOSED = DENIED_VERDICTS | {Verdict.PROHIBITED, Verdict.REFUSED, Verdict.DNS_FAILED}
-"""How a path ends that a policy closes, where a denial may be told to the sender as well."""
+"""The ends of a path that a policy closes, if the sender may be notified of a denial as well."""
 LOST = CLOSED | {
     Verdict.RESET,
     Verdict.ABORTED,
@@ -36,7 +41,8 @@ LOST = CLOSED | {
 
 @dataclass(frozen=True)
 class Times:
-    """When a path was asked first, and when it first behaved otherwise (``time.monotonic``)."""
+    """The times of a path's first attempt, and of its first different result
+    (``time.monotonic``)."""
 
     since: float | None = None
     """None: it is asked now."""
@@ -47,35 +53,39 @@ class Times:
 NOW = Times()
 
 
-class Others(Protocol):
-    """What is known of policies that are not the suite's."""
+class ForeignPolicyView(Protocol):
+    """The policies that the suite did not make."""
 
     exempt: str
-    """What to do about one that is in the way."""
+    """Advice about a policy that is in the way."""
 
     def excuse(
         self,
         source: Workload,
         target: Target,
-        seen: Literal["closed", "open"],
+        observed: Literal["closed", "open"],
         *,
         protocol: str = "",
         times: Times = NOW,
         at: Side = "both",
         lasting: bool = False,
     ) -> str:
-        """Return which could give what was seen; it may be gone since a look has found it.
+        """Return the policies that could explain what was observed; a policy may be gone by now.
 
-        ``at``: the end at which the suite's own policies close it, since only there another can open it.
-        ``lasting``: only those that were there before that, and still are as they were.
+        ``at``: the end at which the suite's own policies close the path, since only there another
+        policy can open it.  ``lasting``: only policies that were there before that and have not
+        changed.
         """
+
+    def one_look(self) -> AbstractContextManager[None]:
+        """Read the policies at most once in a block that asks about many paths."""
 
     def blame(
         self,
         policies: Sequence[ForeignPolicy],
         source: Workload,
         target: Target,
-        seen: Literal["closed", "open"],
+        observed: Literal["closed", "open"],
         *,
         protocol: str,
         at: Side = "both",
@@ -83,81 +93,127 @@ class Others(Protocol):
         """Return which of these policies could give what was observed; empty: none."""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
-        """For each way which policy surely closes it; empty: none."""
+        """Return for each path the policy that surely closes it; empty: none."""
+
+    def observe(
+        self, claims: Sequence[str], open_paths: Sequence[tuple[Workload, Target, str]]
+    ) -> None:
+        """Note what a test is about, and which paths were open while it made no policy.
+
+        A release's defect excuses no claim that is about this defect, and a policy no result of a
+        pod at which another path was open that this policy would have closed.
+        """
+
+    def explains(
+        self, source: Workload, target: Target, protocol: str, *, times: Times = NOW
+    ) -> bool:
+        """Return whether a policy that was there before, and still is, explains a closed path."""
+
+    def defect(self, source: Workload, target: Target, protocol: str) -> str:
+        """Return which policy closes a path by a defect that the test is about; empty: none."""
 
 
 class Runs(Protocol):
-    """What is known of changes that other runs have made and not put back yet."""
+    """The changes that other runs have made and not put back yet."""
 
     exempt: str
-    """What to do about one that is in the way."""
+    """Advice about a change that is in the way."""
 
     def look(self) -> None:
         """Remember those that are open now."""
 
+    def one_look(self) -> AbstractContextManager[None]:
+        """Read the changes at most once in a block that asks about many paths."""
+
     def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
-        """Which may have lost a path between these nodes since then (``time.monotonic``; None: now); empty: none."""
+        """Return the change that may have lost a path between these nodes; empty: none.
+
+        ``since``: by ``time.monotonic``; None: now.
+        """
 
 
-class Nobody:
-    """Where nothing is known of others."""
+class NoForeignChanges:
+    """A stand-in where nothing is known of other owners."""
 
     exempt = ""
 
-    def excuse(self, *way: object, **how: object) -> str:
+    def excuse(self, *way: Any, **how: Any) -> str:
         return ""
 
     def blame(self, policies: Sequence[ForeignPolicy], *way: object, **how: object) -> str:
         return ""
 
     def look(self) -> None:
-        """Nothing to look at."""
+        """Look at nothing."""
+
+    def one_look(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
         return [""] * len(ways)
 
+    def observe(self, *test: object) -> None:
+        """Note nothing."""
+
+    def explains(self, *way: object, **how: object) -> bool:
+        return False
+
+    def defect(self, *way: object) -> str:
+        return ""
+
 
 def way(attempt: Attempt) -> tuple[Workload, Target, str]:
-    """Source, target and protocol of an attempt as policies see them."""
+    """Return source, target and protocol of an attempt as policies see them."""
     over_udp = attempt.kind is Kind.UDP or (attempt.kind is Kind.DNS and not attempt.dns_over_tcp)
     return attempt.source, attempt.target or RESOLVER, "UDP" if over_udp else "TCP"
 
 
-def demand_open(others: Others, attempts: Sequence[Attempt], *, all_needed: bool) -> None:
-    """Raises MissingCapability where policies of others surely close what is to be open: all of it, or any."""
+def demand_open(
+    others: ForeignPolicyView, attempts: Sequence[Attempt], *, all_needed: bool
+) -> None:
+    """Raise MissingCapability if foreign policies certainly close paths that should be open: all
+    of them, or any.
+    """
     closing = others.forecloses([way(attempt) for attempt in attempts])
     if closing and (any if all_needed else all)(closing):
-        place = next(place for place, told in enumerate(closing) if told)
-        raise MissingCapability(
-            f"{closing[place]}, and that is not this run's: {attempts[place].label}", others.exempt
+        place = next(place for place, reason in enumerate(closing) if reason)
+        lack = MissingCapability(
+            f"{NOT_OURS}: {closing[place]}; affected: {attempts[place].label}", others.exempt
         )
+        lack.cause = shared_cause(closing[place])
+        raise lack
 
 
 def excused(
-    others: Others,
+    others: ForeignPolicyView,
     attempt: Attempt,
-    seen: Sequence[Observation],
+    observations: Sequence[Observation],
     *,
     want: bool,
     otherwise: float | None = None,
     at: Side = "both",
     lasting: bool = False,
 ) -> str:
-    """Which policies of others could give what was seen on a way that is to be open, or closed."""
-    if not seen or (want and not any(one.verdict in CLOSED for one in seen)):
+    """Return the policies of other owners that could explain observations of an open or closed
+    path."""
+    if not observations or (
+        want and not any(observation.verdict in CLOSED for observation in observations)
+    ):
         return ""
     source, target, protocol = way(attempt)
     seen_so: Literal["closed", "open"] = "closed" if want else "open"
     side = "both" if want else at
-    times = Times(seen[0].at - unix(0.0), otherwise)
+    times = Times(observations[0].at - unix(0.0), otherwise)
     ways = [(target, protocol)]
-    if attempt.target and any(one.verdict is Verdict.DNS_FAILED for one in seen):
+    if attempt.target and any(
+        observation.verdict is Verdict.DNS_FAILED for observation in observations
+    ):
         ways.append((RESOLVER, "UDP"))
-    told = (
+    reasons = (
         others.excuse(source, each, seen_so, protocol=by, times=times, at=side, lasting=lasting)
         for each, by in ways
     )
-    return next(filter(None, told), "")
+    return next(filter(None, reasons), "")
 
 
 def nodes_of(source: Workload, target: Target | None) -> list[str]:
@@ -166,24 +222,41 @@ def nodes_of(source: Workload, target: Target | None) -> list[str]:
     return [source.node, *([end.node for end in ends] or [""])]
 
 
-def lost_by(runs: Runs, attempt: Attempt, seen: Sequence[Observation]) -> str:
-    """Which change of another run may have lost a path that is to be open; empty: none, or another pod answers."""
-    if not seen or seen[-1].verdict not in LOST or any(map(unexpected_backend, seen)):
+def lost_by(runs: Runs, attempt: Attempt, observations: Sequence[Observation]) -> str:
+    """Return another run's change that may have lost an open path; empty: none, or another pod
+    answers."""
+    if (
+        not observations
+        or observations[-1].verdict not in LOST
+        or any(map(unexpected_backend, observations))
+    ):
         return ""
-    return runs.excuse(nodes_of(attempt.source, attempt.target), seen[0].at - unix(0.0))
+    return runs.excuse(nodes_of(attempt.source, attempt.target), observations[0].at - unix(0.0))
 
 
 def decided(
-    others: Others | Runs, text: str | Explanation, by: str, *, lasting: bool = True
+    others: ForeignPolicyView | Runs, text: str | Explanation, by: str, *, lasting: bool = True
 ) -> EnvironmentBroken:
-    """The failure that somebody else's policy is, in place of a message about what was seen.
+    """Return the error that blames another owner, in place of a message about the observations.
 
-    Unless that is ``lasting``, the test may show more once it is run again.
+    If the blamed policy is not ``lasting``, the test may decide more once it is run again.
     """
+    if isinstance(text, str):  # its own advice is about Calico
+        text = "\n".join(line for line in text.split("\n") if not line.startswith("  do "))
     kind = EnvironmentBroken if lasting else Wavered
-    told = f"{by}, and that is not this run's"
-    told += "" if lasting else ", and came, changed or went about then"
+    blame = f"{NOT_OURS}: {by}{'' if lasting else ' (it came, changed or went at that time)'}"
     if isinstance(text, Explanation):
-        explained = message.explained(text, by=told)
-        return kind(replace(explained, lines={**explained.lines, "do": others.exempt}))
-    return kind(f"{message.explained(text, by=told)}\n  do        {others.exempt}")
+        explained = message.explained(text, by=blame)
+        error = kind(replace(explained, lines={**explained.lines, "do": others.exempt}))
+    else:
+        error = kind(f"{message.explained(text, by=blame)}\n  do        {others.exempt}")
+    error.cause = shared_cause(by)
+    return error
+
+
+def shared_cause(by: str) -> str:
+    """Return ``GlobalNetworkPolicy wide denies ingress of the run's pods, and is not part of this
+    run``, of a policy that a message blames with a pod's name.
+    """
+    pods = re.sub(r" of (?!node )[^\s/]+/[^\s;(]+", " of the run's pods", by)
+    return f"{pods}, and is not part of this run"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts that are made together, again and again, until as many rounds as verdicts must agree are right.
+"""Attempts that are made together, repeatedly, until the required number of rounds in a row is
+right.
 
-For what an expectation decides by whole answers: a page, a name's addresses, what passes between nodes.  Whether paths
-are open or closed is decided one by one, by :mod:`conformance.expect.engine.decide`.
+For expectations about whole answers: a page, a name's addresses, packets between nodes. Whether
+paths are open or closed is decided one by one, by :mod:`conformance.expect.engine.decide`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from conformance.timing import Settled, until
 
 @dataclass(frozen=True, kw_only=True)
 class Polled:
-    """What the rounds showed."""
+    """The observations of all rounds."""
 
     claims: tuple[str, ...]
     because: str
@@ -32,42 +33,45 @@ class Polled:
 
     @property
     def converged(self) -> bool:
-        """Whether enough rounds in a row were right."""
+        """Return whether enough rounds in a row were right."""
         return self.settled.converged
 
     def __iter__(self) -> Iterator[tuple[Attempt, list[Observation]]]:
-        """Each attempt with what it showed, oldest first."""
-        return ((attempt, self.seen(index)) for index, attempt in enumerate(self.attempts))
+        """Yield each attempt with its observation, oldest first."""
+        return ((attempt, self.observations(index)) for index, attempt in enumerate(self.attempts))
 
-    def seen(self, index: int) -> list[Observation]:
-        """What one of the attempts showed, oldest first."""
-        return [round_[index] for round_ in self.settled.seen]
+    def observations(self, index: int) -> list[Observation]:
+        """Return the observations of an attempt, oldest first."""
+        return [round_[index] for round_ in self.settled.observations]
 
     def agreed(self, index: int, right: Callable[[Observation], bool]) -> bool:
-        """Whether the newest answers to one of the attempts are right, as many as must agree."""
-        newest = self.seen(index)[-self.agree :]
+        """Return whether the newest answers to an attempt are right, as many as must agree."""
+        newest = self.observations(index)[-self.agree :]
         return len(newest) == self.agree and all(map(right, newest))
 
     def cases(self) -> list[tuple[Workload, End, int]]:
         """Return source, target and place of each attempt, for a check."""
-        return [(one.source, one.target, place) for place, one in enumerate(self.attempts)]
+        return [
+            (attempt.source, attempt.target, place) for place, attempt in enumerate(self.attempts)
+        ]
 
     def nonconformance(
         self, index: int, expected: str, further: Mapping[str, str], *, observed: str = ""
     ) -> Nonconformance:
-        """Return the failure of one of them; arguments as of :meth:`message`."""
+        """Return the failure of an attempt; arguments of :meth:`message`."""
         return Nonconformance(
-            self.message(index, expected, further, observed=observed), seen=self.seen(index)
+            self.message(index, expected, further, observed=observed),
+            observations=self.observations(index),
         )
 
     def broken_control(
         self, index: int, expected: str, further: Mapping[str, str], *, so: str = ""
     ) -> ControlBroken:
-        """Return that one of them is a control that failed; arguments as of :meth:`message`."""
+        """Return the failure of an attempt as that of a control; arguments of :meth:`message`."""
         return ControlBroken(
             message.of_control(self.message(index, expected, further, so=so)),
             control=self.attempts[index].label,
-            seen=self.seen(index),
+            observations=self.observations(index),
         )
 
     def message(
@@ -79,13 +83,14 @@ class Polled:
         observed: str = "",
         so: str = "",
     ) -> Explanation:
-        """The whole message about one of them; arguments as of ``explain.message.explanation``."""
+        """Return the whole message about one of them; arguments as of
+        ``explain.message.explanation``."""
         return message.explanation(
             self.claims,
             self.attempts[index],
             expected=expected,
             because=self.because,
-            seen=self.seen(index),
+            observations=self.observations(index),
             seconds=self.settled.seconds,
             further=further,
             observed=observed,
@@ -100,22 +105,28 @@ def poll(
     *,
     because: str,
     within: Callable[[OsTimings], float] = lambda patience: patience.service_effect,
-    several: Sequence[OsTimings] = (),
+    all_timings: Sequence[OsTimings] = (),
+    of_open_paths: bool = False,
 ) -> Polled:
-    """Make all attempts at once until enough rounds are ``right``, with the patience that the slowest end needs.
+    """Make all attempts at once until enough rounds are ``right``, with the patience of the slowest
+    end.
 
-    ``within``: for how long of it rounds are made; one that is right by then is let agree.
-    ``several``: the patience of other ends than all of those of the paths.
+    ``within``: how much of that patience rounds may take; a round that is right by then may still
+    agree. ``all_timings``: the timings of other ends than those of the paths. ``of_open_paths``:
+    rounds are right once everything answers, so that they follow each other as attempts at open
+    paths do.
     """
-    several = several or patience(expect, attempts)
-    agree = max(timings.agree for timings in several)
+    all_timings = all_timings or patience(expect, attempts)
+    agree = max(timings.agree for timings in all_timings)
     settled = until(
         lambda: expect.prober.observe(attempts),
         right,
-        within=max(map(within, several)),
+        within=max(map(within, all_timings)),
         agree=agree,
-        every=min(timings.poll_every for timings in several),
-        agree_every=min(timings.agree_every for timings in several),
+        every=min(timings.poll_every for timings in all_timings),
+        agree_every=min(
+            timings.open_every if of_open_paths else timings.agree_every for timings in all_timings
+        ),
         description=because,
         clock=expect.clock,
         more=expect.context.pace.machine.more,
@@ -130,7 +141,8 @@ def poll(
 
 
 def patience(expect: Session, attempts: Sequence[Attempt]) -> list[OsTimings]:
-    """The patience that the sources of some attempts, and the pods behind their targets, need."""
+    """Return the patience that the sources of some attempts, and the pods behind their targets,
+    need."""
     systems: set[OS] = {attempt.source.os for attempt in attempts}
     systems |= {
         backend.os for attempt in attempts if attempt.target for backend in attempt.target.backends

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that are to resolve: asked for by pods of either system, each by its own resolver settings."""
+"""Names that are to resolve: asked for by pods of either system, each by its own resolver
+settings."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.errors import EnvironmentBroken, Nonconformance, first_line
+from conformance.errors import EnvironmentBroken, Nonconformance, UsageProblem, first_line
 from conformance.expect.check import Judged, Ruling, check
 from conformance.expect.engine.answered import DNS_UNTOLD
 from conformance.expect.excuses import changed
+from conformance.expect.explain import cause as cause_of_path
 from conformance.expect.explain import message
 from conformance.expect.explain.dns_servers import (
     COMPARE,
     SEARCHED,
-    Heard,
+    DnsAnswers,
     listen,
     telling_otherwise,
 )
@@ -22,13 +24,14 @@ from conformance.expect.poll import poll
 from conformance.expect.session import Session
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Target, Workload
+from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation, Verdict
 
 DENIED = (
     "look for template or rewrite rules in CoreDNS' Corefile, and for another DNS server between pods and CoreDNS (RFC "
     "8020: resolvers such as musl's take NXDOMAIN for the end of the name and use no A record)"
 )
-"""What to do about a name that is denied because it has no records of one type."""
+"""Advice about a name that is denied because it has no records of a type."""
 
 
 def resolves(
@@ -42,46 +45,52 @@ def resolves(
     over_tcp: bool = False,
     at: Sequence[Target] = (),
 ) -> None:
-    """The name resolves for each source to exactly these answers, in time, as often as verdicts must agree.
+    """Decide that the name resolves for each source to exactly these answers, in time.
 
-    Without answers in ``to``, a server that knows says that there is no such record: to an A question also that there
-    is no such name (NXDOMAIN); other records are asked for of names that have an A record, which NXDOMAIN would deny.
-    Last of all resolvers ask for the bare name, which the cluster's DNS forwards: that the server beyond refuses it is
-    as good, for it has no such name either.
-    With servers in ``at`` each of them is asked, in place of the one that the source's own resolver settings name.
-    Each source, at each server, is a decision of its own; raises Nonconformance for the first that is wrong.
+    As many answers must be right as verdicts must agree.  Without answers in ``to``, a server that
+    knows the name answers that there is no such record, to an A question also that there is no such
+    name (NXDOMAIN).  Other records are asked of names that have an A record, which NXDOMAIN would
+    deny. Resolvers ask for the bare name last, which the cluster's DNS forwards: a refusal by the
+    server beyond is as good, since it has no such name either.  Each server in ``at`` is asked in
+    place of the server in the source's own resolver settings.  Each source at each server is a
+    decision of its own.
+
+    Raise Nonconformance for the first that is wrong, UsageProblem where there is no source.
     """
+    if not sources:
+        raise UsageProblem(f"nobody asks for {name}: the group of clients is empty")
     asked = _Question(expect, name, sorted(to), record, " over TCP" if over_tcp else "", because)
     attempts = asked.attempts(sources, at or [None], over_tcp=over_tcp)
     answers, agree, seconds = asked.ask(attempts)
-    held = [len(seen) >= agree and all(map(asked.right, seen[-agree:])) for seen in answers]
-    late = [
-        any(
-            each.verdict is Verdict.DNS_FAILED or (asked.told(each) and not asked.right(each))
-            for each in seen
-        )
-        for seen in answers
+    held = [
+        len(observations) >= agree and all(map(asked.right, observations[-agree:]))
+        for observations in answers
     ]
     doubtful = [
         attempt
-        for attempt, sound, late_ in zip(attempts, held, late, strict=True)
-        if late_ and not sound
+        for attempt, sound, observations in zip(attempts, held, answers, strict=True)
+        if not sound and any(map(asked.is_late, observations))
     ]
-    heard = listen(expect, doubtful, expect.context.world.dns)
+    at_times = [
+        attempt.label
+        for attempt, observations in zip(attempts, answers, strict=True)
+        if asked.is_answered_at_times(observations)
+    ]
+    received = listen(expect, doubtful, expect.context.world.dns, at_times)
 
     def judge(place: int) -> Judged:
         if held[place]:
             return f"{because}; {DNS_UNTOLD}"
         attempt = attempts[place]
-        return asked.failure(attempt, answers[place], heard.get(attempt.label), seconds)
+        return asked.failure(attempt, answers[place], received.get(attempt.label), seconds)
 
-    cases = [(one.source, one.target, place) for place, one in enumerate(attempts)]
+    cases = [(attempt.source, attempt.target, place) for place, attempt in enumerate(attempts)]
     check(expect.context, "behaviour", cases, judge)
 
 
 @dataclass(frozen=True)
 class _Question:
-    """What is asked, and what the right answer is."""
+    """A question, and its right answer."""
 
     session: Session
     name: str
@@ -93,7 +102,7 @@ class _Question:
 
     @property
     def exists(self) -> bool:
-        """Whether the name exists and only this record of it does not."""
+        """Return whether the name exists and only this record of it does not."""
         return not self.wanted and self.record != "A"
 
     def attempts(
@@ -113,64 +122,92 @@ class _Question:
             for server in servers
         ]
 
-    def told(self, seen: Observation) -> bool:
-        """Whether the answer is right, however late."""
+    def is_answered(self, observation: Observation) -> bool:
+        """Return whether the answer is right, however late."""
         if not self.wanted:
-            none = seen.verdict is Verdict.NO_SUCH_NAME and not (self.exists and _denied(seen))
-            return none or (not self.exists and self._refused_beyond(seen))
-        return seen.verdict is Verdict.RESOLVED and sorted(seen.answers) == self.wanted
+            none = observation.verdict is Verdict.NO_SUCH_NAME and not (
+                self.exists and _denied(observation)
+            )
+            return none or (not self.exists and self._refused_beyond(observation))
+        return (
+            observation.verdict is Verdict.RESOLVED and sorted(observation.answers) == self.wanted
+        )
 
-    def _refused_beyond(self, seen: Observation) -> bool:
-        """Whether the bare name alone is what a server had no answer to, in the words of the agents."""
-        said = rf"(REFUSED|SERVFAIL) from \S+ for {re.escape(self.name)}"
-        return seen.verdict is Verdict.DNS_FAILED and re.fullmatch(said, seen.detail) is not None
+    def is_late(self, observation: Observation) -> bool:
+        """Return whether there was no answer in time, or a right one too late."""
+        return observation.verdict is Verdict.DNS_FAILED or (
+            self.is_answered(observation) and not self.right(observation)
+        )
+
+    def is_answered_at_times(self, observations: Sequence[Observation]) -> bool:
+        """Return whether the right answer came at times, and at others, in the words of the agents, none."""
+        silent = (each.detail.startswith("no answer") for each in observations)
+        return any(map(self.is_answered, observations)) and any(silent)
+
+    def _refused_beyond(self, observation: Observation) -> bool:
+        """Return whether only the bare name was refused by a server, in the words of the agents."""
+        pattern = rf"(REFUSED|SERVFAIL) from \S+ for {re.escape(self.name)}"
+        return (
+            observation.verdict is Verdict.DNS_FAILED
+            and re.fullmatch(pattern, observation.detail) is not None
+        )
 
     def slow(self, attempt: Attempt) -> float:
-        """s.  A later answer is late."""
+        """Return the seconds after which an answer is late."""
         return self.session.timings.of(attempt.source.os).dns_slow
 
-    def right(self, seen: Observation) -> bool:
-        """Whether the answer is right, and in time."""
-        return self.told(seen) and seen.seconds <= self.slow(seen.attempt)
+    def right(self, observation: Observation) -> bool:
+        """Return whether the answer is right and in time."""
+        return self.is_answered(observation) and observation.seconds <= self.slow(
+            observation.attempt
+        )
 
     def ask(self, attempts: Sequence[Attempt]) -> tuple[list[list[Observation]], int, float]:
-        """Ask until as many answers as must agree are right: each attempt's answers, how many must agree, seconds.
+        """Ask until as many answers as must agree are right; return answers, number to agree, and
+        seconds.
 
-        A source whose answers never come makes every round as long as its give-up time, so that few fit: the others,
-        right at the end of it, are asked again without it.
+        A source without answers makes every round as long as its give-up time, so that few rounds
+        fit: the sources that are right at the end are asked again without it.
         """
 
-        def all_right(seen: Sequence[Observation]) -> bool:
-            return all(map(self.right, seen))
+        def all_right(observations: Sequence[Observation]) -> bool:
+            return all(map(self.right, observations))
 
-        polled = poll(self.session, attempts, all_right, because=self.because)
-        answers = [seen for _, seen in polled]
+        polled = poll(self.session, attempts, all_right, because=self.because, of_open_paths=True)
+        answers = [observations for _, observations in polled]
         slowed = [
             index
-            for index, seen in enumerate(answers)
-            if self.right(seen[-1]) and not polled.agreed(index, self.right)
+            for index, observations in enumerate(answers)
+            if self.right(observations[-1]) and not polled.agreed(index, self.right)
         ]
         if slowed:
             again = poll(
                 self.session, [attempts[index] for index in slowed], all_right, because=self.because
             )
-            for index, (_, seen) in zip(slowed, again, strict=True):
-                answers[index] += seen
+            for index, (_, observations) in zip(slowed, again, strict=True):
+                answers[index] += observations
         return answers, polled.agree, polled.settled.seconds
 
     def failure(
-        self, attempt: Attempt, seen: Sequence[Observation], cause: Heard | None, seconds: float
+        self,
+        attempt: Attempt,
+        observations: Sequence[Observation],
+        cause: DnsAnswers | None,
+        seconds: float,
     ) -> Ruling:
-        """Decide that a source got no right answer of a server; ``cause``: what it heard when it waited longer."""
+        """Decide that a source got no right answer; ``cause``: the DNS answers when it waited
+        longer."""
         context = self.session.context
-        last = seen[-1]
+        last = observations[-1]
         otherwise = (
-            {} if cause else telling_otherwise(self.session, attempt, self.told, context.world.dns)
+            {}
+            if cause
+            else telling_otherwise(self.session, attempt, self.is_answered, context.world.dns)
         )
-        too_late = self.told(last) and not self.right(last)
-        observed = f"{message.summary(seen)}{_named(last if too_late else None, cause)}"
+        too_late = self.is_answered(last) and not self.right(last)
+        observed = f"{message.summary(observations)}{_named(last if too_late else None, cause)}"
         if otherwise:
-            observed += f", and DNS pod {', '.join(otherwise)} tells otherwise than the rest"
+            observed += f", and DNS pod {', '.join(otherwise)} answers otherwise than the rest"
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {self.slow(attempt):g} s" if is_slow else ""
         text = message.explanation(
@@ -178,7 +215,7 @@ class _Question:
             attempt,
             expected=self._right_answer + self.over + within,
             because=self.because,
-            seen=seen,
+            observations=observations,
             seconds=seconds,
             further=cause.lines if cause else self._lines(last, otherwise),
             observed=observed,
@@ -186,17 +223,29 @@ class _Question:
             if (self.exists and _denied(last))
             else "",
         )
-        said: Exception = Nonconformance(text, seen=seen)
+        error: Exception = self._violation(text, observations)
         if gone := changed(self.session, attempt):
-            said = EnvironmentBroken(message.explained(text, by=str(gone)))
-        elif by := excused(self.session, text, attempt, seen, want=True):
-            said = by
+            error = EnvironmentBroken(message.explained(text, by=str(gone)))
+        elif by := excused(self.session, text, attempt, observations, want=True):
+            error = by
         reason = f"{attempt.label}  observed {observed}{self.over}"
-        return Ruling(reason if isinstance(said, Nonconformance) else first_line(said), error=said)
+        return Ruling(
+            reason if isinstance(error, Nonconformance) else first_line(error),
+            error=error,
+            symptom=(self._right_answer, observed),
+        )
+
+    def _violation(self, text: Explanation, observations: Sequence[Observation]) -> Nonconformance:
+        """Return the failure; names that get no answer on a node fail for the same cause."""
+        violation = Nonconformance(text, observations=observations)
+        last = observations[-1]
+        if last.verdict is Verdict.DNS_FAILED:
+            violation.cause = cause_of_path.unresolved([last.attempt])
+        return violation
 
     @property
     def _right_answer(self) -> str:
-        """As messages write it."""
+        """Return the right answer as messages write it."""
         if self.wanted:
             return f"RESOLVED to {', '.join(self.wanted)}"
         if self.exists:
@@ -205,32 +254,35 @@ class _Question:
 
     def _lines(self, last: Observation, otherwise: Mapping[str, str]) -> dict[str, str]:
         """Return a message's lines about DNS pods that answer ``otherwise``, and what to do."""
-        of_pods = "; ".join(f"{pod}: {told}" for pod, told in otherwise.items())
+        of_pods = "; ".join(f"{pod}: {answer}" for pod, answer in otherwise.items())
         lines = {"DNS pods": of_pods} if otherwise else {}
         return lines | {"do": _advice(last, self.wanted, self.exists)}
 
 
-def _denied(seen: Observation) -> bool:
-    """Whether a server that knows said that there is no such name, with any record."""
-    return seen.verdict is Verdict.NO_SUCH_NAME and seen.rcode == "NXDOMAIN"
+def _denied(observation: Observation) -> bool:
+    """Return whether a server that knows answered that there is no such name with any record."""
+    return observation.verdict is Verdict.NO_SUCH_NAME and observation.rcode == "NXDOMAIN"
 
 
-def _named(late: Observation | None, cause: Heard | None) -> str:
-    """What a first line says beyond the verdicts: that answers are slow, or who is silent; ``late``: a slow answer."""
+def _named(late: Observation | None, cause: DnsAnswers | None) -> str:
+    """Return what a first line adds to the verdicts: slow answers (``late``), or silent DNS
+    pods."""
     if late is not None:
         return f", slow: answered after {late.seconds:.1f} s"
     if cause is not None and cause.silent:
         return f", and DNS pod {cause.named_silent} is silent"
     if cause is not None and cause.answered_late:
         return f"; asked again, {cause.server.attempt.query} is answered after {cause.server.seconds:.1f} s"
+    if cause is not None and cause.share:
+        return ", a share of all questions to the DNS Service"
     if cause is not None and cause.answered:
         return f", while {cause.server.attempt.query} is answered"
     return ""
 
 
-def _advice(seen: Observation, wanted: Sequence[str], exists: bool) -> str:
-    if exists and _denied(seen):
+def _advice(observation: Observation, wanted: Sequence[str], exists: bool) -> str:
+    if exists and _denied(observation):
         return DENIED
-    if wanted and seen.verdict is Verdict.NO_SUCH_NAME:
+    if wanted and observation.verdict is Verdict.NO_SUCH_NAME:
         return SEARCHED
     return COMPARE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every expectation of one test is made with: how it asks, with which patience, and where it tells of it."""
+"""The tools of every expectation of a test: its probes, its timings, its reports."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,18 +16,22 @@ from conformance.timing import SYSTEM_CLOCK, Clock
 
 
 class Prober(Observer, Protocol):
-    """What expectations need of probing."""
+    """The probing that expectations need."""
 
     def asking(self) -> Asking:
-        """For one expectation: attempts that are begun and heard one by one."""
+        """Return the probing for one expectation: its attempts begin and are answered
+        one by one.
+        """
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced or not running."""
+        """Raise EnvironmentBroken if one of these pods is deleted, restarted, replaced or not
+        running.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """One test's."""
+    """The tools of a test's expectations."""
 
     prober: Prober
     timings: Timings
@@ -37,14 +41,13 @@ class Session:
     def attempt(
         self, source: Workload, target: Target, kind: Kind | None = None, *, want: bool = True
     ) -> Attempt:
-        """One of this kind, or as a path that is to be open (``want``) or closed is asked, with its kind's patience."""
+        """Return an attempt of this kind, or of the kind of a path that should be open (``want``)
+        or closed, with that kind's time-out."""
         kind = kind or default_kind(target, want=want)
-        patience = self.timings.of(source.os)
-        give_up = patience.http_give_up if kind is Kind.HTTP else patience.tcp_give_up
         return Attempt(
             source=source,
             target=target,
             kind=kind,
-            give_up_after=give_up,
+            give_up_after=self.timings.of(source.os).give_up(kind),
             request=asked_for(target, kind),
         )

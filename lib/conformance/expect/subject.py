@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass
 class Subject:
-    """The expectations of one test about one subject."""
+    """The expectations of a test about one subject."""
 
     expect: Expect
 
@@ -33,5 +33,7 @@ class Subject:
     def unless_changed(
         self, source: Workload, target: Target, wrong: Exception, *, want: bool = True
     ) -> Exception:
-        """Return ``wrong``, or what explains it: a pod at an end of the path, a foreign policy."""
+        """Return ``wrong``, or the error that explains it: a changed pod at an end of the path,
+        or a foreign policy.
+        """
         return unless_changed(self.expect, [source, *target.backends], wrong, want=want)

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about traffic: reachable, matrix, change, sources, resolves.
 
-Every wait polls to agreement and keeps all observations.  A denial is believed only when it is the named verdict
-(a silent drop), when the same path was seen open before by this test (control before; of a source that came later,
-another that came with it has to get through), when another attempt of the same source gets through in the same rounds,
-or where a policy closes the source one to the same target (control beside), when N rounds in a row agree, and when it
-then holds.  A control that fails is ControlBroken, a probe that fails is ProbeBroken; neither is ever a denial.
+Every wait polls to agreement and keeps all observations.  A denial is believed only under all these
+conditions.  It is the named verdict (a silent drop).  The test found the same path open before (the
+control before; for a source that came later, another source that came with it has to get through).
+Another attempt of the same source gets through in the same rounds, or where a policy closes the
+source, an attempt of another source at the same target (the control beside).  N rounds in a row
+agree, and the denial then holds.  A control that fails is ControlBroken, a probe that fails is
+ProbeBroken; neither is ever a denial.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Protocol
 
@@ -22,17 +24,17 @@ from conformance.errors import (
 )
 from conformance.expect import excuses, limitation, machine_lag, owners, resolution, watches
 from conformance.expect.addresses import among
-from conformance.expect.case import Case, rows_of
+from conformance.expect.case import Paths, Row, rows_of
+from conformance.expect.crossing import Crossing
 from conformance.expect.engine import ask as engine
 from conformance.expect.engine.answered import default_kind, telling
 from conformance.expect.engine.decide import Held, Path, Rule, Standing, link
-from conformance.expect.engine.pairs import Pairs, each, key, pairs_of
+from conformance.expect.engine.pairs import each, key, pairs_of
 from conformance.expect.excuses import pods_of
 from conformance.expect.explain import message
 from conformance.expect.failure import failure, name_leads_to
-from conformance.expect.limitation import LimitedCase
+from conformance.expect.observed_paths import ObservedPaths, key_of
 from conformance.expect.outcome import Outcome, table
-from conformance.expect.seen_paths import SeenPaths, key_of
 from conformance.expect.session import Session
 from conformance.model.attempt import Kind
 from conformance.model.claim import ClaimVerdict
@@ -42,9 +44,15 @@ from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
 from conformance.verdicts.meaning import of_failure
 
+MANY = 256
+"""Paths of an expectation up to which each source is asked at its system's cadence."""
+ATTEMPTS = 1000.0
+"""attempts each second for more paths, over all sources: an attempt costs judge and lab together
+2 ms of a core, and what is begun faster than pods answer looks closed."""
+
 
 class Policies(Protocol):
-    """The policies of a test, once they are said completely."""
+    """The complete policies of a test."""
 
     def apply(self) -> None:
         """Bring them into force; raises as the API server answers."""
@@ -54,12 +62,14 @@ class Removable(Protocol):
     """Policies in force."""
 
     def remove(self) -> None:
-        """Delete them and wait until they are gone; raises EnvironmentBroken when one stays."""
+        """Delete the policies and wait until they are gone. Raise EnvironmentBroken if
+        one stays.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
-    """How an expectation asks its paths, and what they are to it."""
+    """The way an expectation tries its paths, and their role in it."""
 
     because: str = ""
     """Why the paths are to be open, or closed; empty: as their rows say."""
@@ -67,11 +77,11 @@ class Ask:
     """None: as each target is asked by default."""
     open_is_control: bool = False
     closed_is_control: bool = False
-    """Whether open paths, or closed ones, are so for others' sake only."""
+    """Open paths, or closed paths, are only controls of others."""
     lasts: bool = True
-    """Whether denials have to last once they have agreed."""
+    """Denials have to last once they have agreed."""
     about_denial: bool = False
-    """Whether policies were removed just now, so that what they closed is to be open again."""
+    """Policies were removed just now, so the paths that they closed should open again."""
     new: frozenset[str] = frozenset()
     """Uids of pods that came after the policies."""
     witnesses: frozenset[tuple[str, str]] = frozenset()
@@ -80,13 +90,15 @@ class Ask:
 
 @dataclass(frozen=True, eq=False)
 class Expect(Session):
-    """The expectations of one test, with what it has seen open and closed."""
+    """The expectations of a test, and the paths that it found open and closed."""
 
-    _so_far: SeenPaths = field(default_factory=SeenPaths)
-    _rows: dict[tuple[str, str], Case] = field(default_factory=dict)
+    crossing: Crossing = field(default_factory=Crossing)
+    """Which paths are asked where there are too many to ask at once."""
+    _so_far: ObservedPaths = field(default_factory=ObservedPaths)
+    _rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     """Paths to the newest row that named them."""
 
-    # --- what tests say --------------------------------------------------------------------------------------------
+    # --- for tests --------------------------------------------------------------------------------------------
 
     def reachable(
         self,
@@ -96,7 +108,7 @@ class Expect(Session):
         because: str,
         kind: Kind | None = None,
     ) -> list[Observation]:
-        """Every source connects to every target; returns the last round's observations.
+        """Expect every source to connect to every target; return the last round's observations.
 
         Without ``targets``, ``sources`` are pairs.
         """
@@ -109,120 +121,111 @@ class Expect(Session):
         *,
         because: str,
     ) -> list[Observation]:
-        """As :meth:`reachable`, for what has to be so before the test says anything: raises ControlBroken."""
+        """Expect the preconditions of the test like :meth:`reachable`; raise ControlBroken if
+        they do not hold.
+        """
         ask = Ask(because=because, open_is_control=True)
         return self._decide(pairs_of(sources, targets), [], ask)[-1]
 
-    def controls(self, pairs: Iterable[Pairs], *, because: str) -> list[Observation]:
-        """As :meth:`control`, for several pairs."""
-        return self.control(each(pairs), because=because)
+    def controls(self, *rows: Row) -> list[Observation]:
+        """Expect what :meth:`matrix` expects, as a precondition of the test.
+
+        Raise ControlBroken.
+        """
+        ask = Ask(open_is_control=True, closed_is_control=True)
+        return self._decide(*self._paths_of(self._sampled(rows)), ask)[-1]
 
     def matrix(
         self,
-        *cases: Case,
-        because: str = "",
-        open: Iterable[Pairs] = (),
-        closed: Iterable[Pairs] = (),
-        kind: Kind | None = None,
+        *rows: Row,
         new: Iterable[Workload] = (),
         gone: Iterable[Workload] = (),
         lasts: bool = True,
     ) -> list[Observation]:
-        """All open paths connect and all closed ones time out, in the same rounds, until N agree; then held.
+        """Expect all open paths to connect and all closed paths to time out in the same rounds,
+        until N agree.
 
-        Paths are those of the cases, of ``open`` and of ``closed``.  ``new``: pods that came after the policies, so
-        that no path of theirs was ever open before.  In place of the control before, another of them on the same node
-        gets to the same target in the same rounds, or another source to the one that is new; :meth:`removed` then
-        shows, as a control after, that the path is open without the policies.  ``gone``: pods that the test has taken
-        away, whose paths :meth:`removed` leaves alone.  ``lasts``: not of paths that are asked again once the next
-        thing has happened; they have to agree, and need not be held.
+        ``new``: pods that came after the policies, so that no path of theirs was ever open before.
+        In place of the control before, another new pod on the same node gets to the same target in
+        the same rounds, or another source to the new pod; :meth:`removed` then shows, as a control
+        after, that the path is open without the policies.  ``gone``: pods that the test has
+        removed, whose paths :meth:`removed` leaves alone.  ``lasts``: False for paths that are
+        tried again after the next step; they have to agree, and need not be held.
 
-        Raises Nonconformance with expected and observed side by side, ControlBroken when a control is missing.
+        Raise Nonconformance with expected and observed next to each other, ControlBroken if a
+        control is missing.
         """
         self._so_far.forget(gone)
-        opened, shut = self._paths_of(cases, open, closed)
-        ask = Ask(because=because, kind=kind, new=frozenset(pod.uid for pod in new), lasts=lasts)
+        opened, shut = self._paths_of(self._sampled(rows))
+        ask = Ask(new=frozenset(pod.uid for pod in new), lasts=lasts)
         return self._decide(opened, shut, ask)[-1]
 
-    def change(
-        self, *policies_and_cases: Policies | Case, kind: Kind | None = None, lasts: bool = True
-    ) -> list[Observation]:
-        """Applying the policies leaves open what the cases say is open, and closes the rest of them.
+    def change(self, *policies_and_rows: Policies | Row, lasts: bool = True) -> list[Observation]:
+        """Expect that applying the policies leaves the cases' open paths open, and closes their
+        other paths.
 
-        All of it is seen open before (but what an earlier change of this test has closed): the control before is part
-        of it.  Raises as :meth:`control` before the change and as :meth:`matrix` after it, and what applying raises.
-        A case that is a ``witness`` shows that the policies are in force; that it stays open is what another claim
-        says, and a broken control of this one.  ``lasts``: as for :meth:`matrix`.
+        All paths are open before, but for those that an earlier change of this test has closed:
+        that is the control before. Raise like :meth:`control` before the change and as
+        :meth:`matrix` after it, and what applying raises. A case that is a ``witness`` shows that
+        the policies are in force; that it stays open is another claim's matter, and a broken
+        control here. ``lasts``: as for :meth:`matrix`.
         """
-        opened, shut = self._paths_of(policies_and_cases)
-        self._make(policies_and_cases, [*opened, *shut])
+        sampled = self._sampled(policies_and_rows)
+        opened, shut = self._paths_of(sampled)
+        self._make(sampled, [*opened, *shut])
         witnesses = frozenset(key(*pair) for pair in shut if self._rows[key(*pair)].witness)
-        return self._decide(opened, shut, Ask(kind=kind, witnesses=witnesses, lasts=lasts))[-1]
+        return self._decide(opened, shut, Ask(witnesses=witnesses, lasts=lasts))[-1]
 
-    def base(self, *policies_and_cases: Policies | Case) -> list[Observation]:
-        """As :meth:`change`, where something is to happen next: that paths are closed is a control of what comes.
+    def base(self, *policies_and_rows: Policies | Row) -> list[Observation]:
+        """Expect what :meth:`change` expects, before a further step: closed paths are a control of
+        that step.
 
-        Denials have to agree, and need not last; what passes is wrong all the same.
+        Denials have to agree and need not hold; a packet that passes is wrong all the same.
         """
-        return self.under(*policies_and_cases, lasts=False)
+        return self.under(*policies_and_rows, lasts=False)
 
-    def limitation(self, *policies_and_cases: Policies | Case) -> None:
-        """Under the policies the paths are as the cases say: CONFIRMED; each the other way: LIFTED; else VIOLATED.
+    def limitation(self, *policies_and_rows: Policies | Row) -> None:
+        """Decide a limitation under the policies: CONFIRMED if the paths are as the cases say,
+        LIFTED if each is reversed, else VIOLATED.
 
-        Cases that are a ``witness`` show in the same rounds that the policies are in force, and that the pods have a
-        network.  All are seen open before.  Raises as :func:`conformance.expect.limitation.decide`.
+        Each part that cases name is a limitation of its own, and a fault in one part leaves the
+        others as they are.  Cases that are a ``witness`` show in the same rounds that the policies
+        are in force, and that the pods have a network; witnesses without a part belong to every
+        part. Cases that hold ``always`` are VIOLATED if reversed.  All paths have to be open before
+        the change. Raise the errors of :func:`conformance.expect.limitation.decide`.
         """
-        limited = limitation.case_of(policies_and_cases)
-        because = rows_of(policies_and_cases)[next(iter(limited.as_documented))].because
-        self.limitations(*policies_and_cases, cases=[limited], because=because)
-
-    def limitations(
-        self, *policies: Policies | Case, cases: Sequence[LimitedCase], because: str
-    ) -> None:
-        """As :meth:`limitation`, of several that share a change, by ports of the same servers.
-
-        What is wrong with one leaves the others as they are.
-        """
-        pairs = [
-            pair for case in cases for pair in (*case.as_documented, *case.both, *case.witness)
-        ]
-        self._make(policies, pairs)
-        ask = Ask(because=because)
+        sampled = self._sampled(policies_and_rows)
+        limited = limitation.of_parts(sampled)
+        self._make(sampled, [pair for paths in self._paths_of(sampled) for pair in paths])
         limitation.decide(
             lambda context, opened, closed: replace(self, context=context)._decide(
-                opened, closed, ask
+                opened, closed, Ask()
             ),
             self.context,
-            cases,
-            because=because,
+            limited,
         )
 
-    def under(
-        self,
-        *policies_and_cases: Policies | Case,
-        open: Iterable[Pairs] = (),
-        closed: Iterable[Pairs] = (),
-        because: str = "",
-        lasts: bool = True,
-    ) -> list[Observation]:
-        """As :meth:`change`, for what has to be so before the test says anything: raises ControlBroken.
+    def under(self, *policies_and_rows: Policies | Row, lasts: bool = True) -> list[Observation]:
+        """Expect what :meth:`change` expects, as a precondition of the test: raise ControlBroken.
 
-        What gets through where the policies close the path is no broken control, but Nonconformance.
+        A packet that passes where the policies close the path is Nonconformance, not a broken
+        control.
         """
-        opened, shut = self._paths_of(policies_and_cases, open, closed)
-        self._make(policies_and_cases, [*opened, *shut])
-        ask = Ask(because=because, open_is_control=lasts, closed_is_control=True, lasts=lasts)
+        sampled = self._sampled(policies_and_rows)
+        opened, shut = self._paths_of(sampled)
+        self._make(sampled, [*opened, *shut])
+        ask = Ask(open_is_control=lasts, closed_is_control=True, lasts=lasts)
         return self._decide(opened, shut, ask)[-1]
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
-        """Once ``policies`` are removed, every path that this test has seen closed is open again.
+        """Remove ``policies``, and expect every path to be open again that this test found closed.
 
-        One that wavers then decides nothing (ControlBroken): loss is not what policies are about.  Nor does one of a
-        new source that does not open: no one ever saw it open.
+        A path that wavers then decides nothing (ControlBroken): loss is not what policies are
+        about.  Nor does a path of a new source that does not open: it was never found open.
         """
         if not self._so_far.closed:
             raise UsageProblem(
-                "expect.removed(...): this test has seen no path closed that could be open again"
+                "expect.removed(...): this test found no path closed that could be open again"
             )
         policies.remove()
         return self._decide(
@@ -231,74 +234,83 @@ class Expect(Session):
 
     def sources(
         self,
-        pairs: Iterable[Pair],
+        *rows: Row,
         are: Callable[[Workload], Sequence[str]],
-        *,
-        because: str,
         control: bool = False,
     ) -> None:
-        """Each server sees one of its client's allowed addresses (``are``) as its client, each time.
+        """Expect each server to see one of its client's allowed addresses (``are``) at each
+        attempt.
 
-        ``control``: that the paths are open is one.  Raises as :meth:`told`.
+        ``control``: that the paths are open is a control.  Raise like :meth:`reported_sources`.
         """
         wrong: list[tuple[list[Observation], Sequence[str]]] = []
         gone: list[EnvironmentBroken] = []
-        for (source, target), seen in self.told(pairs, because=because, control=control).items():
+        pairs, _ = self._paths_of(rows)
+        for (source, target), observations in self.reported_sources(
+            pairs, because="", control=control
+        ).items():
             allowed = are(source)
-            if not all(among(observation.seen_client, allowed) for observation in seen):
-                sources = message.tally([observation.seen_client for observation in seen])
-                reason = f"{seen[-1].attempt.label}  source {sources}"
-                if changed := excuses.changed(self, seen[-1].attempt):
+            if not all(among(observation.seen_client, allowed) for observation in observations):
+                sources = message.tally([observation.seen_client for observation in observations])
+                reason = f"{observations[-1].attempt.label}  source {sources}"
+                if changed := excuses.changed(self, observations[-1].attempt):
                     gone.append(changed)
                     self.context.decided(
                         source, target, of_failure(changed), f"{reason}: {first_line(changed)}"
                     )
                     continue
                 self.context.decided(source, target, ClaimVerdict.VIOLATED, reason)
-                wrong.append((seen, allowed))
+                wrong.append((observations, allowed))
             elif control:
-                self._right(source, target, because)
+                self._right(source, target)
         if wrong:
-            seen, allowed = wrong[0]
-            others = [one[-1].attempt.label for one, _ in wrong[1:]]
+            observations, allowed = wrong[0]
+            others = [failures[-1].attempt.label for failures, _ in wrong[1:]]
             raise Nonconformance(
                 message.explanation(
                     self.context.claims,
-                    seen[-1].attempt,
+                    observations[-1].attempt,
                     expected=f"source {' or '.join(allowed)}",
-                    because=because,
-                    seen=seen,
-                    seconds=sum(observation.seconds for observation in seen),
+                    because=self._rows[key_of(observations[-1].attempt)].because,
+                    observations=observations,
+                    seconds=sum(observation.seconds for observation in observations),
                     further=({"also wrong": "; ".join(others)} if others else {})
                     | {
-                        "do": f"look for NAT on node {seen[-1].attempt.source.node}: natOutgoing of the IPPools"
+                        "do": f"look for NAT on node {observations[-1].attempt.source.node}: natOutgoing of the IPPools"
                     },
-                    observed=f"source {message.tally([observation.seen_client for observation in seen])}",
+                    observed=f"source {message.tally([observation.seen_client for observation in observations])}",
                 ),
-                seen=seen,
+                observations=observations,
             )
         if gone:
             raise gone[0]
 
-    def _right(self, source: Workload, target: Target, because: str) -> None:
+    def _right(self, source: Workload, target: Target) -> None:
+        because = self._rows[key(source, target)].because
         self.context.decided(source, target, ClaimVerdict.CONFIRMED, because)
 
-    def told(
+    def reported_sources(
         self, pairs: Iterable[Pair], *, because: str, control: bool = False
     ) -> dict[Pair, list[Observation]]:
-        """As :meth:`heard`; ProbeBroken when a server does not tell whom it saw."""
-        found = self.heard(pairs, because=because, control=control)
-        for seen in found.values():
-            if not all(observation.seen_client for observation in seen):
+        """Return the answers of :meth:`answers`.  Raise ProbeBroken if a server does not report its
+        client's address."""
+        found = self.answers(pairs, because=because, control=control)
+        for observations in found.values():
+            if not all(observation.seen_client for observation in observations):
                 raise ProbeBroken(
-                    f"{seen[-1].attempt.label}: the server did not say whom it saw", seen=seen
+                    f"{observations[-1].attempt.label}: the server did not report its client",
+                    observations=observations,
                 )
         return found
 
-    def heard(
+    def answers(
         self, pairs: Iterable[Pair], *, because: str, control: bool = False
     ) -> dict[Pair, list[Observation]]:
-        """As :meth:`reachable`, or :meth:`control`, each agreeing round, with whom the servers saw where they tell."""
+        """Expect what :meth:`reachable` or :meth:`control` expect; return each path's observations
+        in the agreeing rounds.
+
+        An observation has the source address that the server received, where the server reports it.
+        """
         single = each([pairs])
         # Pods are asked so by themselves, each by its own protocol.
         kind = None if single[0][1].backends else telling(single[0][1])
@@ -306,7 +318,8 @@ class Expect(Session):
         return {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}
 
     def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:
-        """These pods, which were only just started, became ready; what stands in front of pods stands for them."""
+        """Record that these pods, which were only just started, became ready; a target stands for
+        its pods."""
         for pod in pods:
             self.context.decided(None, pod, ClaimVerdict.CONFIRMED, because, "behaviour")
 
@@ -321,10 +334,10 @@ class Expect(Session):
         over_tcp: bool = False,
         at: Sequence[Target] = (),
     ) -> None:
-        """The name resolves for each source, by the pod's own resolver settings, to exactly these answers, in time.
+        """Expect the name to resolve for each source to exactly these answers, in time.
 
-        Without answers in ``to``: there is no such record, and the source is told so.  ``at``: each of these servers is
-        asked.
+        Each source uses the pod's own resolver settings.  Without answers in ``to``: there is no
+        such record, and the source gets that answer.  ``at``: ask each of these servers.
         """
         resolution.resolves(
             self,
@@ -339,32 +352,47 @@ class Expect(Session):
 
     # --- how they are decided --------------------------------------------------------------------------------------
 
-    def _paths_of(
-        self,
-        cases: Iterable[Policies | Case],
-        open: Iterable[Pairs] = (),
-        closed: Iterable[Pairs] = (),
-    ) -> tuple[list[Pair], list[Pair]]:
-        """Return the paths that are to be open, and those that are to be closed; remember their cases."""
-        rows = rows_of(cases)
-        self._rows.update({key(*pair): case for pair, case in rows.items()})
-        opened = [pair for pair, case in rows.items() if case.open]
-        shut = [pair for pair, case in rows.items() if not case.open]
-        return each([opened, *open]), each([shut, *closed])
+    def _paths_of(self, items: Iterable[Policies | Row]) -> tuple[list[Pair], list[Pair]]:
+        """Return the paths that are to be open, and those to be closed; remember their rows."""
+        rows = rows_of(items)
+        self._rows.update({key(*pair): row for pair, row in rows.items()})
+        opened = [pair for pair, row in rows.items() if row.open]
+        return opened, [pair for pair, row in rows.items() if not row.open]
 
-    def _make(self, policies_and_cases: Iterable[Policies | Case], pairs: Iterable[Pair]) -> None:
-        """Apply policies once all these paths are seen open, but those that an earlier change of this test closed."""
+    def _sampled(self, items: Sequence[Policies | Row]) -> Sequence[Policies | Row]:
+        """Return the items with the paths of the test's slice where rows have too many paths for
+        denials."""
+        rows = [item for item in items if isinstance(item, Row)]
+        is_open = self.context.world.change() is None and len(rows) == len(items)
+        if is_open and all(row.open for row in rows):
+            return items  # asked slice by slice
+        if not self.crossing.is_wide(pair for row in rows for pair in row.pairs):
+            return items
+        return [self._sample(item) if isinstance(item, Row) else item for item in items]
+
+    def _sample(self, row: Row) -> Row:
+        return Paths(
+            pairs=self.crossing.sample(row.pairs, self._so_far.opened),
+            **{
+                each.name: getattr(row, each.name) for each in fields(Paths) if each.name != "pairs"
+            },
+        )
+
+    def _make(self, policies_and_rows: Iterable[Policies | Row], pairs: Iterable[Pair]) -> None:
+        """Apply policies once all these paths were open, except those that an earlier change of
+        this test closed."""
         before = [pair for pair in dict.fromkeys(pairs) if key(*pair) not in self._so_far.closed]
         if before:
-            self.controls([before], because="before the change nothing closes this path")
-        for item in policies_and_cases:
-            if not isinstance(item, Case):
+            self.control(before, because="before the change nothing closes this path")
+        for item in policies_and_rows:
+            if not isinstance(item, Row):
                 item.apply()
 
     def _decide(
         self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask
     ) -> list[list[Observation]]:
-        """The last observations of each path that agreed, oldest first; each list has one of every path."""
+        """Return the last observations of each path that agreed, oldest first; each list has one of
+        every path."""
         change = self.context.world.change()
         may_be_shut_in = change is not None and change.enforced_at != "target"
         self._so_far.demand_controls(open, closed, ask.new, may_be_shut_in=may_be_shut_in)
@@ -394,9 +422,14 @@ class Expect(Session):
         if wrong is not None:
             raise wrong
         self._record_result(outcomes, began)
-        rows = [outcome.standing.seen for outcome in outcomes if isinstance(outcome.standing, Held)]
+        rows = [
+            outcome.standing.observations
+            for outcome in outcomes
+            if isinstance(outcome.standing, Held)
+        ]
         return [
-            list(seen) for seen in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)
+            list(observations)
+            for observations in zip(*(row[-min(map(len, rows)) :] for row in rows), strict=True)
         ]
 
     def _is_control(self, path: Path, ask: Ask) -> bool:
@@ -408,10 +441,10 @@ class Expect(Session):
         return ask.closed_is_control or key_of(path.attempt) in ask.witnesses
 
     def _plan(self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask) -> list[Path]:
-        """Make the paths, each with its controls.  All have one budget: one may have to wait for what another shows.
+        """Return the paths, each with its controls.
 
-        Where open paths alone are controls, a policy that is late on new pods' node may keep them
-        shut for a while.
+        All have one budget, since a path may wait for another's result. If open paths are the
+        only controls, a late policy on new pods' node may keep them closed for a while.
         """
         paths = [
             self._path(source, target, ask.kind or default_kind(target, want=want), want=want)
@@ -432,7 +465,7 @@ class Expect(Session):
         return paths
 
     def _ask(self, paths: Sequence[Path], ask: Ask) -> list[Standing]:
-        """Ask until each path is decided; watch denials that are due for it for longer."""
+        """Probe until each path is decided; observe denials that are due for it for longer."""
         turns = None if ask.closed_is_control else self.context.pace.watches
         change = self.context.world.change()
         if turns is None or change is None:
@@ -442,34 +475,55 @@ class Expect(Session):
         return ended
 
     def _standings(self, paths: Sequence[Path], *, about_denial: bool) -> list[Standing]:
-        """Ask until each path is decided, every source at the cadence of its system."""
+        """Ask until each path is decided; slice by slice where open paths alone are too many."""
+        is_open = self.context.world.change() is None and all(path.want for path in paths)
+        is_sliced = is_open and self.crossing.is_wide(map(_pair_of, paths))
+        slices = self.crossing.sliced(paths, _pair_of) if is_sliced else [list(paths)]
+        ended = {
+            path: standing
+            for part in slices
+            for path, standing in zip(part, self._at_once(part, about_denial), strict=True)
+        }
+        return [ended[path] for path in paths]
+
+    def _at_once(self, paths: Sequence[Path], about_denial: bool) -> list[Standing]:
+        """Probe all paths at once, each source at the cadence of its system; slower if the paths
+        are many."""
         sources = {path.attempt.source.uid: path.attempt.source.os for path in paths}
         ids = ", ".join(self.context.claims)
-        self.context.sink.progress(f"{ids}: is asked")
+        self.context.sink.progress(f"{ids}: sends attempts")
+        pace = len(paths) / ATTEMPTS if len(paths) > MANY else 0.0
+        timings = {uid: self.timings.of(system) for uid, system in sources.items()}
         standings = engine.ask(
             self.prober.asking(),
             paths,
-            cadence={uid: self.timings.of(system).poll_every for uid, system in sources.items()},
-            agreeing={uid: self.timings.of(system).agree_every for uid, system in sources.items()},
+            cadence={uid: max(pace, of.poll_every) for uid, of in timings.items()},
+            agreeing={uid: max(pace, of.open_every) for uid, of in timings.items()},
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
             clock=self.clock,
             about_denial=about_denial,
             machine=self.context.pace.machine,
-            lost=self._still_wrong,
+            lost=partial(self._still_wrong, len(paths)),
         )
         self.context.sink.progress(ids)
         return standings
 
-    def _still_wrong(self, paths: Sequence[Path]) -> Sequence[Path]:
-        """Tell the user what is waited for, and return the paths whose ends are lost."""
-        told = f"{counted(len(paths), 'path is', 'paths are')} not yet as expected, the first {paths[0].attempt.label}"
-        self.context.sink.progress(f"{', '.join(self.context.claims)}: {told}")
-        self.context.world.policies_there(())  # remembers those that are gone when it is over
-        self.context.world.runs.look()  # in the same way
-        return excuses.lost(self, paths)
+    def _still_wrong(self, number: int, paths: Sequence[Path]) -> Sequence[Path]:
+        """Report which of ``number`` paths the test waits for, and return those that lost an
+        end."""
+        first = paths[0]
+        expected = "open" if first.want else "closed"
+        share = f"{len(paths)} of {counted(number, 'path')}, up to {first.rule.within:.0f} s"
+        line = f"{first.attempt.nodes} is not {expected} yet ({share})"
+        self.context.sink.progress(f"{', '.join(self.context.claims)}: {line}")
+        self.context.world.policies_there(())  # remembers policies that are gone at the end
+        self.context.world.runs.look()  # remembers changes in the same way
+        return excuses.lost_paths(self, paths)
 
     def _vet(self, outcomes: Sequence[Outcome]) -> None:
-        """Take back what changed pods, others' policies or names that lead elsewhere show; then say what is decided."""
+        """Withdraw results that changed pods, foreign policies or changed names explain; then
+        record the decisions.
+        """
         excuses.look_after_pods(self, outcomes)
         excuses.excuse(self, outcomes)
         self.context.pace.open_paths.look_at(
@@ -483,13 +537,13 @@ class Expect(Session):
             if not outcome.is_control or outcome.is_witness or outcome.passes_policy:
                 attempt = outcome.path.attempt
                 half: Half = "open" if outcome.path.want else "closed"
-                case = self._rows.get(key_of(attempt))
-                context = case.of_part(self.context) if case else self.context
+                row = self._rows.get(key_of(attempt))
+                context = row.of_part(self.context) if row else self.context
                 context.decided(
                     attempt.source,
                     attempt.target,
                     outcome.verdict,
-                    outcome.reason + machine_lag.told(outcome.path, outcome.standing),
+                    outcome.reason + machine_lag.describe(outcome.path, outcome.standing),
                     half,
                     symptom=(outcome.expected, outcome.observed),
                 )
@@ -497,7 +551,7 @@ class Expect(Session):
             self.context.sink.attach("matrix", table(outcomes))
 
     def _record_result(self, outcomes: Sequence[Outcome], began: float) -> None:
-        """Remember which paths are open and closed now, and what it took to see that."""
+        """Record which paths are open and closed now, and the attempts that showed it."""
         paths = [outcome.path for outcome in outcomes]
         rows = [outcome.standing.row for outcome in outcomes if isinstance(outcome.standing, Held)]
         self.context.sink.record(
@@ -519,10 +573,12 @@ class Expect(Session):
             figures.took_effect(change, turned, began)
         for path, row in zip(paths, rows, strict=True):
             self.context.since[(*key_of(path.attempt), path.want)] = began
-            self._so_far.remember(path, row[-1].seen)
+            self._so_far.remember(path, row[-1].observation)
 
     def _path(self, source: Workload, target: Target, kind: Kind, *, want: bool) -> Path:
-        """A path as the engine takes it: asked as its source's system needs it, judged as the slower end does."""
+        """Return a path for the engine: probed as its source's system needs it, judged by the
+        slower end's limits.
+        """
         own = self.timings.of(source.os)
         ends = [own, *(self.timings.of(backend.os) for backend in target.backends)]
         attempt = self.attempt(source, target, kind)
@@ -537,3 +593,9 @@ class Expect(Session):
             want,
             rule.for_single_packets(attempt.give_up_after) if kind is Kind.UDP else rule,
         )
+
+
+def _pair_of(path: Path) -> Pair:
+    """Return the source and the target of a path, which has both."""
+    assert path.attempt.target is not None
+    return path.attempt.source, path.attempt.target

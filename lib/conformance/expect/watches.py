@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which denials are watched for longer than they need to be decided: one per node, direction and run.
+"""The choice of denials to watch for longer than a decision needs: one per node, direction and run.
 
-A denial that wears off some seconds after its pods were programmed, or that holds for first SYNs alone, looks like one
-that lasts to whoever looks for as long as a decision takes.  What makes it is a node's data plane, so one per node and
-direction shows it: the run's standing watch where that sees the denial, or may soon, and else the first test.
+A denial that wears off some seconds after its pods were programmed, or that holds for first SYNs
+alone, looks like a lasting denial for as long as a decision takes.  A node's data plane causes it,
+so one path per node and direction shows it: the run's standing watch where that observes the
+denial, or may soon, and else the first test.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,26 +19,28 @@ from conformance.settings import Timings
 
 
 class Turns(Protocol):
-    """What the processes of a run share: who watches what."""
+    """The list of watched paths and their watchers, shared by the processes of the run."""
 
     def take(self, name: str) -> bool:
-        """Whether it is the caller's now; it is nobody else's then."""
+        """Return whether the caller takes the turn; nobody else has it then."""
 
     def give_back(self, name: str) -> None:
-        """Somebody else may take it."""
+        """Return the turn, so that another process can take it."""
 
 
 def turn_of(enforced_at: Side, node: str) -> str:
-    """The turn of watching what a node keeps from its pods (``target``), or from leaving them (``source``)."""
+    """Return the turn of watching what a node keeps from its pods (``target``), or from leaving
+    them (``source``)."""
     return f"denial-{enforced_at}-{node}"
 
 
 def choose(
     paths: Iterable[Path], turns: Turns, timings: Timings, enforced_at: Side
 ) -> dict[Path, str]:
-    """Make of some closed TCP paths ones that are watched; returns the turn of each.
+    """Choose closed TCP paths to watch; return the turn of each.
 
-    ``enforced_at``: whose node the policies are enforced on; where both may be, nothing shows whose denial it is.
+    ``enforced_at``: the end whose node enforces the policies; if both ends may, it is not known
+    which of them did.
     """
     chosen: dict[Path, str] = {}
     for path in paths:
@@ -60,9 +63,9 @@ def choose(
 def watching(
     paths: Sequence[Path], turns: Turns, timings: Timings, enforced_at: Side
 ) -> Iterator[list[Standing]]:
-    """Watch what is to be :func:`choose`-n, and take how the paths ended.
+    """Watch the paths of :func:`choose`, and record how they ended.
 
-    What did not last, so that all whose denials do not say so, or was not watched to the end is left to others.
+    A turn is given back if its denial did not hold, or was not watched to the end.
     """
     chosen = choose(paths, turns, timings, enforced_at)
     standings = list[Standing]()
@@ -77,7 +80,8 @@ def watching(
 
 
 def _enforcing(path: Path, enforced_at: Side) -> str:
-    """The one node that enforces policy for a closed path; empty: it is open, or there is not one."""
+    """Return the node that enforces policy for a closed path; empty: it is open, or not a single
+    node does."""
     target = path.attempt.target
     if path.want or target is None or enforced_at == "both":
         return ""

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster is: facts with their sources, preflight, rights, what its objects say, what to keep of a failure."""
+"""The facts about a cluster: detection with sources, preflight, rights, readings of objects and
+nodes, and diagnostics after a failure."""

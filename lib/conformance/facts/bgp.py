@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Windows nodes say about BGP, as facts by name: the service, sessions, what they announce and
-what they learn.
+"""Facts about BGP on Windows nodes, by name: the service, sessions, announced and learned networks.
 
-It judges nothing.  A host that does not know the cmdlets, or whose answer is another error than
-that BGP is not configured, tells nothing: what it was asked is then not known.
+The module judges nothing.  If a host lacks the cmdlets, or answers with any error other than "BGP
+is not configured", the fact is unknown.
 """
 
 import ipaddress
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from conformance.catalog import Conditions
 from conformance.errors import MissingCapability
@@ -17,25 +16,29 @@ from conformance.facts.objects import CalicoObjects, address_of
 from conformance.kube.client import Obj
 from conformance.model.facts import Fact, NodeFacts
 from conformance.model.host import BgpHost
-from conformance.policy.selectors import Selection, calico
+from conformance.policy.selectors import calico
 
 CONNECTED = "Connected"
 NOT_CONFIGURED = "BGP is not configured"
-"""What each cmdlet says until Calico's confd has made a router on the host (calico#11714)."""
+"""The cmdlets' answer until Calico's confd has configured a router on the host (calico#11714)."""
 NO_CMDLET = "CommandNotFoundException"
 """Id of the error, in every language, on a host without the module RemoteAccess."""
 SERVICE_GONE = "NoServiceFoundForGivenName"
+REFLECTOR = "projectcalico.org/RouteReflectorClusterID"
+"""Annotation of a node that makes it a route reflector."""
 ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
 
 
 class BgpFacts:
-    """Reads of one test."""
+    """The BGP facts that a single test reads."""
 
     ABOUT = Conditions(modes=("bgp",))
     """On other clusters no node speaks BGP."""
 
     OWN = "its blocks"
-    """What a Windows node is to announce."""
+    """The networks that a Windows node has to announce."""
+    BY_A_REFLECTOR = "by a Linux node"
+    """By whom a Windows node learns the blocks of nodes that are no peers of its own."""
 
     def __init__(
         self, calico: CalicoObjects, hosts: Hosts, looked_into: Collection[str] = ()
@@ -46,15 +49,15 @@ class BgpFacts:
         self._calico = calico
         self._looked_into = looked_into
         self._seen: dict[str, BgpHost] = {}
-        """What each host said since the read that is under way began."""
+        """Each host's answers since the current read began."""
 
     def service(self, windows: str) -> dict[str, Fact[str]]:
-        """Status of a Windows node's RemoteAccess, ``none`` without one; told with it, an error of
-        its router's own."""
-        seen = self._anew(windows)
-        error = seen.errors.get("service", "")
-        silent = seen.errors.get("router", "")
-        status = seen.service or ("none" if error.startswith(SERVICE_GONE) else None)
+        """Return the status of a Windows node's RemoteAccess, ``none`` without the service; an
+        error of the running service's router is added to the status."""
+        observed = self._anew(windows)
+        error = observed.errors.get("service", "")
+        silent = observed.errors.get("router", "")
+        status = observed.service or ("none" if error.startswith(SERVICE_GONE) else None)
         if (
             status == "Running"
             and silent
@@ -66,25 +69,79 @@ class BgpFacts:
         return {f"service RemoteAccess of node {windows}": Fact(status, source)}
 
     def sessions(self, windows: str) -> dict[str, Fact[str]]:
-        """State of a Windows node's session with every other node: ``Connected``, or what is wrong
-        at which end.
+        """Return the state of a Windows node's session with every other node: ``Connected``, or the
+        fault and the end that has it.
 
-        With it which of the other one's blocks is learned by a third node's address.  Not with
-        nodes that announce no address, by which they could be a peer: that is DS-1's.
+        A connected state also names the peer's blocks that are learned by a third node's address.
+        Nodes that announce no address are left out: they cannot be matched with a peer, and DS-1
+        covers them.
         """
-        seen = self._anew(windows)
+        observed = self._anew(windows)
         found: dict[str, Fact[str]] = {}
         for other in self._calico.facts.nodes:
             if other.name == windows or not address_of(other):
                 continue
-            said = "; ".join(f"{peer.name} {peer.state}" for peer in seen.peers) or seen.errors.get(
-                "peer", "no peer"
-            )
+            said = "; ".join(
+                f"{peer.name} {peer.state}" for peer in observed.peers
+            ) or observed.errors.get("peer", "no peer")
             where = f"Get-BgpPeer on node {windows}: {said}"
             if (state := self._session(windows, other)) == CONNECTED:
-                state += self._astray(seen, other)
+                state += self._astray(observed, other)
             found[f"BGP session of node {windows} with node {other.name}"] = Fact(state, where)
         return found
+
+    def reflected(self, windows: str) -> dict[str, Fact[str]]:
+        """Return by whom a Windows node learns the blocks of the nodes that are no peers of its
+        own: ``by a Linux node``, which reflects them, or what is missing.
+
+        Raise MissingCapability where no block could come to it by a reflector.
+        """
+        observed = self._anew(windows)
+        source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
+        if why := observed.errors.get("peer") or observed.errors.get("route"):
+            trouble = _trouble(observed)
+            known = f"none, {trouble}" if trouble else None
+            return {f"route reflectors of node {windows}": Fact(known, f"{source}: {why}")}
+        linux, beyond = self._linux_peers(windows, observed)
+        if not beyond:
+            raise MissingCapability(
+                f"no Linux node is a peer of node {windows} and may reflect others' blocks to it",
+                "make a BGPPeer whose peerSelector selects Linux nodes with a reflector's id",
+            )
+        return {
+            f"route of node {windows} to block {block} of node {node.name}": Fact(
+                self._learned(observed, block, linux), source
+            )
+            for node in beyond
+            for block in self._blocks(node.name)
+        }
+
+    def _linux_peers(
+        self, windows: str, host: BgpHost
+    ) -> tuple[dict[str, NodeFacts], list[NodeFacts]]:
+        """Return a Windows host's peers that are Linux nodes, by their names there, and the nodes
+        that are no peers of its own; none of these where it has no such peer."""
+        names = {peer.address: peer.name for peer in host.peers}
+        others = [node for node in self._calico.facts.nodes if address_of(node)]
+        near = [node for node in others if address_of(node) in names]
+        linux = {names[address_of(node)]: node for node in near if node.os == "linux"}
+        beyond = [node for node in others if node not in near and node.name != windows]
+        return linux, beyond if linux else []
+
+    def _learned(self, host: BgpHost, block: str, linux: Mapping[str, NodeFacts]) -> str:
+        """Return by whom a Windows host learns a block, or what is missing; ``linux``: its peers
+        that are Linux nodes, by their names there."""
+        names = sorted({route.peer for route in host.routes if route.network == block})
+        if any(name in linux for name in names):
+            return self.BY_A_REFLECTOR
+        states = {peer.name: peer.state for peer in host.peers}
+        told = ", ".join(
+            f"{states[name]} with node {node.name}"
+            + ("" if _is_reflector(node) else ", which has no reflector's cluster id")
+            for name, node in linux.items()
+        )
+        found = f"by {names[0]}, which is no Linux node" if names else "none"
+        return f"{found}; sessions: {told}"
 
     def external(self, windows: str) -> dict[str, Fact[str]]:
         """State of a Windows node's sessions with routers that are no node, with a route from each.
@@ -97,11 +154,13 @@ class BgpFacts:
                 f"no BGPPeer gives node {windows} a peer that is no node",
                 "make a BGPPeer with the router's peerIP that selects it",
             )
-        seen = self._anew(windows)
+        observed = self._anew(windows)
         source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
-        source += f": {seen.errors['peer']}" if "peer" in seen.errors else ""
+        source += f": {observed.errors['peer']}" if "peer" in observed.errors else ""
         return {
-            f"BGP session of node {windows} with {address}": Fact(_external(seen, address), source)
+            f"BGP session of node {windows} with {address}": Fact(
+                _external(observed, address), source
+            )
             if selected
             else Fact(None, "the nodeSelector of its BGPPeer cannot be read")
             for address, selected in routers.items()
@@ -114,30 +173,31 @@ class BgpFacts:
         addresses = {address_of(node) for node in nodes.values()}
         found = dict[str, bool]()
         for spec in (one.get("spec") or {} for one in self._calico.listed("BGPPeer")[0]):
-            told = str(spec.get("peerIP") or "")
+            reported = str(spec.get("peerIP") or "")
             address = (
-                "" if told.count(":") > 1 else told.partition(":")[0]
+                "" if reported.count(":") > 1 else reported.partition(":")[0]
             )  # IPv6 is nothing for Windows; or a port
             if not address or address in addresses or (spec.get("node") or windows) != windows:
                 continue
             chosen = calico(spec.get("nodeSelector")).selects(nodes[windows].labels)
-            if chosen is not Selection.SELECTS_NOT:
-                found[address] = found.get(address, False) or chosen is Selection.SELECTS
+            if chosen is not False:
+                found[address] = found.get(address, False) or chosen is True
         return found
 
     def announced(self, windows: str) -> dict[str, Fact[str]]:
-        """What a Windows node announces: ``its blocks``, or what is missing, another's or more."""
-        seen = self._anew(windows)
+        """Return what a Windows node announces: ``its blocks``, or the missing, foreign or extra
+        networks."""
+        observed = self._anew(windows)
         name = f"networks that node {windows} announces"
         blocks = self._calico.blocks()[f"blocks of node {windows}"].value or []
-        said = ", ".join(seen.custom_routes) or seen.errors.get("custom", "none")
+        said = ", ".join(observed.custom_routes) or observed.errors.get("custom", "none")
         source = f"Get-BgpCustomRoute on node {windows}: {said}"
-        if "custom" in seen.errors:
+        if "custom" in observed.errors:
             return {name: Fact(None, source)}
-        missing = sorted(set(blocks) - set(seen.custom_routes))
-        more = sorted(set(seen.custom_routes) - set(blocks))
+        missing = sorted(set(blocks) - set(observed.custom_routes))
+        more = sorted(set(observed.custom_routes) - set(blocks))
         pools = [str(pool.value) for pool in self._calico.pool_cidrs().values()]
-        told = (
+        text = (
             f"not {', '.join(missing)}"
             if missing
             else f"{self.OWN} and {', '.join(more)}"
@@ -145,20 +205,20 @@ class BgpFacts:
             else self.OWN
         )
         if others := [network for network in more if not missing and _within(network, pools)]:
-            told = f"{', '.join(others)}, no block of its own"
-        return {name: Fact(told, f"{source}; BlockAffinities: {', '.join(blocks) or 'none'}")}
+            text = f"{', '.join(others)}, no block of its own"
+        return {name: Fact(text, f"{source}; BlockAffinities: {', '.join(blocks) or 'none'}")}
 
     def announces_more(self, told: str) -> bool:
-        """Whether that is what a node announces which has all its blocks, and other networks
-        too."""
+        """Return whether this value of :meth:`announced` means all of the node's blocks and other
+        networks too."""
         return told.startswith(f"{self.OWN} and ")
 
     def services(self, windows: str) -> dict[str, Fact[list[str]]]:
-        """The networks of Services that a Windows node announces, of those that Calico is told to
-        advertise.
+        """Return the service networks that a Windows node announces, among those that Calico is
+        configured to advertise.
 
-        Not known where the node learns none of them from a Linux node, which would show that they
-        are advertised. Raises MissingCapability where Calico advertises none.
+        The fact is unknown if the node announces no such network and learns none from a peer, since
+        then no node is known to advertise it. Raise MissingCapability where Calico advertises none.
         """
         wanted = self._advertised()
         if not wanted:
@@ -166,17 +226,17 @@ class BgpFacts:
                 "Calico advertises no service network",
                 "set serviceClusterIPs of BGPConfiguration default where that is wanted",
             )
-        seen = self._anew(windows)
+        observed = self._anew(windows)
         name = f"service networks that node {windows} announces"
-        own = [route for route in seen.custom_routes if _within(route, wanted)]
+        own = [route for route in observed.custom_routes if _within(route, wanted)]
         witness = [
             f"{route.network} by {route.peer}"
-            for route in seen.routes
+            for route in observed.routes
             if _within(route.network, wanted)
         ]
-        if "custom" in seen.errors or not (own or witness):
+        if "custom" in observed.errors or not (own or witness):
             why = (
-                seen.errors.get("custom")
+                observed.errors.get("custom")
                 or f"it learns none of {', '.join(wanted)}: nobody seems to advertise it"
             )
             return {name: Fact(None, f"node {windows}: {why}")}
@@ -188,8 +248,8 @@ class BgpFacts:
         }
 
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
-        """What a node lacks for another one's pods: session, route, or the address that it
-        announces, in this order."""
+        """Return what a node lacks to reach the pods of node ``toward``: session, route, or the
+        announced address, in this order."""
         nodes = {one.name: one for one in self._calico.facts.nodes}
         if not address_of(nodes[toward]):
             return {
@@ -202,7 +262,7 @@ class BgpFacts:
             self._anew(windows)
             other = toward if windows == node else node
             state = self._session(windows, nodes[other])
-            if state not in {None, CONNECTED}:
+            if state not in {None, CONNECTED} and not self._by_reflectors(windows, state):
                 return {
                     f"BGP session of node {windows} with node {other}": Fact(
                         state, f"Get-BgpPeer on node {windows}"
@@ -210,6 +270,12 @@ class BgpFacts:
                 }
         lacking = self._lacking_routes(nodes[node], nodes[toward])
         return lacking or (self._gateway(windows) if windows else {})
+
+    def _by_reflectors(self, windows: str, state: str | None) -> bool:
+        """Return whether a session is missing since the mesh is off; the node has other peers."""
+        is_alone = not self._host(windows).peers
+        mesh = self._calico.facts.mesh.value
+        return mesh is False and not is_alone and (state or "").startswith("no peer")
 
     def _lacking_routes(self, node: NodeFacts, toward: NodeFacts) -> dict[str, Fact[str]]:
         """Return what is wrong with a node's routes to another node's blocks.
@@ -238,8 +304,9 @@ class BgpFacts:
         }
 
     def _gateway(self, windows: str) -> dict[str, Fact[str]]:
-        """``Calico_ep``, which Calico gives a Windows host among its pods as their gateway, where
-        HNS shows none."""
+        """Return ``Calico_ep``, which Calico gives a Windows host among its pods as their gateway,
+        where HNS shows none.
+        """
         if any(endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows)):
             return {}
         return {
@@ -249,7 +316,7 @@ class BgpFacts:
         }
 
     def _anew(self, windows: str) -> BgpHost:
-        """What a host says now; what others said before is forgotten."""
+        """Read this host anew, and forget all earlier answers."""
         self._seen.clear()
         return self._host(windows)
 
@@ -259,34 +326,38 @@ class BgpFacts:
         return self._seen[windows]
 
     def _session(self, windows: str, other: NodeFacts) -> str | None:
-        """``Connected``, or what the session is and which end is down; None: not known."""
-        seen = self._host(windows)
-        if trouble := _trouble(seen):
+        """Return ``Connected``, or what the session is and which end is down; None: not known."""
+        observed = self._host(windows)
+        if trouble := _trouble(observed):
             return f"none; the end that is down is node {windows}: {trouble}"
-        if "peer" in seen.errors:
+        if "peer" in observed.errors:
             return None
-        state = _state(seen, other)
-        return CONNECTED if state == CONNECTED else f"{state}; {self._down(windows, seen, other)}"
+        state = _state(observed, other)
+        if state == CONNECTED:
+            return CONNECTED
+        if observed.peers and _is_reflector(other):
+            return f"{state}; {_left_the_mesh(other.name, windows)}"
+        return f"{state}; {self._down(windows, observed, other)}"
 
     def _blocks(self, node: str) -> list[str]:
         return self._calico.blocks(of_all=True)[f"blocks of node {node}"].value or []
 
-    def _astray(self, seen: BgpHost, other: NodeFacts) -> str:
-        """A block of another node's that a Windows host learned by a third node's address; empty:
-        none."""
+    def _astray(self, host: BgpHost, other: NodeFacts) -> str:
+        """Return a block of another node's that a Windows host learned by a third node's address;
+        empty: none."""
         blocks = self._blocks(other.name)
-        for route in seen.routes:
+        for route in host.routes:
             if route.network in blocks and (
                 third := self._calico.by_another(route.next_hop, other.name)
             ):
                 return f", and its block {route.network} by {route.next_hop}, which is node {third}"
         return ""
 
-    def _down(self, windows: str, seen: BgpHost, other: NodeFacts) -> str:
-        """Which end of a session is down, as far as the covered Windows nodes tell."""
-        if not seen.peers:
+    def _down(self, windows: str, host: BgpHost, other: NodeFacts) -> str:
+        """Describe which end of a session is down, as far as the covered Windows nodes show it."""
+        if not host.peers:
             return f"node {windows} is told of no peer: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"
-        if len(seen.peers) > 1 and not _has_session(seen):
+        if len(host.peers) > 1 and not _has_session(host):
             return f"the end that is down is node {windows}: it has no session at all"
         at_other_end = self._host(other.name) if other.name in self._looked_into else None
         if at_other_end and (trouble := _trouble(at_other_end)):
@@ -310,39 +381,50 @@ class BgpFacts:
         ]
 
 
-def _trouble(seen: BgpHost) -> str:
-    """Why a Windows host can have no session; empty: nothing is known against it."""
-    if seen.service and seen.service != "Running":
-        return f"its service RemoteAccess is {seen.service}"
-    return NOT_CONFIGURED if NOT_CONFIGURED in seen.errors.get("peer", "") else ""
+def _trouble(host: BgpHost) -> str:
+    """Return why a Windows host can have no session; empty: no reason is known."""
+    if host.service and host.service != "Running":
+        return f"its service RemoteAccess is {host.service}"
+    return NOT_CONFIGURED if NOT_CONFIGURED in host.errors.get("peer", "") else ""
 
 
-def _has_session(seen: BgpHost) -> bool:
-    return any(peer.state == CONNECTED for peer in seen.peers)
+def _has_session(host: BgpHost) -> bool:
+    return any(peer.state == CONNECTED for peer in host.peers)
 
 
-def _external(seen: BgpHost, address: str) -> str | None:
+def _left_the_mesh(reflector: str, windows: str) -> str:
+    return (
+        f"node {reflector} is a route reflector, which leaves the mesh, and node {windows} does "
+        "not know that: confd's template for Windows skips no reflector; make a BGPPeer of them"
+    )
+
+
+def _is_reflector(node: NodeFacts) -> bool:
+    return node.os == "linux" and REFLECTOR in node.annotations
+
+
+def _external(host: BgpHost, address: str) -> str | None:
     """Return the state of a Windows host's session with a router; None: not known."""
-    peer = next((one for one in seen.peers if one.address == address), None)
+    peer = next((one for one in host.peers if one.address == address), None)
     if peer is None:
-        trouble = _trouble(seen)
-        known = trouble or "peer" not in seen.errors
+        trouble = _trouble(host)
+        known = trouble or "peer" not in host.errors
         return f"no peer {address}; {trouble or 'look at its confd'}" if known else None
-    if peer.state == CONNECTED and all(route.peer != peer.name for route in seen.routes):
+    if peer.state == CONNECTED and all(route.peer != peer.name for route in host.routes):
         return "Connected, without a route from it"
     return peer.state
 
 
-def _state(seen: BgpHost, other: NodeFacts) -> str:
-    states = {peer.address: peer.state for peer in seen.peers}
+def _state(host: BgpHost, other: NodeFacts) -> str:
+    states = {peer.address: peer.state for peer in host.peers}
     return states.get(address_of(other), f"no peer {address_of(other)}")
 
 
 def _lacks(hops: list[str], node: NodeFacts, address: str) -> str:
-    """What is wrong with a node's routes to a block of the node with this address; empty: one of
-    them is right.
+    """Return the fault of a node's routes to a block of the node with this address; empty: a route
+    is right.
 
-    To a node of another subnet it is right by any router of its own subnet.
+    A route to a node of another subnet is right by any router of the node's own subnet.
     """
     own = ipaddress.ip_interface(node.annotations.get(ADDRESS) or address).network
     routed = own.num_addresses > 1 and ipaddress.ip_address(address) not in own
@@ -355,7 +437,7 @@ def _lacks(hops: list[str], node: NodeFacts, address: str) -> str:
 
 
 def _within(network: str, wanted: list[str]) -> bool:
-    """Whether a network is one of these, or a part of one."""
+    """Return whether an IPv4 network equals or lies within any of these networks."""
     mine = ipaddress.ip_network(network, strict=False)
     return any(
         mine.version == 4 and ":" not in one and mine.subnet_of(ipaddress.IPv4Network(one))

@@ -10,6 +10,7 @@ their own.  What dead runs left there is deleted where nothing else is served
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from conformance.errors import MissingCapability, UsageProblem
@@ -27,8 +28,17 @@ TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 """Annotation by which a node announces its end of the overlay."""
 
 
+def v3_remedy(away: Mapping[str, str]) -> str:
+    """Return how projectcalico.org/v3 comes to be served; ``away``: what is listed and does not answer."""
+    if V3 in away:
+        return (
+            "see why its server does not answer: kubectl describe apiservice v3.projectcalico.org"
+        )
+    return "install Calico's API server (operator: apply APIServer default)"
+
+
 class CalicoApi:
-    """One way of writing Calico objects on one cluster; ``how`` says which, for the report."""
+    """A way of writing Calico objects on one cluster; ``how`` says which, for the report."""
 
     def __init__(
         self,
@@ -52,23 +62,25 @@ class CalicoApi:
 
     @property
     def how(self) -> str:
-        """``projectcalico.org/v3``, ``calicoctl PATH``, or ``not at all``."""
+        """Return ``projectcalico.org/v3``, ``calicoctl PATH``, or ``not at all``."""
         if self.direct:
             return V3
         return f"calicoctl {self._calicoctl}" if self._calicoctl else "not at all"
 
     def require(self) -> None:
-        """Raises MissingCapability when Calico objects cannot be written here."""
+        """Raise MissingCapability when Calico objects cannot be written here."""
         if self.how == "not at all":
+            away = self.kube.discovery.away
+            now = f" now ({away[V3]})" if V3 in away else ""
             raise MissingCapability(
-                f"the cluster does not serve {V3}, so Calico policies cannot be written",
-                "install the Calico API server (operator: apply the APIServer object), or give --calicoctl=PATH",
+                f"the cluster does not serve {V3}{now}, so Calico policies cannot be written",
+                f"{v3_remedy(away)}, or give --calicoctl=PATH",
             )
 
     def apply(self, obj: Obj, why: str, *, namespace: str | None = None) -> None:
         """Create or update a Calico object (``apiVersion: projectcalico.org/v3``).
 
-        Raises MissingCapability, GuardRefused, ApiRefused (the server or calicoctl says no).
+        Raise MissingCapability, GuardRefused, ApiRefused (the server or calicoctl says no).
         """
         self.require()
         if self.direct:

@@ -9,11 +9,15 @@ from typing import Any, Literal
 from conformance.facts import cni_config
 from conformance.facts.calico_api import ADDRESS, CRD, V3
 from conformance.facts.calico_nodes import ENTERPRISE_ONLY, edition, image_version
-from conformance.facts.calico_workloads import OS, workloads
+from conformance.facts.calico_workloads import pods, workloads
+from conformance.facts.diagnostics_bundle import is_calico_node
+from conformance.facts.felix_meant import FelixMeant, selects
+from conformance.facts.felix_settings import FelixSettings, Overrides, is_on, overrides
 from conformance.facts.reading import Reading
 from conformance.facts.windows_network import BACKEND, IPAM, WindowsNetwork
 from conformance.facts.workloads import all_containers, described, variable
 from conformance.kube.client import Obj
+from conformance.kube.discovery import Discovery
 from conformance.kube.fields import mapping_at, value_at
 from conformance.model.facts import Fact, Install, Mode, NodeFacts
 
@@ -38,6 +42,12 @@ class CalicoReading:
         self.workloads = workloads(reading)
         self._windows = self.workloads.windows
         self._linux = self.workloads.linux
+        self.pods = [
+            pod
+            for pod in pods(reading, self.workloads)
+            if is_calico_node(pod) or pod["metadata"]["name"].startswith(self.workloads.names)
+        ]
+        """Pods of calico-node, on either system."""
         self._blocks: dict[str, list[str]] = {}
         """Node to its blocks."""
         for affinity in self._listed("BlockAffinity"):
@@ -63,11 +73,11 @@ class CalicoReading:
         return self._unknown("ClusterInformation default", "Installation default", "DaemonSet")
 
     def mode(self) -> Fact[Mode]:
-        """How Windows pods are networked: the backend of Calico on Windows, else on Linux, else the
-        Installation.
+        """Return how Windows pods are networked: the backend of Calico on Windows, else on Linux,
+        else the Installation.
 
-        Where none of them says it: flannel's annotations, then pools, of which only those count
-        that have blocks.
+        If none of these has the mode, flannel's annotations decide, then the pools that have
+        blocks.
         """
         found = chain(self._mode_by_backend(), self._mode_by_installation(), self._mode_by_use())
         return next(found, None) or self._unknown("DaemonSet", "Installation default", "IPPool")
@@ -90,7 +100,8 @@ class CalicoReading:
             yield Fact("bgp" if bgp == "Enabled" else "vxlan", f"{where}.calicoNetwork.bgp")
 
     def _mode_by_use(self) -> Iterator[Fact[Mode]]:
-        """By flannel on a node, or by the pools that nodes have blocks of."""
+        """Yield the mode that flannel's annotations on nodes show, or the pools that have
+        blocks."""
         for node in self._nodes:
             if BACKEND in node.annotations:
                 yield Fact("policy-only", f"annotation {BACKEND} of node {node.name}")
@@ -101,8 +112,7 @@ class CalicoReading:
             yield Fact(mode, "vxlanMode of IPPools with blocks")
 
     def _pools_in_use(self) -> list[Obj]:
-        """Those that give addresses, or whose addresses are still about; the others say nothing of
-        any pod."""
+        """Return the pools that are enabled or still have blocks."""
         return [
             pool
             for pool in self._listed("IPPool")
@@ -114,7 +124,7 @@ class CalicoReading:
         return any(_within(block, whole) for blocks in self._blocks.values() for block in blocks)
 
     def datastore(self) -> Fact[Literal["kubernetes", "etcd"]]:
-        """Where Calico keeps its data."""
+        """Return the datastore of Calico."""
         for daemonset in (self._linux, self._windows):
             kind = self._variable(daemonset, "DATASTORE_TYPE")
             if kind == "kubernetes":
@@ -131,7 +141,8 @@ class CalicoReading:
         return self._unknown("DaemonSet", "ClusterInformation default")
 
     def install(self, platform: str | None) -> Fact[Install]:
-        """How Calico came onto the Windows nodes; where there are none, onto Linux'."""
+        """Return how Calico was installed on the Windows nodes, or on the Linux nodes if there are
+        no Windows nodes."""
         windows = [node for node in self._nodes if node.os == "windows"]
         if self._windows is None:
             return self._without_daemonset(windows, platform) if windows else self._on_linux()
@@ -146,22 +157,64 @@ class CalicoReading:
         return Fact("manifest", where)
 
     def install_on(self, node: NodeFacts) -> Fact[str] | None:
-        """How Calico came onto a Windows node that the DaemonSet does not select; None: as onto the
-        others."""
-        selector = {
-            OS: "windows",
-            **mapping_at(self._windows, "spec", "template", "spec", "nodeSelector"),
-        }
+        """Return how Calico was installed on a Windows node that the DaemonSet does not select;
+        None: as on the other nodes."""
         if (
             self._windows is None
             or ADDRESS not in node.annotations
-            or selector.items() <= node.labels.items()
+            or selects(self._windows, node)
+            or node.name in self._pods_of_nodes()
         ):
             return None
         return Fact(
             "manual",
             f"node {node.name} is Calico's (annotation), {described(self._windows)} goes elsewhere",
         )
+
+    def felix(self, platform: str | None) -> FelixMeant:
+        """Return which Windows nodes Felix is expected on."""
+        mode = self.mode()
+        networked = mode.value not in (None, "policy-only")
+        on_kubernetes = self.datastore().value == "kubernetes"
+        return FelixMeant(
+            found=self.workloads,
+            pods=self._pods_of_nodes(),
+            unread=self._reading.why.get("DaemonSet", "") or self._reading.why.get("Pod", ""),
+            installation=self._installation,
+            blocks=self._blocks,
+            platform=platform,
+            networked=f"Calico carries pods (mode {mode.value}, {mode.source}), and has left "
+            "neither an annotation nor a block on the node"
+            if networked and on_kubernetes
+            else "",
+        )
+
+    def felix_overrides(self) -> Overrides:
+        """Return the settings of Felix that override FelixConfiguration default."""
+        configurations = self._listed("FelixConfiguration")
+        return overrides(self._reading, self.workloads, configurations, self._nodes)
+
+    def ebpf(self) -> Fact[str] | None:
+        """Say that Felix serves Services on Linux nodes by eBPF, and no kube-proxy; None: it does
+        not, or nothing says it."""
+        asked = value_at(self._installation, "spec", "calicoNetwork", "linuxDataplane")
+        if asked == "BPF":
+            return Fact("ebpf", "Installation default .spec.calicoNetwork.linuxDataplane BPF")
+        default, api = self._reading.first("FelixConfiguration", "default", V3, CRD)
+        settings = FelixSettings(lambda: (default, api), self.felix_overrides())
+        linux = (node for node in self._nodes if node.os == "linux")
+        found = settings.everywhere("bpfEnabled", linux)
+        on = [fact for fact in found.values() if is_on(fact.value)]
+        return Fact("ebpf", on[0].source) if on else None
+
+    def _pods_of_nodes(self) -> dict[str, str]:
+        """Return the pod of Calico on each node that has one."""
+        return {
+            str(
+                value_at(pod, "spec", "nodeName")
+            ): f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            for pod in self.pods
+        }
 
     def _on_linux(self) -> Fact[Install]:
         if self._installation is not None:
@@ -173,7 +226,8 @@ class CalicoReading:
     def _without_daemonset(
         self, windows: Sequence[NodeFacts], platform: str | None
     ) -> Fact[Install]:
-        """Services, the agent's processes, or an operator whose DaemonSet is missing."""
+        """Return how Calico was installed where no DaemonSet runs it: as services, by a platform's
+        agent, or by an operator that lacks its DaemonSet."""
         if self._for_windows:
             return Fact("operator", "Installation default .spec.calicoNetwork.windowsDataplane HNS")
         without = "without a DaemonSet of Calico for Windows nodes"
@@ -194,12 +248,12 @@ class CalicoReading:
 
     @property
     def _for_windows(self) -> bool:
-        """Whether the operator was told to install Calico on Windows."""
+        """Return whether the operator is configured to install Calico on Windows."""
         dataplane = value_at(self._installation, "spec", "calicoNetwork", "windowsDataplane")
         return bool(dataplane == "HNS")
 
     def network(self) -> WindowsNetwork:
-        """What carries Windows pods."""
+        """Return the network of Windows pods: CNI plugin, IPAM, overlay or l2bridge."""
         return WindowsNetwork(
             self._reading, self.workloads, self._installation, self.mode(), self._blocks
         )
@@ -221,7 +275,7 @@ class CalicoReading:
         ) if found.ipam else unknown
 
     def mesh(self) -> Fact[bool]:
-        """Whether every node is every other's BGP peer by itself."""
+        """Return whether all nodes are BGP peers of each other by default (node-to-node mesh)."""
         mode = self.mode()
         if mode.value in ("vxlan", "policy-only"):
             return Fact(False, f"no BGP in mode {mode.value} ({mode.source})")
@@ -242,12 +296,19 @@ class CalicoReading:
             len({":" in cidr for cidr in cidrs}) == 2, f"cidr of IPPools: {', '.join(cidrs)}"
         )
 
-    def apis(self, groups: Sequence[str]) -> Fact[tuple[str, ...]]:
-        """Group-versions of Calico and its operator that the server serves."""
+    def apis(self, discovery: Discovery) -> Fact[tuple[str, ...]]:
+        """Group-versions of Calico and its operator that the server serves now."""
         ours = ("projectcalico.org", "crd.projectcalico.org", "operator.tigera.io")
-        return Fact(
-            tuple(sorted(group for group in groups if group.partition("/")[0] in ours)), "/apis"
+        listed = [one for one in discovery.group_versions() if one.partition("/")[0] in ours]
+        served = tuple(
+            sorted(one for one in listed if discovery.serves(one) or one not in discovery.away)
         )
+        away = [
+            f"{one} is listed, and not served now: {discovery.away[one]}"
+            for one in listed
+            if one in discovery.away
+        ]
+        return Fact(served, "; ".join(["/apis", *away]))
 
     def _variable(self, daemonset: Obj | None, name: str) -> str | None:
         return variable(self._reading, daemonset, name)

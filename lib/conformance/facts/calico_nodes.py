@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Calico runs on each node, as the pods of calico-node that are there say it; and which
-edition of Calico."""
+"""The version of Calico on each node, read from the pods of calico-node, and the edition of
+Calico."""
 
 import re
 from collections.abc import Sequence
 
-from conformance.facts.calico_workloads import LINUX, CalicoWorkloads, pods, workloads
+from conformance.facts.calico_workloads import CalicoWorkloads, pods, workloads
 from conformance.facts.reading import Reading
 from conformance.facts.workloads import all_containers, described
 from conformance.kube.client import Obj
 from conformance.kube.fields import list_at, value_at
 from conformance.model.facts import Fact, NodeFacts
 
-IMAGE = re.compile(r"(?:^|[/-])(?:node|node-windows|windows):(?P<version>v\d[^@]*)")
+IMAGE = re.compile(
+    r"(?:^|[/-])(?:node|node-windows|windows|hardened-calico):(?P<version>v?\d+\.\d[^@]*)"
+)
 """Calico's node images: ``calico/node``, ``calico/node-windows``, ``calico/windows`` up to v3.26's
-manifests, ``rancher/mirrored-calico-node``, ``tigera/cnx-node``."""
-ENTERPRISE = re.compile(r"/cnx-node(?:-windows)?[:@]")
+manifests, ``rancher/mirrored-calico-node``, ``rancher/hardened-calico``, ``tigera/cnx-node``."""
+ENTERPRISE = re.compile(r"(?:/cnx-node|(?:^|/)tigera/node)(?:-windows)?[:@]")
+"""Enterprise's own node images: ``tigera/cnx-node``, from Enterprise 3.22 on ``tigera/node``
+(tigera/docs@f2a2762432b5:calico-enterprise_versioned_docs/version-3.22-2/releases.json)."""
 ENTERPRISE_ONLY = (
     "images and Installation tell Enterprise's own version, not that of the Calico inside"
 )
@@ -28,8 +32,8 @@ EDITIONS = {
 
 
 def image_version(image: str) -> str | None:
-    """The version in the tag of one of Calico's node images; None: another image, or a tag that is
-    no version."""
+    """Return the version in the tag of an image of Calico's node; None: another image, or a tag
+    that is no version."""
     found = IMAGE.search(image)
     return found["version"] if found else None
 
@@ -44,13 +48,11 @@ def versions(
     process of the distribution, say nothing by the API.  ``cluster``: the version that Calico
     Enterprise is built on.
     """
-    windows = [found.windows["metadata"]["name"]] if found.windows else []
-    starts = tuple(f"{name}-" for name in (*LINUX, *windows))
-    there = [pod for pod in pods(reading, found) if pod["metadata"]["name"].startswith(starts)]
+    there = [pod for pod in pods(reading, found) if pod["metadata"]["name"].startswith(found.names)]
     having = {value_at(pod, "spec", "nodeName") for pod in there}
-    seen = {node.os for node in nodes if node.name in having}
+    observed = {node.os for node in nodes if node.name in having}
     return {
-        node.name: _version(node, there, reading, None if node.os in seen else found, cluster)
+        node.name: _version(node, there, reading, None if node.os in observed else found, cluster)
         for node in nodes
     }
 
@@ -74,18 +76,32 @@ def _version(
     if not here and found:
         workload = found.windows if node.os == "windows" else found.linux
         images = _images(all_containers(workload), described(workload))
+    if not images:
+        why = "" if there else reading.why.get("Pod", "")
+        return Fact(None, f"not known: {why or f'no pod of calico-node is on node {node.name}'}")
+    return _by_image(images, reading, cluster)
+
+
+def _by_image(images: Sequence[tuple[str, str]], reading: Reading, cluster: Fact[str]) -> Fact[str]:
+    """Return the version that an image of the node names, else the operator's version."""
+    is_enterprise = edition(reading).value == "Calico Enterprise"
     for image, where in images:
-        if ENTERPRISE.search(image):
+        version = image_version(image)
+        if ENTERPRISE.search(image) or (is_enterprise and version):
             return Fact(
                 cluster.value, f"{cluster.source}; image {image} of {where} is Enterprise's"
             )
-        if version := image_version(image):
+        if version:
             return Fact(version, f"image {image} of {where}")
-    if here:
-        names = ", ".join(image for image, _ in images)
-        return Fact(None, f"not known: {images[0][1]} has {names}, which names no version")
-    why = "" if there else reading.why.get("Pod", "")
-    return Fact(None, f"not known: {why or f'no pod of calico-node is on node {node.name}'}")
+    names = ", ".join(image for image, _ in images)
+    installation = reading.one("operator.tigera.io/v1", "Installation", "default")
+    rendered = value_at(installation, "status", "calicoVersion")
+    if rendered and workloads(reading).of_the_operator:  # an ImageSet pins images by digest
+        text = f"image {names} names no version"
+        if is_enterprise or not image_version(f"node:{rendered}"):  # a branch: `master`
+            return Fact(cluster.value, f"{cluster.source}; {text}")
+        return Fact(str(rendered), f"Installation default .status.calicoVersion; {text}")
+    return Fact(None, f"not known: {images[0][1]} has {names}, which names no version")
 
 
 def _images(containers: Sequence[Obj], where: str) -> list[tuple[str, str]]:
@@ -94,7 +110,7 @@ def _images(containers: Sequence[Obj], where: str) -> list[tuple[str, str]]:
 
 
 def edition(reading: Reading) -> Fact[str]:
-    """``Calico`` or ``Calico Enterprise``."""
+    """Return ``Calico`` or ``Calico Enterprise``."""
     installation = reading.one("operator.tigera.io/v1", "Installation", "default")
     variant = value_at(installation, "spec", "variant")
     if variant in EDITIONS:

@@ -17,27 +17,35 @@ from conformance.kube.client import Obj
 from conformance.kube.fields import list_at, mapping_at, value_at
 
 NAMESPACES = ("calico-system", "kube-system")
-"""Where they are by the operator and by Calico's manifests; by edited manifests they may be in
-another one."""
+"""Namespaces of the operator and of Calico's manifests; edited manifests may use another
+namespace."""
 LINUX = ("calico-node", "canal", "rke2-canal")
 WINDOWS = "calico-node-windows"
 FELIX = re.compile(r"felix-service\.ps1|calico-node(?:\.exe)?[\"']?\s+-felix\b|component felix")
-"""What starts Felix on Windows: Calico's script, or the program itself."""
+"""Commands that start Felix on Windows: Calico's script, or the program itself."""
+NODE = re.compile(r"(?:calico|tigera)[^:@]*[/-]node(?:$|[:@])")
+"""Image of calico-node on Linux, whatever its DaemonSet is called (Kubespray: ``canal-node``)."""
 OS = "kubernetes.io/os"
 
 
 @dataclass(frozen=True)
 class CalicoWorkloads:
-    """The DaemonSets of one cluster."""
+    """The DaemonSets of calico-node in a cluster."""
 
     linux: Obj | None
     windows: Obj | None
 
     @property
     def of_the_operator(self) -> bool:
-        """Whether the DaemonSet on Windows is one that Calico's operator keeps."""
+        """Return whether Calico's operator owns the DaemonSet on Windows."""
         owners = list_at(self.windows, "metadata", "ownerReferences")
         return any(owner.get("kind") == "Installation" for owner in owners)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Beginnings of the names of Calico's pods, on either system."""
+        there = [one["metadata"]["name"] for one in (self.linux, self.windows) if one]
+        return tuple(f"{name}-" for name in dict.fromkeys([*LINUX, *there]))
 
     @property
     def felix_pods(self) -> str:
@@ -51,7 +59,8 @@ def workloads(reading: Reading) -> CalicoWorkloads:
     """Find them."""
     found = _everywhere(reading, "apps/v1", "DaemonSet")
     by_name = {obj["metadata"]["name"]: obj for obj in reversed(found)}
-    linux = next((by_name[name] for name in LINUX if name in by_name), None)
+    named = next((by_name[name] for name in LINUX if name in by_name), None)
+    linux = named or next((one for one in found if _on_linux(one)), None)
     windows = by_name.get(WINDOWS) or next(filter(_on_windows, found), None)
     return CalicoWorkloads(linux, windows)
 
@@ -84,8 +93,14 @@ def _everywhere(reading: Reading, version: str, kind: str) -> list[Obj]:
     return sorted(found, key=lambda obj: usual.get(obj["metadata"]["namespace"], len(usual)))
 
 
+def _on_linux(daemonset: Obj) -> bool:
+    """Return whether it runs calico-node on Linux nodes."""
+    images = [str(container.get("image")) for container in all_containers(daemonset)]
+    return not _on_windows(daemonset) and any(map(NODE.search, images))
+
+
 def _on_windows(daemonset: Obj) -> bool:
-    """Whether it runs Felix on Windows nodes."""
+    """Return whether the DaemonSet runs Felix on Windows nodes."""
     return daemonset["metadata"]["name"] == WINDOWS or (
         _selects_windows(mapping_at(daemonset, "spec", "template", "spec"))
         and any(FELIX.search(command_line(container)) for container in all_containers(daemonset))
@@ -93,8 +108,8 @@ def _on_windows(daemonset: Obj) -> bool:
 
 
 def _selects_windows(spec: Obj) -> bool:
-    """Whether pods go to Windows nodes alone: by node selector, or by affinity (SIG-Windows' have
-    that)."""
+    """Return whether pods go to Windows nodes alone: by node selector, or by affinity as in
+    SIG-Windows' manifests."""
     affinity = mapping_at(spec, "affinity", "nodeAffinity")
     terms = list_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     wanted = {"key": OS, "operator": "In", "values": ["windows"]}

@@ -30,7 +30,7 @@ LABELS = {
     },
     "app": {"openshift-kube-apiserver", "kube-controller-manager", "openshift-kube-scheduler", "etcd"},
 }  # fmt: skip
-"""What kubeadm, RKE2, OpenShift and Calico call them; cluster DNS is ``kube-dns`` everywhere but on
+"""Names by kubeadm, RKE2, OpenShift and Calico; cluster DNS is ``kube-dns`` everywhere but on
 OpenShift."""
 TYPHA = "calico-typha"
 CONTROLLERS = "calico-kube-controllers"
@@ -50,7 +50,8 @@ OWNERS = {
 
 
 class ClusterWide:
-    """Reads of one worker; pods are read anew each time."""
+    """The facts about cluster-wide components that a worker reads; pods are listed anew for each
+    read."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
         self._kube = kube
@@ -68,10 +69,10 @@ class ClusterWide:
         return found
 
     def typha(self) -> dict[str, Fact[str]]:
-        """Whether Typha runs on Windows: where, by pod; one that is bound there and does not run is
-        ``not on Windows``.
+        """Return for each pod of Typha the Windows node it runs on; ``not on Windows`` also if it
+        is bound to a Windows node and not ready.
 
-        Raises NotAboutThisCluster where there is no Typha.
+        Raise NotAboutThisCluster where there is no Typha.
         """
         found = {}
         for pod in filter(lambda pod: _is(pod, TYPHA), self._pods()):
@@ -86,7 +87,7 @@ class ClusterWide:
         return found
 
     def workers(self) -> dict[str, Fact[int]]:
-        """How many Linux workers take new pods."""
+        """Return the number of Linux workers that take new pods."""
         names = [
             node.name for node in self._facts.by_os("linux") if node.worker and node.schedulable
         ]
@@ -95,18 +96,18 @@ class ClusterWide:
         }
 
     def calico_nodes(self) -> dict[str, Fact[int]]:
-        """How many Linux workers have a ready calico-node."""
+        """Return the number of Linux workers with a ready calico-node."""
         workers = {node.name for node in self._facts.by_os("linux") if node.worker}
         ready = self._ready(lambda pod: pod["metadata"]["name"].startswith("calico-node-"), workers)
         source = f"ready pods calico-node on {', '.join(ready) or 'none'}; Linux workers: {', '.join(workers) or 'none'}"
         return {"Linux workers with a ready calico-node": Fact(len(ready), source)}
 
     def deployments(self) -> dict[str, Fact[int]]:
-        """How many ready pods on Linux nodes kube-controllers has, and Typha and the API server
-        where they are there.
+        """Return the number of ready pods on Linux nodes of kube-controllers, and of Typha and the
+        API server where they are installed.
 
-        Every way of installation has kube-controllers.  Control planes count: Calico's parts
-        tolerate their taint, and those that were there before the first worker stay.
+        Every installation has kube-controllers.  Control planes count: Calico's components tolerate
+        their taint, and pods that started before the first worker joined stay there.
         """
         there = {CONTROLLERS: ""} | {
             obj["metadata"]["name"]: f"Deployment {space}/{obj['metadata']['name']}"
@@ -123,22 +124,22 @@ class ClusterWide:
         return found
 
     def typha_pods(self) -> dict[str, Fact[str]]:
-        """Whether Typha has all the pods that it wants, and on how many nodes: ``all, each on a
-        node of its own``."""
+        """Return whether all wanted pods of Typha are ready on different nodes: ``all, each on a
+        node of its own``, or the count and nodes."""
         found = {}
         for obj in self._listed("apps/v1", "Deployment", "calico-system"):
             if obj["metadata"]["name"] == TYPHA:
                 wanted = int(obj["spec"].get("replicas", 1))
                 nodes = self._ready(lambda pod: _is(pod, TYPHA), set(self._systems))
                 right = len(nodes) == len(set(nodes)) == wanted
-                told = f"{len(nodes)} of {wanted} ready, on {', '.join(nodes) or 'no node'}"
+                text = f"{len(nodes)} of {wanted} ready, on {', '.join(nodes) or 'no node'}"
                 found["pods of Typha"] = Fact(
-                    "all, each on a node of its own" if right else told, told
+                    "all, each on a node of its own" if right else text, text
                 )
         return found
 
     def _ready(self, wanted: Callable[[Obj], bool], nodes: set[str]) -> list[str]:
-        """The nodes, of these, of each ready pod."""
+        """Return the nodes, of these, of each ready pod."""
         pods = [pod for pod in filter(wanted, self._pods()) if pod["spec"].get("nodeName") in nodes]
         return sorted(pod["spec"]["nodeName"] for pod in pods if is_ready(pod))
 

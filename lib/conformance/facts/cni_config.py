@@ -12,7 +12,7 @@ _PLACEHOLDER = re.compile(r'(?<!["\w])__\w+__(?!["\w])')
 
 @dataclass(frozen=True, kw_only=True)
 class CniConfig:
-    """What Calico's entry in a network configuration says; empty where it says nothing."""
+    """Calico's entry in a network configuration; a field is empty where the entry lacks it."""
 
     plugin: str = ""
     """``calico``."""
@@ -36,9 +36,11 @@ def read(text: str | None) -> CniConfig:
 
 
 def on_node(text: str) -> CniConfig:
-    """Plugin and IPAM of the files that lie on a node, one after the other; empty where they name several or none.
+    """Return plugin and IPAM of a node's concatenated configuration files; empty if the files
+    disagree, are none, or are not JSON.
 
-    Of a list the first plugin counts, which makes the interface; ``azure-vnet`` and the like are types of plugins.
+    Only the first plugin of a list counts, which makes the interface; ``azure-vnet`` and the like
+    are types of plugins.
     """
     found = set()
     decoder = json.JSONDecoder()

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the token of Calico's CNI plugin on a Windows node has ended, as a fact.  It judges
-nothing.
+"""The fact whether the token of Calico's CNI plugin on a Windows node has expired.  The module
+judges nothing.
 
-calico-node has it renewed long before its end; where that does not happen, pods stop starting once
-it has ended (calico#8577).  That it has not ended shows something only where calico-node has run
-for longer than a token lives.
+calico-node has the token renewed long before it expires; otherwise pods stop starting after the
+expiry (calico#8577).  A valid token is evidence of renewal only where calico-node has run for
+longer than a token lives.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from conformance.errors import Unseen
+from conformance.errors import NotObservable
 from conformance.facts.diagnostics_bundle import calico_pods
 from conformance.facts.node_readings import Hosts
 from conformance.kube.client import Kube, Obj
@@ -25,7 +25,7 @@ LIFE = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class CniTokens:
-    """Reads of one test."""
+    """The facts about tokens that a single test reads."""
 
     kube: Kube
     hosts: Hosts
@@ -34,35 +34,35 @@ class CniTokens:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def ended(self, node: str) -> Fact[bool]:
-        """Whether a node's token has ended; not known where it has not, and calico-node began since
-        it was new."""
+        """Return whether a node's token has expired; unknown if it is valid and calico-node runs
+        for less than a token's life."""
         ends = [end for end in self.hosts.cni_tokens(node) if end is not None]
         if not ends:
             return Fact(
                 None, f"no token that ends is in a kubeconfig of Calico's CNI plugin on node {node}"
             )
-        told = f"token of the CNI plugin on node {node} ends at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
+        text = f"token of the CNI plugin on node {node} ends at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
         if min(ends) <= self.now:
-            return Fact(True, f"{told}, which is over")
+            return Fact(True, f"{text}, which is over")
         begun = max(
             (began for pod in calico_pods(self.kube, [node]) for began in _began(pod)),
             default=None,
         )
         if begun is None or self.now - begun < LIFE:
             since = f"runs since {begun:%Y-%m-%dT%H:%M:%SZ}" if begun else "is not seen to run"
-            yet = f"{Unseen.BEGINS} yet: " if begun else ""
+            yet = f"{NotObservable.BEGINS} yet: " if begun else ""
             return Fact(
                 None,
-                f"{yet}{told}, and calico-node there {since}: shorter than the 24 h that a token lives",
+                f"{yet}{text}, and calico-node there {since}: shorter than the 24 h that a token lives",
             )
         return Fact(
             False,
-            f"{told}, and calico-node there runs since {begun:%Y-%m-%dT%H:%M:%SZ}: it was renewed",
+            f"{text}, and calico-node there runs since {begun:%Y-%m-%dT%H:%M:%SZ}: it was renewed",
         )
 
 
 def _began(pod: Obj) -> list[datetime]:
-    """When the containers of a pod began that run."""
+    """Return when the running containers of a pod began."""
     return [
         datetime.fromisoformat(began)
         for status in list_at(pod, "status", "containerStatuses")

@@ -11,9 +11,9 @@ VALUE = "allowed"
 
 
 def not_opted_in(kube: Kube) -> str:
-    """Why nothing may be changed that the whole cluster shares; empty: its owner has said that it may.
+    """Return why nothing may be changed that the whole cluster shares; empty: its owner opted in.
 
-    Raises ApiUnreachable.
+    Raise ApiUnreachable.
     """
     command = f"kubectl label namespace {WHERE} {LABEL}={VALUE}"
     try:

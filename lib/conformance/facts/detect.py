@@ -3,15 +3,16 @@
 never guessed."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from conformance.facts import calico_nodes, platforms
+from conformance.facts.calico_api import ADDRESS
 from conformance.facts.calico_facts import CalicoReading
-from conformance.facts.calico_workloads import pods
 from conformance.facts.diagnostics_bundle import is_calico_node
 from conformance.facts.dsr import with_dsr
-from conformance.facts.felix_state import felix_seen
+from conformance.facts.felix_state import felix_pod_states
 from conformance.facts.first_blocks import with_first_blocks
 from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
@@ -19,34 +20,47 @@ from conformance.facts.updates import windows_update
 from conformance.facts.windows_network import WindowsNetwork
 from conformance.facts.workloads import all_containers, command_line
 from conformance.kube.client import Kube, Obj
-from conformance.kube.fields import list_at, mapping_at
+from conformance.kube.fields import ipv4_first, list_at, mapping_at, value_at
 from conformance.kube.node_conditions import boot_id, not_ready
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 KERNEL = re.compile(r"^\d+\.\d+\.(\d+)\.(\d+)")
 KUBE_PROXY_CONFIGURATIONS = ("kube-proxy", "kube-proxy-config")
 """kubeadm's and EKS' ConfigMaps of kube-proxy on Linux."""
-CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+KUBE_PROXY_ON_WINDOWS = ("kube-proxy-windows", "kube-proxy")
+"""Labels ``k8s-app`` of kube-proxy's pods on Windows nodes: of sig-windows-tools' DaemonSet, and of
+one for all nodes."""
+CONTROL_PLANE = tuple(
+    f"node-role.kubernetes.io/{role}"
+    for role in ("control-plane", "master", "controlplane", "etcd")
+)
+"""Labels of such nodes; the last two are Rancher's."""
 
 
 def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
-    """Read everything.  Raises ApiUnreachable, and ApiRefused when not even nodes may be listed."""
+    """Read everything.  Raise ApiUnreachable, and ApiRefused when not even nodes may be listed."""
     git = str(kube.version().get("gitVersion") or "")
     nodes = with_dsr(kube, [node_facts(obj) for obj in kube.objects("v1", "Node")])
     reading = Reading(kube)
     calico = CalicoReading(reading, nodes)
     network = calico.network()
-    felix = felix_seen([pod for pod in pods(reading, calico.workloads) if is_calico_node(pod)])
+    platform = platforms.platform(reading, kube.discovery.group_versions(), git)
+    meant = calico.felix(platform.value)
+    felix = felix_pod_states([pod for pod in calico.pods if is_calico_node(pod)])
     nodes = with_first_blocks(
         reading,
-        [_networked(node, network, calico) if node.os == "windows" else node for node in nodes],
+        [
+            replace(_networked(node, network, calico), felix=meant.on(node))
+            if node.os == "windows"
+            else node
+            for node in nodes
+        ],
     )
     nodes = [
         replace(node, felix_restarts=felix[node.name].restarts) if node.name in felix else node
         for node in nodes
     ]
     calico_version = calico.version()
-    platform = platforms.platform(reading, kube.discovery.group_versions(), git)
     cni, ipam = calico.linux_cni()
     found = Facts(
         nodes=tuple(sorted(nodes, key=lambda node: (node.os, not node.control_plane, node.name))),
@@ -56,7 +70,8 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
         datastore=calico.datastore(),
         install=calico.install(platform.value),
         platform=platform,
-        calico_apis=calico.apis(kube.discovery.group_versions()),
+        calico_apis=calico.apis(kube.discovery),
+        apis_away=dict(kube.discovery.away),
         cni=cni,
         ipam=ipam,
         calico_edition=calico_nodes.edition(reading),
@@ -64,17 +79,19 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
         felix_pods=calico.workloads.felix_pods,
         pod_network=network.pod_network(),
         tigera_status=tigera_status(reading),
-        kube_proxy_mode=kube_proxy_mode(reading),
+        kube_proxy_mode=calico.ebpf() or kube_proxy_mode(reading),
         evidence=evidence,
         single_network=network.single_network(),
         mesh=calico.mesh(),
         dual_stack=calico.dual_stack(),
+        kube_proxy_pods=kube_proxy_pods(reading, nodes),
+        felix_overrides=calico.felix_overrides(),
     )
-    return found.summed_up()
+    return found.with_calico().summed_up()
 
 
 def _networked(node: NodeFacts, network: WindowsNetwork, calico: CalicoReading) -> NodeFacts:
-    """A Windows node with what carries its pods, and how Calico came onto it."""
+    """Return a Windows node with what carries its pods, and how Calico came onto it."""
     cni = network.cni(node)
     ipam = network.ipam(node, cni)
     networks = network.pod_networks(node, ipam)
@@ -84,12 +101,13 @@ def _networked(node: NodeFacts, network: WindowsNetwork, calico: CalicoReading) 
 
 
 def node_facts(node: Obj) -> NodeFacts:
-    """One Node object as facts."""
+    """Return one Node object as facts."""
     meta = node["metadata"]
     spec = mapping_at(node, "spec")
     info = mapping_at(node, "status", "nodeInfo")
     labels = dict(mapping_at(meta, "labels"))
-    windows = (info.get("operatingSystem") or labels.get("kubernetes.io/os")) == "windows"
+    system = str(info.get("operatingSystem") or labels.get("kubernetes.io/os"))
+    windows = system.lower() == "windows"
     kernel = str(info.get("kernelVersion") or "")
     annotations = dict(mapping_at(meta, "annotations"))
     unready = not_ready(node)
@@ -101,6 +119,7 @@ def node_facts(node: Obj) -> NodeFacts:
         unready=unready,
         uid=str(meta.get("uid") or ""),
         boot=boot_id(node),
+        virtual=platforms.virtual(meta),
         schedulable=not spec.get("unschedulable"),
         control_plane=any(key in labels for key in CONTROL_PLANE),
         kernel_version=kernel,
@@ -120,18 +139,42 @@ def node_facts(node: Obj) -> NodeFacts:
 
 
 def _address(node: Obj) -> str:
-    """Return the first internal address of a node, else the first external; empty: none."""
-    addresses = {
-        address.get("type"): address.get("address")
-        for address in reversed(list_at(node, "status", "addresses"))
-    }
-    return str(addresses.get("InternalIP") or addresses.get("ExternalIP") or "")
+    """Return the first internal IPv4 address of a node, else that which Calico announces, else an
+    external one; another address where none of these is IPv4; empty: none."""
+    listed = list_at(node, "status", "addresses")
+
+    def of(kind: str) -> list[str | None]:
+        return [one.get("address") for one in listed if one.get("type") == kind]
+
+    announced = str(value_at(node, "metadata", "annotations", ADDRESS) or "").partition("/")[0]
+    return ipv4_first([*of("InternalIP"), announced, *of("ExternalIP")])
 
 
 def _windows_build(kernel: str) -> tuple[int, int] | None:
     """Return build and revision of ``10.0.20348.2762``; None: it has another form."""
     match = KERNEL.match(kernel)
     return (int(match[1]), int(match[2])) if match else None
+
+
+def kube_proxy_pods(reading: Reading, nodes: Sequence[NodeFacts]) -> Fact[bool]:
+    """Return whether every Windows node has its kube-proxy in a pod, as sig-windows-tools installs
+    it."""
+    if reading.one("apps/v1", "DaemonSet", KUBE_PROXY_ON_WINDOWS[0], "kube-system"):
+        return Fact(True, f"DaemonSet kube-system/{KUBE_PROXY_ON_WINDOWS[0]}")
+    having = {
+        value_at(pod, "spec", "nodeName")
+        for pod in reading.all("v1", "Pod")
+        if pod["metadata"].get("namespace") == "kube-system"
+        and value_at(pod, "metadata", "labels", "k8s-app") in KUBE_PROXY_ON_WINDOWS
+    }
+    if why := reading.why.get("Pod"):
+        return Fact(None, f"not known: {why}")
+    without = [node.name for node in nodes if node.os == "windows" and node.name not in having]
+    text = f"none on Windows node {', '.join(without)}" if without else "on every Windows node"
+    return Fact(
+        not without,
+        f"pods of kube-system labelled k8s-app={' or '.join(KUBE_PROXY_ON_WINDOWS)}: {text}",
+    )
 
 
 def kube_proxy_mode(reading: Reading) -> Fact[str]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collects diagnostics of the cluster after a failure: events, Calico's logs on the nodes involved,
-Linux routes.
+"""Diagnostics of the cluster after a failure: events, Calico's logs on the nodes involved, Linux
+routes.
 
-Every part stands alone: one that cannot be read says why in its place, and never hides the failure
-itself.
+The parts are independent: a part that cannot be read contains the reason, and never hides the
+failure itself.
 """
 
 import functools
@@ -19,9 +19,9 @@ from conformance.model.endpoint import Workload
 
 CALICO_NAMESPACES = ("calico-system", "kube-system")
 NODE_COMMANDS = (("ip", "route"), ("ip", "link"), ("ip", "neigh"))
-"""Asked of a pod in a Linux node's network; busybox has them."""
+"""Commands run in a pod on a Linux node's network; busybox has them."""
 CALICO_COMMANDS = (("bridge", "fdb"),)
-"""Asked of calico-node on Linux, whose image has iproute2."""
+"""Commands run in calico-node on Linux, whose image has iproute2."""
 
 
 def collect(
@@ -64,7 +64,7 @@ def collect(
 
 
 def late_pods(kube: Kube, namespaces: Sequence[str]) -> list[Obj]:
-    """The pods of these namespaces that are not ready; none where they cannot be listed."""
+    """Return the pods of these namespaces that are not ready; none where they cannot be listed."""
     found: list[Obj] = []
     for namespace in namespaces:
         try:
@@ -75,7 +75,7 @@ def late_pods(kube: Kube, namespaces: Sequence[str]) -> list[Obj]:
 
 
 def states(pods: Sequence[Obj]) -> dict[str, str]:
-    """Name of an attachment to the status of each of these pods, as the API server has it."""
+    """Map an attachment's name to the status of each of these pods from the API server."""
     return {
         f"status of pod {pod['metadata']['name']}": json.dumps(pod.get("status") or {}, indent=2)
         for pod in pods
@@ -116,7 +116,7 @@ def calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
 
 
 def is_calico_node(pod: Obj) -> bool:
-    """Whether it is one of calico-node, of either operating system."""
+    """Return whether a pod belongs to calico-node, of either operating system."""
     return str(pod["metadata"]["name"]).startswith("calico-node")
 
 

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether kube-proxy on a Windows node was told to use direct server return (``--enable-dsr``),
-node by node.
+"""The setting of direct server return (``--enable-dsr``) of kube-proxy on each Windows node.
 
-Only what the process itself was started with says so: its command line
-(:mod:`conformance.facts.node_readings`), the log in which kube-proxy or the script that starts it
-repeats that line, and the arguments of its container.  The DaemonSet of sig-windows-tools names a
-script alone, and Windows never reads the ConfigMap of Linux' kube-proxy, in which kubeadm writes
-``enableDSR: false``.  Where a log or arguments do not name the flag it is not known: what starts
-kube-proxy may add it, or a configuration file.  Beside ``--config`` the flag counts nothing,
-wherever it is named: kube-proxy puts the file in the place of what its flags said, logging and
-``--hostname-override`` apart (kubernetes cmd/kube-proxy/app/options.go, Complete; enable-dsr is
-bound to the configuration in init_windows.go).
+Only sources of the process itself count: its command line (:mod:`conformance.facts.node_readings`),
+the log in which kube-proxy or its start script repeats that line, and the arguments of its
+container.  The DaemonSet of sig-windows-tools names only a script, and Windows never reads the
+ConfigMap of Linux' kube-proxy, in which kubeadm writes ``enableDSR: false``.  If a log or arguments
+do not name the flag the setting is unknown: the start script may add it, or a configuration file.
+With ``--config`` the flag has no effect, wherever it is set: kube-proxy replaces the values of its
+flags by the file, except logging and ``--hostname-override`` (kubernetes
+cmd/kube-proxy/app/options.go, Complete; enable-dsr is bound to the configuration in
+init_windows.go).
 """
 
 import re
@@ -26,15 +25,16 @@ from conformance.model.facts import Fact, NodeFacts
 FLAG = re.compile(r"(?<![\w-])--?enable-dsr(?:=[\"']?(?P<value>\w+)[\"']?)?(?![\w-])")
 CONFIGURATION = re.compile(r"(?<![\w-])--?config[= ][\"']?(?P<path>[^\"']+?)[\"']?(?=\s+-|\s*$)")
 SET = re.compile(r"^\s*[\"']?enableDSR[\"']?:\s*[\"']?(?P<value>\w+)", re.MULTILINE)
-"""In a KubeProxyConfiguration, below ``winkernel``."""
+"""The setting in a KubeProxyConfiguration, below ``winkernel``."""
 SOURCE_VIP = re.compile(r"(?<![\w-])--?source-vip[= ][\"']?(?P<value>[\d.]+)")
 SOURCE_VIP_SET = re.compile(r"^\s*[\"']?sourceVip[\"']?:\s*[\"']?(?P<value>[\d.]+)", re.MULTILINE)
-"""As :data:`SET`.  On an overlay kube-proxy does not start without it (winkernel/proxier.go)."""
+"""The setting in a KubeProxyConfiguration.  On an overlay kube-proxy does not start without it
+(winkernel/proxier.go)."""
 LOGGED = re.compile(r"kube-proxy\.exe|\bFLAG: ")
-"""In lines of a log that repeat what kube-proxy was started with."""
+"""Lines of a log that repeat the flags with which kube-proxy was started."""
 BEGINS = re.compile(r"kube-proxy\.exe|\bFLAG: --config=")
-"""In those that say whether a file has the settings; kube-proxy writes its flags by name, this one
-before the other."""
+"""Lines of a log that show whether a file has the settings; kube-proxy logs its flags sorted by
+name, so this line precedes that of ``--enable-dsr``."""
 FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 """Go's spellings."""
 NAMESPACE = "kube-system"
@@ -43,9 +43,9 @@ HEAD = 64 * 1024
 """Bytes of a log's beginning, where the start is."""
 
 
-def told(text: str) -> bool | None:
-    """What a command line says, whose last word counts; None: nothing, as always where it names a
-    ``--config``."""
+def enabled_in(text: str) -> bool | None:
+    """Return the flag's value in a command line, of which the last occurrence counts; None: not
+    set, which includes every line with ``--config``."""
     found = list(FLAG.finditer(text))
     return found[-1]["value"] not in FALSE if found and configuration(text) is None else None
 
@@ -58,14 +58,14 @@ def configuration(line: str) -> str | None:
 
 
 def set_in(text: str) -> bool | None:
-    """What a KubeProxyConfiguration says; None: nothing."""
+    """Return the setting in a KubeProxyConfiguration; None: not set."""
     found = SET.search(text)
     return found["value"] not in FALSE if found else None
 
 
 def source_vip(line: str, text: str = "") -> str:
-    """The address that kube-proxy gives pods that come by a Service of an overlay; empty: it was
-    given none.
+    """Return the address that kube-proxy gives pods that come by a Service of an overlay; empty: it
+    was given none.
 
     By its command line, or by the ``text`` of the file that this names.
     """
@@ -76,18 +76,19 @@ def source_vip(line: str, text: str = "") -> str:
 
 
 def logged(log: str) -> bool | None:
-    """What the newest start in a log says; None: nothing."""
+    """Return the flag's value of the newest start in a log; None: not set."""
     said = None
     configured = False
     for line in filter(LOGGED.search, log.splitlines()):
         if BEGINS.search(line):
             configured = configuration(line) is not None
-        said = None if configured else said if (value := told(line)) is None else value
+        said = None if configured else said if (value := enabled_in(line)) is None else value
     return said
 
 
 def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
-    """The nodes, the Windows ones with what logs and arguments of kube-proxy's pods on them say."""
+    """Return the nodes, Windows nodes with their kube-proxy's direct server return: by the pod's
+    log, else by its arguments, else unknown with the reason."""
     windows = [node.name for node in nodes if node.os == "windows"]
     try:
         pods = kube.objects("v1", "Pod", NAMESPACE) if windows else []
@@ -124,7 +125,7 @@ def _of(kube: Kube, pod: Obj | None) -> Fact[bool]:
         if value is not None:
             return Fact(value, f"--enable-dsr in the log of pod {name}")
     for container in pod["spec"]["containers"]:
-        value = told(command_line(container))
+        value = enabled_in(command_line(container))
         if value is not None:
             return Fact(value, f"--enable-dsr in the arguments of pod {name}")
     silent = (

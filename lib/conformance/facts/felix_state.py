@@ -34,7 +34,8 @@ CONTAINERS = ("felix", "calico-node-felix", "calico-node")
 def felix_on(
     kube: Kube, nodes: Sequence[str], seconds: float, *, unwell_only: bool = False
 ) -> list[str]:
-    """``windows-1: Ready, 2 restarts, started 4 s ago (kubectl logs ...), said ...`` for each node.
+    """Return ``windows-1: Ready, 2 restarts, started 4 s ago (kubectl logs ...), said ...`` for
+    each node.
 
     ``seconds``: how far back its log is read for the newest line that is a warning or worse.
     ``unwell_only``: nothing of nodes where it is ready and has not restarted lately, or runs in no
@@ -49,7 +50,7 @@ def felix_on(
 
 
 @dataclass(frozen=True)
-class FelixSeen:
+class FelixPodState:
     """Felix in its pod on one node."""
 
     runs: bool
@@ -60,37 +61,37 @@ class FelixSeen:
     """Of its container, since the pod was made."""
 
 
-def felix_seen(pods: Sequence[Obj]) -> dict[str, FelixSeen]:
+def felix_pod_states(pods: Sequence[Obj]) -> dict[str, FelixPodState]:
     """Node to its Felix, of these pods of calico-node; of several on one node the one that
     stays."""
-    found: dict[str, FelixSeen] = {}
+    found: dict[str, FelixPodState] = {}
     for pod in sorted(pods, key=lambda pod: not pod["metadata"].get("deletionTimestamp")):
         status = _status(pod)
         count = int(status.get("restartCount") or 0)
         runs = "running" in (status.get("state") or {}) and bool(status.get("ready", is_ready(pod)))
-        told = f"{'ready' if runs else _state(pod).partition(': ')[0]}, {counted(count, 'restart')}"
-        found[(pod.get("spec") or {}).get("nodeName") or ""] = FelixSeen(runs, told, count)
+        text = f"{'ready' if runs else _state(pod).partition(': ')[0]}, {counted(count, 'restart')}"
+        found[(pod.get("spec") or {}).get("nodeName") or ""] = FelixPodState(runs, text, count)
     return found
 
 
 def felix_down(
     pods: Sequence[Obj], nodes: Sequence[str], before: Mapping[str, int]
 ) -> dict[str, str]:
-    """Those of these nodes on which Felix has one of these pods and does not run, each with what it
-    does instead.
+    """Return those of these nodes on which Felix has one of these pods and does not run, each with
+    what it does instead.
 
     ``before``: its restarts on them when the run began; one that has been started twice since does
     not run either.
     """
     return {
         node: one.told
-        for node, one in felix_seen(pods).items()
+        for node, one in felix_pod_states(pods).items()
         if node in nodes and (not one.runs or one.restarts - before.get(node, one.restarts) >= MANY)
     }
 
 
 def _is_unwell(pod: Obj) -> bool:
-    """Whether it is not ready, or has restarted lately."""
+    """Return whether it is not ready, or has restarted lately."""
     since = _started(pod)
     lately = since is not None and (datetime.now(UTC) - since).total_seconds() < LATELY
     return since is None or not is_ready(pod) or (lately and restarts(pod) > 0)
@@ -107,19 +108,21 @@ def _told(kube: Kube, pod: Obj, seconds: float) -> str:
 
 
 def _container(pod: Obj) -> str:
-    """Where its Felix runs; empty: in none."""
+    """Return the name of the pod's container that runs Felix; empty: none does."""
     return next(
         (str(each["name"]) for each in pod["spec"]["containers"] if each["name"] in CONTAINERS), ""
     )
 
 
 def _state(pod: Obj) -> str:
-    """``Ready``, or what its own container does: init containers that have ended say nothing."""
+    """Return ``Ready``, or what its own container does: init containers that have ended say
+    nothing.
+    """
     return pod_state({**pod, "status": {**mapping_at(pod, "status"), "initContainerStatuses": []}})
 
 
 def _started(pod: Obj) -> datetime | None:
-    """When the container that Felix runs in was started last; None: it does not run."""
+    """Return when the container that Felix runs in was started last; None: it does not run."""
     begun = value_at(_status(pod), "state", "running", "startedAt")
     return datetime.fromisoformat(begun) if begun else None
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether Windows nodes without pods have their block of addresses, read before the run has pods of
-its own.
+"""The block of addresses that Windows nodes without pods have, read before the run creates pods.
 
-A pod gets its node a block where it has none, so afterwards nobody can tell who was first.
+The first pod on a node gets it a block, so afterwards it cannot be known which came first.
 """
 
 from dataclasses import replace
@@ -19,7 +18,7 @@ WHOLE = "a block with its reservations, announced"
 
 
 def with_first_blocks(reading: Reading, nodes: list[NodeFacts]) -> list[NodeFacts]:
-    """The nodes, each Windows node with what it has before it has pods."""
+    """Return the nodes, each Windows node with what it has before it has pods."""
     windows = [node for node in nodes if node.os == "windows"]
     if not windows:
         return nodes

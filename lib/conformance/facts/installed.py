@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which cluster it is, and which versions of Calico and of what it works with run on each node.
+"""The identity of the cluster, and the versions of Calico and related software on each node.
 
-For reports alone: nothing is judged by it, and what may not be read is left out and named.
+For reports only: no verdict depends on it, and data that may not be read is left out and named.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ WORKLOADS = frozenset({
 
 
 def installed(kube: Kube) -> Installed:
-    """Read it.  Raises ApiUnreachable."""
+    """Read it.  Raise ApiUnreachable."""
     reading = Reading(kube)
     system = reading.one("v1", "Namespace", "kube-system")
     pods = [pod for namespace in NAMESPACES for pod in reading.all("v1", "Pod", namespace)]
@@ -39,7 +39,8 @@ def installed(kube: Kube) -> Installed:
 
 
 def components(pods: list[Obj]) -> tuple[Component, ...]:
-    """One for each image that a container of a known workload ran, with the nodes where it did."""
+    """Return a component for each image that a container of a known workload ran, with its
+    nodes."""
     found: dict[tuple[str, str, str, str], set[str]] = {}
     for pod in pods:
         workload = owner(pod)
@@ -72,7 +73,7 @@ def owner(pod: Obj) -> str:
 
 
 def tag(image: str) -> str:
-    """``v3.31.2`` of ``quay.io/calico/node:v3.31.2@sha256:...``; empty: it has none."""
+    """Return ``v3.31.2`` of ``quay.io/calico/node:v3.31.2@sha256:...``; empty: it has none."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What IPAM's objects and pods' addresses say of Windows nodes, as facts by name.  It judges
+"""Facts by name from IPAM's objects and pods' addresses, about Windows nodes.  The module judges
 nothing."""
 
 import ipaddress
@@ -27,7 +27,8 @@ Network = ipaddress.IPv4Network
 
 @dataclass(frozen=True)
 class IpamFacts:
-    """Reads of one worker; lists are read anew each time, since pods and blocks come and go."""
+    """The IPAM facts that a worker reads; lists are read anew each time, since pods and blocks
+    change."""
 
     ABOUT = Conditions(ipam=("calico-ipam",))
     """Other plugins claim no blocks: there it would find none, and that would say nothing."""
@@ -40,16 +41,16 @@ class IpamFacts:
 
     @property
     def windows_with_pods(self) -> tuple[NodeFacts, ...]:
-        """Those with a pod that has an address: on nodes that it does not cover, the run has
-        none."""
+        """Return the Windows nodes with a pod that has an address; the run has no pods on nodes
+        that it does not cover."""
         return tuple(node for node in self.windows if any(self.calico.pods(node.name)))
 
     def blocks(self, node: str) -> dict[str, Fact[str]]:
-        """How many blocks a node has: ``one block``, ``no block`` or which, with what is wrong with
-        one.
+        """Return the number of a node's blocks: ``one block``, ``no block``, or the blocks and
+        their faults.
 
-        Confirmed affinities; the IPAMBlock of each is there, and says that it is the node's, and no
-        other node has one.
+        Confirmed affinities count.  Each needs an IPAMBlock that belongs to the node, and no other
+        node may have the same block.
         """
         claimed, source = self._claimed(node)
         others = {
@@ -58,21 +59,22 @@ class IpamFacts:
             if confirmed(affinity["spec"]) and affinity["spec"]["node"] != node
         }
         claimed = {cidr: wrong or others.get(cidr, "") for cidr, wrong in claimed.items()}
-        told = [f"{cidr}{', ' if wrong else ''}{wrong}" for cidr, wrong in claimed.items()]
-        words = f"{counted(len(claimed), 'block')}: {'; '.join(told)}" if claimed else "no block"
+        reported = [f"{cidr}{', ' if wrong else ''}{wrong}" for cidr, wrong in claimed.items()]
+        words = (
+            f"{counted(len(claimed), 'block')}: {'; '.join(reported)}" if claimed else "no block"
+        )
         words = "one block" if list(claimed.values()) == [""] else words
-        return {f"blocks of node {node}": Fact(words, f"{source}: {'; '.join(told) or 'none'}")}
+        return {f"blocks of node {node}": Fact(words, f"{source}: {'; '.join(reported) or 'none'}")}
 
     def first_block(self, node: str) -> dict[str, Fact[str]]:
-        """What a node had when the run began, if it had no pods then: its block, and what belongs
-        to that."""
+        """Return the block that a node had when the run began, if the node had no pods then."""
         return {
             f"node {node} without pods": one.first_block for one in self.windows if one.name == node
         }
 
     def reserved(self, node: str) -> dict[str, Fact[list[str]]]:
-        """What is reserved in a node's blocks: ``first``, ``second``, ``third``, ``last``, or a
-        number."""
+        """Return the reserved positions in a node's blocks: ``first``, ``second``, ``third``,
+        ``last``, or a number."""
         found, source = self._blocks(node)
         return {
             f"reserved in block {block['spec']['cidr']} of node {node}": Fact(
@@ -83,8 +85,8 @@ class IpamFacts:
         }
 
     def places(self, node: str) -> dict[str, Fact[str]]:
-        """For every pod of a node whether its address lies in a block of that node: ``own block``,
-        or where."""
+        """Return for every pod of a node ``own block`` if its address lies in a block of the node,
+        else the address."""
         blocks, source = self._blocks(node)
         cidrs = [Network(block["spec"]["cidr"]) for block in blocks]
         listed = ", ".join(map(str, cidrs)) or "its blocks, of which there is none"
@@ -99,8 +101,8 @@ class IpamFacts:
         )
 
     def known(self, node: str) -> dict[str, Fact[str]]:
-        """For every pod of a node whether its address lies in any block of this cluster: ``in a
-        block``, or not."""
+        """Return for every pod of a node ``in a block`` if its address lies in any block of this
+        cluster, else the address."""
         blocks, api = self.calico.listed("IPAMBlock")
         cidrs = [
             Network(block["spec"]["cidr"]) for block in blocks if ":" not in block["spec"]["cidr"]
@@ -114,8 +116,8 @@ class IpamFacts:
         )
 
     def room(self, node: str) -> dict[str, Fact[str]]:
-        """Whether the kubelet of a node stops before its block is full: ``fits``, or what does
-        not."""
+        """Return ``fits`` if the kubelet's limit of pods fits into the node's blocks, else both
+        numbers."""
         pods = value_at(self.calico.kube.get("v1", "Node", node), "status", "allocatable", "pods")
         left = [len(block["spec"]["allocations"]) - 4 for block in self._blocks(node)[0]]
         if pods is None or not left:
@@ -128,11 +130,11 @@ class IpamFacts:
         }
 
     def takings(self, node: str) -> dict[str, Fact[str]]:
-        """For every pod of a node whether its address is one that is kept back: ``not reserved``,
-        or for what.
+        """Return for every pod of a node ``not reserved``, or its address and the reservation it
+        violates.
 
-        Kept back are the first three and the last of a Windows node's block, and what an
-        IPReservation names that is older than the pod.
+        Reserved are the first three and the last address of a Windows node's block, and the
+        addresses of an IPReservation that is older than the pod.
         """
         blocks, source = self._blocks(node)
         kept = {
@@ -178,7 +180,7 @@ class IpamFacts:
         """Return a fact about the address of every pod of a node."""
         return {
             f"address of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}": Fact(
-                value(pod, address), f"its .status.podIP {address}; {source}"
+                value(pod, address), f"its address {address}; {source}"
             )
             for pod, address in self.calico.pods(node)
         }
@@ -203,7 +205,7 @@ class IpamFacts:
         return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"
 
     def _blocks(self, node: str) -> tuple[list[Obj], str]:
-        """The blocks for IPv4 of a node with which nothing is wrong."""
+        """Return the blocks for IPv4 of a node with which nothing is wrong."""
         claimed, source = self._claimed(node)
         sound = {cidr for cidr, wrong in claimed.items() if not wrong and ":" not in cidr}
         blocks, _ = self.calico.listed("IPAMBlock")
@@ -223,7 +225,7 @@ class IpamFacts:
 
 
 def affine(block: Obj) -> str:
-    """The node that a block belongs to: ``host:NAME`` in its affinity."""
+    """Return the node that a block belongs to: ``host:NAME`` in its affinity."""
     return str(block["spec"].get("affinity") or "").removeprefix("host:")
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Linux nodes route to Windows nodes' pods, and by IPIP, as facts by name.  It judges
-nothing."""
+"""Facts by name about Linux nodes' routes to Windows nodes' pods, and about IPIP.  The module
+judges nothing."""
 
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from conformance.facts.felix_settings import FelixSettings, is_on
 from conformance.facts.objects import CalicoObjects
-from conformance.kube.fields import value_at
 from conformance.model.facts import Fact
 from conformance.model.host import LinuxFacts, RouteEntry
 
@@ -18,14 +18,14 @@ Routes = Mapping[ipaddress.IPv4Network, RouteEntry]
 
 @dataclass(frozen=True)
 class LinuxRoutes:
-    """Reads of one test.  ``look``: looks into a Linux node."""
+    """The route facts that a single test reads.  ``look``: reads a Linux node."""
 
     calico: CalicoObjects
     look: Callable[[str], LinuxFacts]
 
     def to_blocks(self, linux: str) -> dict[str, Fact[str]]:
-        """How a Linux node routes each block of Windows nodes, ``one route for the whole block``,
-        and nobody's."""
+        """Return how a Linux node routes each block of Windows nodes (``one route for the whole
+        block``), and routes to blocks of no node."""
         routes = {
             ipaddress.IPv4Network(route.destination): route for route in self.look(linux).routes
         }
@@ -38,7 +38,7 @@ class LinuxRoutes:
             f"route of node {linux} to {net}": f"by {route.gateway} to a block of no node"
             for net, route in self._to_no_block(routes)
         }
-        return {name: Fact(told, f"ip route on node {linux}") for name, told in found.items()}
+        return {name: Fact(text, f"ip route on node {linux}") for name, text in found.items()}
 
     def _to_block(self, routes: Routes, cidr: ipaddress.IPv4Network, owner: str) -> str:
         """Return how a Linux node routes a block of ``owner``."""
@@ -72,12 +72,16 @@ class LinuxRoutes:
         return {f"routes of node {linux} by {IPIP}": Fact(routes, f"ip route on node {linux}")}
 
     def ipip_setting(self) -> dict[str, Fact[str]]:
-        """Whether IPIP is turned on: ``off`` also where nothing is set, which follows the pools."""
-        name = "FelixConfiguration default .spec.ipipEnabled"
-        found, api = self.calico.default("FelixConfiguration")
-        if found is None:
-            return {
-                name: Fact("off", "there is no FelixConfiguration default: it follows the pools")
-            }
-        value = value_at(found, "spec", "ipipEnabled")
-        return {name: Fact("on" if value else "off", f"{value} ({api})".lower())}
+        """Return whether IPIP is turned on; ``off`` also where nothing is set, which follows the
+        pools."""
+        felix = FelixSettings(
+            lambda: self.calico.default("FelixConfiguration"), self.calico.facts.felix_overrides
+        )
+        linux = self.calico.facts.by_os("linux")
+        return {
+            name: Fact(
+                "on" if is_on(fact.value) else "off",
+                fact.source if fact.known else f"{fact.source}: it follows the pools",
+            )
+            for name, fact in felix.everywhere("ipipEnabled", linux).items()
+        }

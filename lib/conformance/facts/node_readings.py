@@ -18,10 +18,11 @@ from typing import Any, Protocol, TypeVar
 
 from conformance.errors import MissingCapability, SuiteError, first_line
 from conformance.facts import cni_config, dsr
+from conformance.facts.felix_meant import TRACES
 from conformance.facts.updates import KB
 from conformance.facts.windows_network import CLOUDS
 from conformance.model.facts import Fact, Facts, NodeFacts
-from conformance.model.host import BgpHost, HnsEndpoint, HnsNetwork, LinuxFacts
+from conformance.model.host import BgpHost, HnsEndpoint, HnsNetwork, LinuxFacts, LoadBalancer
 
 T = TypeVar("T")
 CNIS = {
@@ -35,13 +36,16 @@ own."""
 PLANES = {"overlay": "overlay", "l2bridge": "l2bridge", "l2tunnel": "l2bridge"}
 """Type of an HNS network to the plane; Azure's L2Tunnel rewrites as L2Bridge does."""
 BY_HAND = "\\calicowindows\\"
-"""In the path of Calico's program where its scripts installed it as services."""
+"""Part of the path of Calico's program if its scripts installed it as services."""
+SERVICE = "CalicoFelix"
+"""Felix as Calico's scripts install it."""
 PROGRAM = "kube-proxy.exe"
 COMMAND_LINE = f"command line of {PROGRAM}"
 """How the source of a fact begins that was read from a node's kube-proxy."""
 LOOKED = "looked"
 """The reading that says that all others but ``dsr`` have been made."""
-LEARNT = ("calico", "cni", "ipam", "plane", "install", "differences", "update", "dsr", LOOKED)
+OF_A_NODE = ("calico", "cni", "ipam", "plane", "install", "differences", "update", "dsr")
+LEARNT = ("felix", *OF_A_NODE, LOOKED)
 """Everything that is learnt of a node, by the name under which the run's processes share it."""
 
 
@@ -57,8 +61,11 @@ class Hosts(Protocol):
     def hns_networks(self, node: str) -> list[HnsNetwork]:
         """HNS networks of a Windows node."""
 
-    def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
+    def hns_endpoints(self, node: str, *, remote: bool = False) -> list[HnsEndpoint]:
         """HNS endpoints of a Windows node."""
+
+    def load_balancers(self, node: str) -> list[LoadBalancer]:
+        """kube-proxy's load balancers of a Windows node."""
 
     def bgp(self, node: str) -> BgpHost:
         """BGP of a Windows node."""
@@ -67,26 +74,29 @@ class Hosts(Protocol):
         """Ends of the tokens of Calico's CNI plugin."""
 
     def cni_configuration(self, node: str) -> str:
-        """The text of all CNI configurations."""
+        """Return the text of all CNI configurations."""
 
     def calico_program(self, node: str) -> tuple[str, str]:
         """Path and version of the program that runs as Felix; empty where none runs."""
+
+    def has_service(self, node: str, name: str) -> bool:
+        """Return whether a Windows service is installed."""
 
     def command_lines(self, node: str, program: str) -> list[str]:
         """Command lines of a program's processes."""
 
     def file(self, node: str, path: str) -> str:
-        """The text of a file."""
+        """Return the text of a file."""
 
     def updates(self, node: str) -> list[str]:
         """KB numbers of the installed updates."""
 
     def differences(self, node: str) -> dict[str, str]:
-        """Settings in which nodes of one build may differ."""
+        """Return the settings in which nodes of the same build may differ."""
 
 
 class NodeReadings:
-    """The readings of one run's Windows nodes.  Thread-safe."""
+    """The readings of a run's Windows nodes.  Thread-safe."""
 
     def __init__(
         self,
@@ -106,9 +116,11 @@ class NodeReadings:
         self._known: dict[tuple[str, str], Fact[Any]] = {}
 
     def dsr(self, node: str, hosts: Hosts) -> Fact[bool]:
-        """Whether kube-proxy on a Windows node runs with ``--enable-dsr=true``; unknown says why.
+        """Return whether kube-proxy on a Windows node runs with ``--enable-dsr=true``; an unknown
+        fact has the reason.
 
-        Raises as ``hosts`` where the node could not be read and no log or argument says it.
+        Raise the errors of ``hosts`` if the node could not be read and no log or argument has the
+        setting.
         """
         return self._once("dsr", node, lambda: self._read_dsr(node, hosts))
 
@@ -149,7 +161,7 @@ class NodeReadings:
                 return Fact(None, f"{where}; {path} could not be read: {first_line(error)}")
             unset = "" if dsr.set_in(text or "") is not None else " is not set: off"
             return Fact(bool(dsr.set_in(text or "")), f"{where}; enableDSR in {path}{unset}")
-        if (value := dsr.told(lines[0])) is not None:
+        if (value := dsr.enabled_in(lines[0])) is not None:
             return Fact(value, where)
         return Fact(False, f"{where}, without --enable-dsr, which means off")
 
@@ -168,12 +180,30 @@ class NodeReadings:
     def _read_calico(self, node: str, hosts: Hosts, facts: Facts) -> None:
         program, error = _ask(lambda: hosts.calico_program(node))
         path, version = program or ("", "")
+        if not error:
+            self._read_felix(node, path, hosts)
         before = facts.calico_on(node)
         if not before.known:
             where = f"{path} -v on node {node}" if path else f"no Felix runs on node {node}"
             self._learn("calico", node, _found(version, where, before, error))
         if not facts.install.known and BY_HAND in path.lower():
             self._learn("install", node, Fact("manual", f"{path} runs on node {node}"))
+
+    def _read_felix(self, node: str, path: str, hosts: Hosts) -> None:
+        """Learn whether Felix is meant to run on a node, where the API does not say it.
+
+        A node on which it was once the network, and no longer runs, is left to PLAT-14.
+        """
+        own = self._node(node)
+        if own.felix is None or own.felix.known:
+            return
+        there, error = _ask(lambda: bool(path) or hosts.has_service(node, SERVICE))
+        if there:
+            text = f"{path} runs there" if path else f"service {SERVICE} is installed there"
+            self._learn("felix", node, Fact(True, text))
+        elif not error and not {*TRACES} & own.annotations.keys():
+            text = f"no process of calico-node.exe and no service {SERVICE} is on node {node}"
+            self._learn("felix", node, Fact(False, text))
 
     def _read_cni(self, own: NodeFacts, hosts: Hosts, facts: Facts) -> None:
         node = own.name
@@ -190,8 +220,8 @@ class NodeReadings:
         ipam = facts.ipam_of(own)
         if not ipam.known:
             kind = str(cni.value) if cni.value in CLOUDS else configuration.ipam
-            told = f"{where}, ipam {configuration.ipam or '(none)'}"
-            self._learn("ipam", node, _found(kind, told, ipam, error))
+            statement = f"{where}, ipam {configuration.ipam or '(none)'}"
+            self._learn("ipam", node, _found(kind, statement, ipam, error))
 
     def _read_plane(self, own: NodeFacts, hosts: Hosts) -> None:
         networks, error = _ask(lambda: hosts.hns_networks(own.name))
@@ -224,12 +254,13 @@ def source_vip(node: str, hosts: Hosts) -> Fact[str]:
 
     found, error = _ask(read)
     line, vip = found or ("", "")
-    told = _unread(error) if error else _cut(line) or "it does not run"
-    return Fact(vip or None, f"{COMMAND_LINE} on node {node}: {told}")
+    text = _unread(error) if error else _cut(line) or "it does not run"
+    return Fact(vip or None, f"{COMMAND_LINE} on node {node}: {text}")
 
 
 def was_read_on_node(fact: Fact[bool]) -> bool:
-    """Whether a HostProcess pod of the node read it, so that more can be read there."""
+    """Return whether a HostProcess pod of the node read the fact, so that more can be read
+    there."""
     return fact.source.startswith(COMMAND_LINE)
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Windows nodes have no part in where Linux nodes use it: WireGuard and IPv6, as facts.  It
-judges nothing.
+"""Facts about features that only Linux nodes have: WireGuard and IPv6.  The module judges nothing.
 
-Where no Linux node uses it nothing is shown by a Windows node that does not, so each read raises
+If no Linux node uses a feature, its absence on Windows shows nothing, so each read raises
 MissingCapability.
 """
 
 from dataclasses import dataclass
 
-from conformance.errors import MissingCapability, Unseen
+from conformance.errors import MissingCapability, NotObservable
+from conformance.facts.felix_settings import is_on
 from conformance.facts.objects import CalicoObjects
 from conformance.kube.client import Obj
 from conformance.kube.fields import list_at, value_at
@@ -23,19 +23,24 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class NotOnWindows:
-    """Reads of one worker."""
+    """The facts about such features that a worker reads."""
 
     calico: CalicoObjects
 
     def keys(self, node: str) -> dict[str, Fact[str]]:
-        """A node's public key of WireGuard, or ``none``, while Linux nodes have theirs."""
+        """Return a node's public key of WireGuard, or ``none``, while Linux nodes have theirs."""
         felix, api = self.calico.listed("FelixConfiguration")
-        if not any(value_at(obj, "spec", "wireguardEnabled") for obj in felix):
-            raise Unseen(f"no FelixConfiguration ({api}) enables WireGuard", "enable it")
+        ruling = self.calico.facts.felix_overrides.get("linux", {}).get("wireguardEnabled")
+        enabled = [value_at(obj, "spec", "wireguardEnabled") for obj in felix]
+        if ruling:  # a variable wins over every FelixConfiguration
+            enabled = [is_on(ruling.value)]
+        if not any(enabled):
+            raise NotObservable(f"no FelixConfiguration ({api}) enables WireGuard", "enable it")
         said = self.calico.annotations()
         if not any(KEY in said.get(linux.name, {}) for linux in self.calico.facts.by_os("linux")):
             raise MissingCapability(
-                f"WireGuard is enabled, and no Linux node has a key ({KEY})", "see to that first"
+                f"WireGuard is enabled, and no Linux node has a key ({KEY})",
+                "find out why Linux nodes have no key first",
             )
         return {
             f"WireGuard key of node {node}": Fact(
@@ -54,7 +59,7 @@ class NotOnWindows:
             pod for one in self.calico.facts.by_os("linux") for pod in by_node.get(one.name, ())
         ]
         if not any(map(_six, linux)):
-            raise Unseen("no Linux pod has an address of IPv6", "give the cluster both")
+            raise NotObservable("no Linux pod has an address of IPv6", "give the cluster both")
         found = {
             f"IPv6 of pod {pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}": Fact(
                 ", ".join(_six(pod)) or NONE, "its .status.podIPs"
@@ -63,9 +68,9 @@ class NotOnWindows:
             if value_at(pod, "status", "podIP")
         }
         own = self.calico.annotations().get(node, {})
-        told = ", ".join(f"{name}={own[name]}" for name in OF_IPV6 if name in own)
+        text = ", ".join(f"{name}={own[name]}" for name in OF_IPV6 if name in own)
         return found | {
-            f"IPv6 of node {node}": Fact(told or NONE, f"its annotations {', '.join(OF_IPV6)}")
+            f"IPv6 of node {node}": Fact(text or NONE, f"its annotations {', '.join(OF_IPV6)}")
         }
 
 

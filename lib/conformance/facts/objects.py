@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Calico's and Kubernetes' objects say, as facts by name, for claims that only need reading.
+"""Facts by name from Calico's and Kubernetes' objects, for claims that only need reading.
 
-Through whichever API serves an object; each fact names the object, the field and that API.  It
-judges nothing.
+Objects are read through any API that serves them; each fact names the object, the field and that
+API.  The module judges nothing.
 """
 
 import functools
@@ -11,24 +11,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.catalog import Version
+from conformance.catalog import VERSION_REMEDY, Version
 from conformance.errors import MissingCapability, NotAboutThisCluster
 from conformance.facts.calico_api import ADDRESS, CRD, V3
 from conformance.facts.calico_workloads import workloads
 from conformance.facts.reading import Reading, required
 from conformance.facts.workloads import described, variable
 from conformance.kube.client import Kube, Obj
-from conformance.kube.fields import mapping_at, value_at
+from conformance.kube.fields import mapping_at, pod_address, value_at
 from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Fact, Facts, NodeFacts
 
+IP_POOLS_ONLY = "IPPoolsOnly"
+"""The default of natOutgoingExclusions."""
 SELECTORS = ("nodeSelector", "namespaceSelector")
-"""Of an IPPool: which nodes' and which namespaces' pods it is for."""
+"""Fields of an IPPool that select the nodes and the namespaces with pods that may use it."""
 
 
 @dataclass
 class CalicoObjects:
-    """Reads of one worker; lists are read anew each time, since pods and blocks come and go."""
+    """The objects that a worker reads; lists are read anew each time, since pods and blocks
+    change."""
 
     kube: Kube
     facts: Facts
@@ -38,7 +41,7 @@ class CalicoObjects:
         return self.facts.by_os("windows")
 
     def ready_nodes(self) -> dict[str, Fact[int]]:
-        """How many nodes of each OS are ready."""
+        """Return the number of ready nodes of each OS."""
         return {
             f"ready {os} nodes": Fact(
                 sum(node.ready for node in self.facts.by_os(os)), "nodes' Ready condition and OS"
@@ -47,10 +50,12 @@ class CalicoObjects:
         }
 
     def kubernetes(self) -> dict[str, Fact[tuple[int, int]]]:
-        told = self.facts.kubernetes_version
-        numbers = Version.parse(told.value).numbers if told.value else ()
+        reported = self.facts.kubernetes_version
+        numbers = Version.parse(reported.value).numbers if reported.value else ()
         return {
-            "Kubernetes": Fact((int(numbers[0]), int(numbers[1])) if numbers else None, told.source)
+            "Kubernetes": Fact(
+                (int(numbers[0]), int(numbers[1])) if numbers else None, reported.source
+            )
         }
 
     def calico_version(self) -> dict[str, Fact[str]]:
@@ -64,7 +69,10 @@ class CalicoObjects:
         return {"Calico's version": self.facts.calico_version} | own
 
     def windows_builds(self) -> dict[str, Fact[BuildUnderCalico]]:
-        """Build and revision of every Windows node, with the version of Calico there."""
+        """Build and revision of every Windows node, with the version of Calico there.
+
+        Raises MissingCapability where that version is not known.
+        """
         found = {}
         for node in self.facts.by_os("windows"):
             calico = self.facts.calico_on(node.name)
@@ -73,12 +81,15 @@ class CalicoObjects:
                 if node.windows_build and calico.known
                 else None
             )
-            told = (
-                calico.source
-                if calico.known
-                else f"{calico.source}; --windows-calico-version names its version"
+            source = (
+                f"its .status.nodeInfo.kernelVersion {node.kernel_version}; Calico: {calico.source}"
             )
-            source = f"its .status.nodeInfo.kernelVersion {node.kernel_version}; Calico: {told}"
+            if node.windows_build and not calico.known:
+                raise MissingCapability(
+                    f"Calico's version on node {node.name} is not known, and it decides which "
+                    f"builds are listed: {calico.source}",
+                    VERSION_REMEDY,
+                )
             found[f"build of node {node.name}"] = Fact(there, source)
         return found
 
@@ -101,7 +112,7 @@ class CalicoObjects:
         }
 
     def pools(self, field: str) -> dict[str, Fact[str]]:
-        """A field of every enabled IPv4 pool, such as ``ipipMode``."""
+        """Return a field of every enabled IPv4 pool, such as ``ipipMode``."""
         found = self._of_pools(field, lambda spec: str(spec.get(field) or "Never"))
         return {f"{name} .spec.{field}": fact for name, fact in found.items()}
 
@@ -121,8 +132,8 @@ class CalicoObjects:
         }
 
     def shapes(self) -> dict[str, Fact[str]]:
-        """What every enabled IPv4 pool is together with BGP: ``VXLAN with BGP disabled`` and the
-        like."""
+        """Return every enabled IPv4 pool's encapsulation together with BGP: ``VXLAN with BGP
+        disabled`` and the like."""
         bgp = self.bgp()["BGP"]
         if bgp.value is None:
             return {"BGP": bgp}
@@ -143,9 +154,9 @@ class CalicoObjects:
         }
 
     def pool_kinds(self) -> dict[str, Fact[list[str]]]:
-        """The kinds of IPv4 pools that there are: ``VXLAN``, ``IPIP``, ``no encapsulation``.
+        """Return the kinds of IPv4 pools in the cluster: ``VXLAN``, ``IPIP``, ``no encapsulation``.
 
-        Enabled ones, and disabled ones from which nodes still have blocks.
+        Enabled pools count, and disabled pools from which nodes still have blocks.
         """
         pools, api = self.listed("IPPool")
         blocks = [
@@ -173,9 +184,14 @@ class CalicoObjects:
         )
         return {"kinds of IPv4 pools": Fact(sorted(kinds), f"{source} ({api})")} if kinds else {}
 
+    def network(self) -> dict[str, Fact[str]]:
+        """Return the cluster's network: ``vxlan``, ``bgp``, ``policy-only``, ``mixed``."""
+        mode = self.facts.mode
+        return {"the network": Fact(mode.value, mode.source)}
+
     def bgp(self) -> dict[str, Fact[str]]:
-        """Whether BGP is ``Enabled`` or ``Disabled``: the Installation, else calico-config, else
-        the mesh."""
+        """Return whether BGP is ``Enabled`` or ``Disabled``: by the Installation, else
+        calico-config, else the mesh."""
         installation = self._find("operator.tigera.io/v1", "Installation", "default")
         if installation is not None:
             value = value_at(installation, "spec", "calicoNetwork", "bgp")
@@ -201,10 +217,18 @@ class CalicoObjects:
         where = f"BGPConfiguration default .spec.nodeToNodeMeshEnabled ({api})"
         return {"BGP": Fact("Enabled" if mesh else "Disabled", where)}
 
+    def nat_exclusions(self) -> Fact[str]:
+        """Return Felix' natOutgoingExclusions: destinations that natOutgoing leaves out."""
+        felix, api = self.default("FelixConfiguration")
+        value = value_at(felix, "spec", "natOutgoingExclusions") if felix else None
+        where = f"FelixConfiguration default .spec.natOutgoingExclusions ({api})"
+        return Fact(str(value), where) if value else Fact(IP_POOLS_ONLY, f"the default: no {where}")
+
     def mtu(self) -> Fact[int]:
-        """The MTU that Calico was told to give to pods; None: nothing was set, it finds one out by
-        itself."""
-        found: dict[str, object] = {}
+        """Return the MTU that is configured for pods; unknown: none is configured, and Calico
+        detects it."""
+        ruling = self.facts.felix_overrides.get("linux", {}).get("vxlanMTU")
+        found: dict[str, object] = {ruling.source: ruling.value} if ruling else {}
         installation = self._find("operator.tigera.io/v1", "Installation", "default")
         if installation is not None:
             where = "Installation default .spec.calicoNetwork.mtu"
@@ -256,20 +280,20 @@ class CalicoObjects:
         }
 
     def announced(self, node: str) -> dict[str, Fact[str]]:
-        """Whether a node announces ``an address``; whether that is its own its host alone says,
-        which may have many."""
-        told = value_at(self.kube.get("v1", "Node", node), "metadata", "annotations", ADDRESS)
+        """Return whether a node announces ``an address`` or ``none``.  Only the host, which may
+        have many addresses, shows whether the address is its own."""
+        reported = value_at(self.kube.get("v1", "Node", node), "metadata", "annotations", ADDRESS)
         return {
             f"annotation {ADDRESS} of node {node}": Fact(
-                "an address" if told else "none", told or "(none)"
+                "an address" if reported else "none", reported or "(none)"
             )
         }
 
     def datastore_types(self) -> dict[str, Fact[str]]:
-        """DATASTORE_TYPE of Calico on Linux and on Windows: ``the same``, or both.
+        """Return DATASTORE_TYPE of Calico on Linux and on Windows: ``the same``, or both.
 
-        Raises NotAboutThisCluster where Calico on Windows is no DaemonSet, whose settings are on
-        the hosts.
+        Raise NotAboutThisCluster if Calico on either system is no DaemonSet: its settings are on
+        the hosts then.
         """
         reading = Reading(self.kube)
         found = workloads(reading)
@@ -285,8 +309,8 @@ class CalicoObjects:
         return {"DATASTORE_TYPE": Fact(value if linux and windows else None, source)}
 
     def by_another(self, hop: str, owner: str) -> str:
-        """The node that a next hop towards ``owner``'s pods is, where it is a third one that no
-        BGPPeer makes it."""
+        """Return the third node whose address the next hop to ``owner``'s pods is; empty: the hop
+        is no third node, or a BGPPeer sets the next hop."""
         other = next(
             (node.name for node in self.facts.nodes if hop and hop == address_of(node)), owner
         )
@@ -313,7 +337,7 @@ class CalicoObjects:
         return {"IPAM's strictAffinity": Fact(None, f"neither {V3} nor {CRD} is served")}
 
     def blocks(self, *, of_all: bool = False) -> dict[str, Fact[list[str]]]:
-        """The confirmed blocks of every Windows node, or ``of_all`` nodes."""
+        """Return the confirmed blocks of every Windows node, or ``of_all`` nodes."""
         affinities, api = self.listed("BlockAffinity")
         names = [
             node.name for node in (self.facts.nodes if of_all else self.facts.by_os("windows"))
@@ -329,8 +353,8 @@ class CalicoObjects:
         }
 
     def in_pod_cidr(self, node: str) -> dict[str, Fact[str]]:
-        """Where the address of every pod of a node lies: ``in its node's podCIDR``, or which it
-        is."""
+        """Return for every pod of a node ``in its node's podCIDR`` if its address lies there, else
+        the address."""
         spec = self.kube.get("v1", "Node", node)["spec"]
         cidrs = [
             one for one in spec.get("podCIDRs") or [spec.get("podCIDR")] if one and ":" not in one
@@ -350,13 +374,13 @@ class CalicoObjects:
         """Yield the pods of a node that have an IPv4 address of their own."""
         for pod in self.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}"):
             status = pod.get("status") or {}
-            address = status.get("podIP") or ""
+            address = pod_address(status)
             over = status.get("phase") in ("Succeeded", "Failed")  # its address is given to others
             if address and ":" not in address and not over and not pod["spec"].get("hostNetwork"):
                 yield pod, ipaddress.IPv4Address(address)
 
     def listed(self, kind: str) -> tuple[list[Obj], str]:
-        """All objects of a kind, and the API that served them.  Raises MissingCapability."""
+        """Return all objects of a kind, and the API that served them.  Raise MissingCapability."""
         for api in (V3, CRD):
             if self.kube.discovery.serves(api, kind):
                 read = functools.partial(self.kube.objects, api, kind)
@@ -375,7 +399,7 @@ class CalicoObjects:
         return None, ""
 
     def serves(self, kind: str) -> bool:
-        """Whether the cluster knows a kind of Calico's."""
+        """Return whether the cluster serves this kind of Calico's API."""
         return any(self.kube.discovery.serves(api, kind) for api in (V3, CRD))
 
     def _of_pools(self, field: str, value: Callable[[Obj], str]) -> dict[str, Fact[str]]:
@@ -394,10 +418,11 @@ class CalicoObjects:
 
 
 def address_of(node: NodeFacts) -> str:
-    """The address that a node announces to others; empty: none."""
+    """Return the address that a node announces to others; empty: none."""
     return node.annotations.get(ADDRESS, "").partition("/")[0]
 
 
 def confirmed(spec: Obj) -> bool:
-    """Whether a BlockAffinity gives its block to its node: confirmed, and not about to go."""
+    """Return whether a BlockAffinity gives its block to its node: confirmed, and not being
+    deleted."""
     return spec.get("state") == "confirmed" and str(spec.get("deleted", "false")).lower() != "true"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Calico's operator was given for Windows nodes, says of them, and has laid there.  It judges
-nothing."""
+"""Facts about Calico's operator and Windows nodes: its settings, its status, and what it installed.
+The module judges nothing."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ NOTHING = "nothing"
 
 
 class OperatorFacts:
-    """Reads of one test."""
+    """The facts about the operator that a single test reads."""
 
     def __init__(self, calico: CalicoObjects) -> None:
         self._calico = calico
@@ -30,8 +30,8 @@ class OperatorFacts:
         self._reading = Reading(calico.kube)
 
     def demands(self) -> dict[str, Fact[str]]:
-        """What the operator demands before it lays Calico on Windows nodes: ``as demanded``, or
-        what is there."""
+        """Return each setting that the operator demands before it installs Calico on Windows nodes:
+        ``as demanded``, or the present value."""
         spec = self._installation()["spec"]
         absent = self._absent_endpoint()
         found = {
@@ -52,7 +52,7 @@ class OperatorFacts:
     def _absent_endpoint(self) -> list[str]:
         """Return the keys that the ConfigMap of the API server's address lacks.
 
-        Raises MissingCapability where it cannot be read.
+        Raise MissingCapability where it cannot be read.
         """
         label = "ConfigMap kubernetes-services-endpoint"
         config = self._reading.one(
@@ -71,26 +71,26 @@ class OperatorFacts:
         }
 
     def outcome(self) -> dict[str, Fact[str]]:
-        """How far Calico on Windows has come: TigeraStatus calico-windows, and ready pods of the
+        """Return the state of Calico on Windows: TigeraStatus calico-windows, and ready pods of the
         DaemonSet."""
-        told = tigera_status(self._reading)
-        if told.value is None or WINDOWS not in told.source:
-            told = Fact(None if told.value is None else "none", told.source)
+        reported = tigera_status(self._reading)
+        if reported.value is None or WINDOWS not in reported.source:
+            reported = Fact(None if reported.value is None else "none", reported.source)
         else:
-            unwell = [words for words in told.value.split("; ") if words.startswith(WINDOWS)]
-            told = Fact(unwell[0] if unwell else "Available", told.source)
+            unwell = [words for words in reported.value.split("; ") if words.startswith(WINDOWS)]
+            reported = Fact(unwell[0] if unwell else "Available", reported.source)
         daemons = workloads(self._reading).windows
         status = (daemons or {}).get("status") or {}
         wanted = status.get("desiredNumberScheduled", 0)
         ready = status.get("numberReady", 0)
         count = "all ready" if wanted and wanted == ready else f"{ready} of {wanted} ready"
         return {
-            f"TigeraStatus {WINDOWS}": told,
+            f"TigeraStatus {WINDOWS}": reported,
             described(daemons): Fact(count, ".status of the DaemonSet"),
         }
 
     def shape(self) -> dict[str, Fact[str]]:
-        """The DaemonSet's shape on Windows: ``as rendered``, or what is otherwise; further
+        """Return the DaemonSet's shape on Windows: ``as rendered``, or what is otherwise; further
         containers are no matter."""
         daemons = workloads(self._reading).windows
         if daemons is None:
@@ -106,7 +106,7 @@ class OperatorFacts:
             wanted["confd"] = self._facts.mode.value == "bgp"
         if self._facts.cni.value is not None:
             wanted["install-cni"] = self._facts.cni.value == "Calico"
-        seen = {
+        observed = {
             "hostProcess": (bool((security.get("windowsOptions") or {}).get("hostProcess")), True),
             "hostNetwork": (bool(spec.get("hostNetwork")), True),
             f"nodeSelector {OS}": (selector.get(OS), "windows"),
@@ -117,13 +117,14 @@ class OperatorFacts:
             name: Fact(
                 RENDERED if is_there == right else f"{is_there}, in place of {right}".lower(), where
             )
-            for name, (is_there, right) in seen.items()
+            for name, (is_there, right) in observed.items()
         }
 
     def on_windows(self) -> dict[str, Fact[str]]:
-        """What the operator has laid on Windows nodes: ``nothing``, or the DaemonSet that it owns.
+        """Return what the operator installed on Windows nodes: ``nothing``, or the DaemonSet that
+        it owns.
 
-        Raises NotAboutThisCluster where there is no Installation.
+        Raise NotAboutThisCluster where there is no Installation.
         """
         self._installation()
         found = workloads(self._reading)

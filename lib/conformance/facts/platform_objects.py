@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What platforms' own objects say of Windows nodes, as facts by name.  It judges nothing."""
+"""Facts by name about Windows nodes from the platforms' own objects.  The module judges nothing."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ FLANNEL = "flannel.alpha.coreos.com"
 
 @dataclass(frozen=True)
 class PlatformObjects:
-    """Reads of one test."""
+    """The facts about platforms that a single test reads."""
 
     kube: Kube
     facts: Facts
@@ -26,8 +26,9 @@ class PlatformObjects:
         return self.facts.by_os("windows")
 
     def windows_ipam(self) -> dict[str, Fact[str]]:
-        """``enable-windows-ipam`` of the VPC CNI plugin's ConfigMap; ``not set`` also where there
-        is no such object."""
+        """Return ``enable-windows-ipam`` of the VPC CNI plugin's ConfigMap; ``not set`` also where
+        there is no such object.
+        """
         reading = Reading(self.kube)
         name = "ConfigMap amazon-vpc-cni"
         found = reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")
@@ -37,12 +38,12 @@ class PlatformObjects:
         return {"enable-windows-ipam": Fact(None if missing else value, source)}
 
     def vpc_addresses(self, node: str) -> dict[str, Fact[int]]:
-        """How many addresses of the VPC a node has to give to pods."""
+        """Return the number of VPC addresses that a node can give to pods."""
         count = value_at(self.kube.get("v1", "Node", node), "status", "allocatable", ADDRESSES)
         return {f"{ADDRESSES} of node {node}": Fact(int(count or 0), "its .status.allocatable")}
 
     def reflector(self, node: str) -> dict[str, Fact[str]]:
-        """The reflector's cluster id that a node has, ``none`` where it is no reflector."""
+        """Return the reflector's cluster id that a node has, ``none`` where it is no reflector."""
         return {
             f"route reflector's cluster id of node {node}": Fact(
                 self._annotation(node, REFLECTOR) or "none", REFLECTOR
@@ -50,23 +51,22 @@ class PlatformObjects:
         }
 
     def backend(self, node: str) -> dict[str, Fact[str]]:
-        """What flannel says that carries a node's pods: ``host-gw``, ``vxlan`` ...; not known where
-        it says nothing."""
-        ((name, told),) = self._flannel(node, "backend-type").items()
+        """Return flannel's backend for a node's pods: ``host-gw``, ``vxlan`` ...; unknown if
+        flannel has not annotated the node."""
+        ((name, reported),) = self._flannel(node, "backend-type").items()
         return {
-            name: Fact(told.value, told.source)
-            if told.value != "not set"
-            else Fact(None, f"no {told.source}")
+            name: Fact(reported.value, reported.source)
+            if reported.value != "not set"
+            else Fact(None, f"no {reported.source}")
         }
 
     def subnet_manager(self, node: str) -> dict[str, Fact[str]]:
-        """Whether flannel manages a node by the Kubernetes API, which it says there itself:
-        ``true``."""
+        """Return flannel's annotation that it manages a node by the Kubernetes API: ``true``."""
         return self._flannel(node, "kube-subnet-manager")
 
     def _flannel(self, node: str, name: str) -> dict[str, Fact[str]]:
-        """One of flannel's annotations of a node; ``not set`` where it has none, as with flannel's
-        data in etcd."""
+        """Return one of flannel's annotations of a node; ``not set`` where it has none, as with
+        flannel's data in etcd."""
         key = f"{FLANNEL}/{name}"
         return {
             f"flannel's {name} on node {node}": Fact(

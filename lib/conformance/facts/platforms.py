@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who provides the cluster, read from what each provider leaves in it."""
+"""The provider of the cluster, recognized by the marks that each provider leaves in it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -10,15 +11,38 @@ from conformance.kube.fields import mapping_at, value_at
 from conformance.model.facts import Fact
 
 INSTALLATION = ("operator.tigera.io/v1", "Installation", "default")
-BY_LABEL = (
-    ("eks.amazonaws.com/", "eks"),
-    ("kubernetes.azure.com/", "aks"),
-    ("cloud.google.com/gke-", "gke"),
-    ("node.openshift.io/", "openshift"),
-)
-BY_VERSION = (("-eks-", "eks"), ("-gke.", "gke"), ("+rke2", "rke2"), ("+k3s", "k3s"))
+MARKS: dict[str, tuple[str, str]] = {
+    "openshift": (
+        r"API group config\.openshift\.io/",
+        r"API group (?:security|route)\.openshift\.io/|label node\.openshift\.io/",
+    ),
+    "eks": (
+        r"/version gitVersion .*-eks-",
+        r"label eks\.amazonaws\.com/|ConfigMap kube-system/aws-auth|"
+        r"API group (?:vpcresources\.k8s\.aws|metrics\.eks\.amazonaws\.com)/",
+    ),
+    "gke": (r"/version gitVersion .*-gke\.", r"label cloud\.google\.com/gke-|providerID gce:"),
+    "rke2": (r"/version gitVersion .*\+rke2", r"/version"),
+    "k3s": (r"/version gitVersion .*\+k3s", r"/version"),
+    "aks": (
+        r"label kubernetes\.azure\.com/cluster of",
+        r"label kubernetes\.azure\.com/(?!cluster of)|providerID azure:",
+    ),
+    "rke1": (
+        r"annotation rke\.cattle\.io/external-ip ",
+        r"annotation rke\.cattle\.io/internal-ip ",
+    ),
+}
+"""Platform to the mark that it always has, and further marks of which at least one is required: a
+single mark may come from elsewhere.  EKS Distro, of which others build clusters, has EKS' versions
+(aws/eks-distro projects/kubernetes/kubernetes/build/lib/version.sh); Google's clusters on other
+clouds have ``-gke.`` as well; virtual nodes bring Azure's labels to any cluster; OpenShift's CRDs
+can be installed anywhere.  The builds of Kubernetes by RKE2 and k3s run nowhere else."""
 BY_PROVIDER_ID = (("kind://", "kind"), ("aws://", "aws"), ("azure://", "azure"), ("gce://", "gce"))
-"""The last three: self-managed on that cloud, when nothing above said that it is the cloud's own service."""
+"""The last three entries mean self-managed on that cloud, if no mark above shows the cloud's own
+service."""
+VIRTUAL = {"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
+"""Labels of nodes that stand for a service's machines: Azure Container Instances' and Fargate's."""
 PROVIDERS = {
     "EKS": "eks",
     "AKS": "aks",
@@ -27,55 +51,57 @@ PROVIDERS = {
     "RKE2": "rke2",
     "DockerEnterprise": "mke",
 }
-"""Values of ``Installation.spec.kubernetesProvider``; the operator cannot detect AKS by itself and is told."""
+"""Values of ``Installation.spec.kubernetesProvider``; the operator cannot detect AKS, so its user
+sets that value."""
 
 
 def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[str]:
-    """``eks``, ``aks``, ``openshift``, ``gke``, ``rke2``, ``rke1``, ``k3s``, ``kind``, ``mke``, a cloud (``aws``,
-    ``azure``, ``gce``) on which it is self-managed, or ``self-managed``.
+    """Return ``eks``, ``aks``, ``openshift``, ``gke``, ``rke2``, ``rke1``, ``k3s``, ``kind``,
+    ``mke``, a cloud (``aws``, ``azure``, ``gce``) on which it is self-managed, or ``self-managed``.
 
     ``self-managed``: none of the marks of these is there, and the places where they would be could be read.
     """
-    marks = chain(_of_the_cluster(reading, groups, git_version), _of_nodes(reading))
-    if mark := next(marks, None):
-        return mark
-    if not reading.all("v1", "Node"):
-        return Fact(None, f"not known: {reading.reason('Node')}")
-    return Fact("self-managed", "no provider's label, annotation, API group or version mark")
-
-
-def _of_the_cluster(
-    reading: Reading, groups: Sequence[str], git_version: str
-) -> Iterator[Fact[str]]:
-    """Yield what the operator, the API groups and the version of Kubernetes name, in this order."""
     provider = value_at(reading.one(*INSTALLATION), "spec", "kubernetesProvider")
     if provider in PROVIDERS:
-        yield Fact(PROVIDERS[provider], "Installation default .spec.kubernetesProvider")
-    if any(group.startswith("config.openshift.io/") for group in groups):
-        yield Fact("openshift", "API group config.openshift.io")
-    for mark, name in BY_VERSION:
-        if mark in git_version:
-            yield Fact(name, f"/version gitVersion {git_version}")
-
-
-def _of_nodes(reading: Reading) -> Iterator[Fact[str]]:
-    """Yield what labels and annotations name, EKS' map of users, and then the nodes' clouds."""
-    nodes = reading.all("v1", "Node")
-    for node in nodes:
-        yield from _of_node(node["metadata"])
+        return Fact(PROVIDERS[provider], "Installation default .spec.kubernetesProvider")
+    nodes = [one for one in reading.all("v1", "Node") if not virtual(mapping_at(one, "metadata"))]
+    marks = [
+        *(f"API group {group}" for group in groups),
+        f"/version gitVersion {git_version}",
+        *chain.from_iterable(map(_of_node, nodes)),
+    ]
     if reading.one("v1", "ConfigMap", "aws-auth", "kube-system"):
-        yield Fact("eks", "ConfigMap kube-system/aws-auth")
-    for node in nodes:
-        provider_id = str(value_at(node, "spec", "providerID") or "")
-        for mark, name in BY_PROVIDER_ID:
-            if provider_id.startswith(mark):
-                yield Fact(name, f"providerID {provider_id} of node {node['metadata']['name']}")
+        marks.append("ConfigMap kube-system/aws-auth")
+    for name, wanted in MARKS.items():
+        found = [next(filter(re.compile(one).match, marks), "") for one in wanted]
+        if all(found):
+            return Fact(name, ", ".join(dict.fromkeys(found)))
+    return next(_of_clouds(marks), None) or (
+        Fact("self-managed", "no provider's label, annotation, API group or version mark")
+        if nodes
+        else Fact(None, f"not known: {reading.reason('Node')}")
+    )
 
 
-def _of_node(meta: Obj) -> Iterator[Fact[str]]:
-    for mark, name in BY_LABEL:
-        for label in mapping_at(meta, "labels"):
-            if label.startswith(mark):
-                yield Fact(name, f"label {label} of node {meta['name']}")
-    if any(key.startswith("rke.cattle.io/") for key in mapping_at(meta, "annotations")):
-        yield Fact("rke1", f"annotation rke.cattle.io of node {meta['name']}")
+def virtual(meta: Obj) -> str:
+    """Return the label by which a node stands for a service's machines; empty: it is a machine."""
+    labels = mapping_at(meta, "labels")
+    found = (f"label {key}={value}" for key, value in VIRTUAL.items() if labels.get(key) == value)
+    return next(found, "")
+
+
+def _of_node(node: Obj) -> Iterator[str]:
+    """Yield what may be a mark of a platform on a node, with the node's name."""
+    meta = node["metadata"]
+    for kind in ("label", "annotation"):
+        yield from (f"{kind} {key} of node {meta['name']}" for key in mapping_at(meta, f"{kind}s"))
+    if provider_id := value_at(node, "spec", "providerID"):
+        yield f"providerID {provider_id} of node {meta['name']}"
+
+
+def _of_clouds(marks: Sequence[str]) -> Iterator[Fact[str]]:
+    """Yield the cloud that a node's providerID names."""
+    for mark in marks:
+        for start, name in BY_PROVIDER_ID:
+            if mark.startswith(f"providerID {start}"):
+                yield Fact(name, mark)

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a run impossible, all reasons at once.
+"""All reasons that make a run impossible, listed at once.
 
-No right to read, a platform that is not supported, no Linux node, no Windows node, no Calico.
+They are a missing right to read, an unsupported platform, and a cluster without Linux nodes,
+Windows nodes or Calico.
 
-What is a claim (strict affinity, IPIP, build numbers ...) is not looked at here: it runs as a claim.
+Conditions that are claims (strict affinity, IPIP, build numbers ...) are not checked here: they run
+as claims.
 """
 
 from collections.abc import Callable, Sequence
 
 from conformance.errors import ClusterUnusable
+from conformance.facts.felix_meant import LOOKED_FOR
 from conformance.facts.rights import READING
 from conformance.kube.client import Kube
 from conformance.kube.rights import Right, missing
+from conformance.model.by_key import by_key
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts, NodeFacts
 
@@ -28,7 +32,9 @@ def preflight(
     rights: Sequence[Right] = READING,
     unusable: Callable[[NodeFacts], str] = lambda node: "" if node.ready else "not ready",
 ) -> None:
-    """Raises ClusterUnusable with every reason.  ``unusable`` says why a node cannot take pods, "" when it can."""
+    """Raise ClusterUnusable with every reason. ``unusable`` says why a node cannot take pods, ""
+    when it can.
+    """
     reasons = lacking_rights(kube, rights)
     if facts.platform.value == "openshift":
         reasons.append(OPENSHIFT)
@@ -37,8 +43,10 @@ def preflight(
         nodes = facts.by_os(os)
         name = os.capitalize()
         if not nodes:
-            have = ", ".join(f"{item.name} ({item.os})" for item in facts.nodes) or "none at all"
+            have = ", ".join(map(_named, (*facts.nodes, *facts.left_out))) or "none at all"
             reasons.append(f"the cluster has no {name} node (nodes: {have})")
+        elif all(item.without_calico for item in nodes):
+            reasons.append(_no_felix(nodes))
         elif all(unusable(item) for item in nodes):
             why = "; ".join(f"{item.name}: {unusable(item)}" for item in nodes)
             reasons.append(f"no {name} node can take pods ({why})")
@@ -52,11 +60,25 @@ def preflight(
 
 
 def lacking_rights(kube: Kube, rights: Sequence[Right] = READING) -> list[str]:
-    """What the user may not do and would have to, one reason each."""
+    """Return a reason for each right that the user needs and lacks."""
     return [
         f"{kube.access.user} may not {right.label}, needed to {right.needed_for}"
         for right in missing(kube, rights)
     ]
+
+
+def _named(node: NodeFacts) -> str:
+    return f"{node.name} ({node.os}{f', virtual: {node.virtual}' if node.virtual else ''})"
+
+
+def _no_felix(nodes: Sequence[NodeFacts]) -> str:
+    """Return in one line that no Windows node is meant to run Calico, and what was looked for."""
+    why = by_key((node.without_calico, node.name) for node in nodes)
+    text = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in why.items())
+    return (
+        f"no Calico to judge on any Windows node ({text}); looked for {LOOKED_FOR}; where Calico "
+        "runs there as a service all the same, name its version by --windows-calico-version VERSION"
+    )
 
 
 def _has_calico(facts: Facts) -> bool:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def required(what: str, verb: str, read: Callable[[], T]) -> T:
-    """Return what is read.  Raises MissingCapability where the run has no right to ``verb`` it."""
+    """Return what is read.  Raise MissingCapability where the run has no right to ``verb`` it."""
     try:
         return read()
     except ApiRefused as refusal:
@@ -23,7 +23,7 @@ def required(what: str, verb: str, read: Callable[[], T]) -> T:
 
 
 class Reading:
-    """Reads of one detection, each made once.  ``why`` collects what could not be read."""
+    """The reads of a detection, each made once.  ``why`` collects what could not be read."""
 
     def __init__(self, kube: Kube) -> None:
         self.kube = kube
@@ -34,7 +34,7 @@ class Reading:
     def one(
         self, api_version: str, kind: str, name: str, namespace: str | None = None
     ) -> Obj | None:
-        """One object, or None; then :meth:`reason` says why."""
+        """Return one object, or None; then :meth:`reason` says why."""
         key = (api_version, kind, name, namespace or "")
         if key not in self._objects:
             self._objects[key] = self._read(
@@ -43,7 +43,7 @@ class Reading:
         return self._objects[key]
 
     def all(self, api_version: str, kind: str, namespace: str | None = None) -> list[Obj]:
-        """All objects of a kind; none when they cannot be read."""
+        """Return all objects of a kind; none when they cannot be read."""
         key = (api_version, kind, namespace or "")
         if key not in self._lists:
             self._lists[key] = (
@@ -52,7 +52,8 @@ class Reading:
         return self._lists[key]
 
     def first(self, kind: str, name: str, *api_versions: str) -> tuple[Obj | None, str]:
-        """The object in the first of several group-versions that has it, and that group-version."""
+        """Return the object from the first of these group-versions that has it, and that
+        group-version; (None, empty) if none has it."""
         for api_version in api_versions:
             found = self.one(api_version, kind, name)
             if found is not None:
@@ -71,6 +72,6 @@ class Reading:
         return None
 
     def reason(self, *labels: str) -> str:
-        """Why these could not be read, in one phrase."""
+        """Return why these could not be read, in a phrase."""
         known = [self.why[label] for label in labels if label in self.why]
         return ", ".join(dict.fromkeys(known)) or "not said anywhere"

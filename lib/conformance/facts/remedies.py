@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that mend a cluster, in the form that works on this one: operator, v3 API, or
-calicoctl.
+"""The commands that repair a cluster, in the form for this cluster: operator, v3 API, or calicoctl.
 
-Only words for messages: nothing here is ever run.
+They are only text for messages: nothing here is ever run.
 """
 
 import json
 from typing import Any
 
 from conformance.facts.calico_api import CRD, V3
+from conformance.facts.felix_settings import ruled
 from conformance.kube.client import Kube
 from conformance.model.facts import Facts
 
@@ -17,7 +17,8 @@ KEPT = {
     "agent": " (lasting by HelmChartConfig rke2-calico in kube-system, whose next change puts it back else)",
     "platform": " (AKS keeps the Installation of its add-on and may put it back)",
 }
-"""Who else writes the Installation, by the way in which Calico came onto the Windows nodes."""
+"""Other writers of the Installation, by the way in which Calico was installed on the Windows
+nodes."""
 
 
 class Remedies:
@@ -26,6 +27,7 @@ class Remedies:
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
         self._kube = kube
+        self._overriding = facts.felix_overrides
         self._kept = KEPT.get(facts.install.value or "", "")
         self._operator = facts.install.value == "operator" or kube.discovery.serves(*INSTALLATION)
 
@@ -75,7 +77,9 @@ class Remedies:
         )
 
     def felix(self, field: str) -> str:
-        """Give FelixConfiguration its default for a field again."""
+        """Give FelixConfiguration its default for a field again, or take away what wins over it."""
+        if variables := ruled(self._overriding, field):
+            return f"take away what wins over FelixConfiguration default: {variables}"
         patch = _json({"spec": {field: None}})
         if self._kube.discovery.serves(V3, "FelixConfiguration"):
             return f"kubectl patch felixconfigurations.projectcalico.org default --type=merge -p '{patch}'"

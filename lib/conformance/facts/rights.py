@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each kind of test needs to be allowed, in the order of the roles in ``manifests/rbac``.
+"""The rights that each kind of test needs, in the order of the roles in ``manifests/rbac``.
 
-Without the rights to read there is no run at all; what needs more is NOT_RUN where it is missing.
+Without the rights to read there is no run.  Tests that lack other rights are NOT_RUN.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ READING: tuple[Right, ...] = (
     Right("list", "daemonsets", "apps", needed_for="read how Calico and kube-proxy are configured"),
     Right("list", "ippools", "projectcalico.org", needed_for="read Calico's configuration"),
 )
-"""What every run needs, one that changes nothing included (role read-only)."""
+"""The rights that every run needs, also a run that changes nothing (role read-only)."""
 
 DEPLOYING: tuple[Right, ...] = (
     Right("create", "namespaces", needed_for="make the run's namespaces"),
@@ -53,7 +53,7 @@ DEPLOYING: tuple[Right, ...] = (
     ),
     Right("list", "events", needed_for="say why a pod does not start"),
 )
-"""What tests with pods need (role standard)."""
+"""The rights that tests with pods need (role standard)."""
 
 POLICIES: tuple[Right, ...] = (
     Right("patch", "namespaces", needed_for="give a label to one of its namespaces"),
@@ -72,8 +72,8 @@ POLICIES: tuple[Right, ...] = (
         for verb in verbs
     ),
 )  # fmt: skip
-"""What tests of policies need beside pods (role standard).  Calico's are made by POST, and by PUT
-where this run has made them before: its API server does not apply."""
+"""The rights that tests of policies need besides pods (role standard).  Calico's policies are
+created by POST, and replaced by PUT if this run created them: its API server does not apply."""
 
 CALICOCTL: tuple[Right, ...] = tuple(
     Right(
@@ -88,8 +88,8 @@ CALICOCTL: tuple[Right, ...] = tuple(
     )
     for verb in ("create", "update", "delete")
 )
-"""What --calicoctl takes where projectcalico.org/v3 is not served (role calicoctl, beside another):
-it has the rights of who runs it.  That it may read is part of every role."""
+"""The rights that --calicoctl needs where projectcalico.org/v3 is not served (role calicoctl, with
+another role): calicoctl has the rights of its user.  Its right to read is part of every role."""
 
 DISRUPTING: tuple[Right, ...] = (
     *(Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock and give it back")
@@ -103,33 +103,63 @@ DISRUPTING: tuple[Right, ...] = (
     Right("patch", "felixconfigurations", "crd.projectcalico.org",
           needed_for="put Calico's settings back while its API server is away"),
 )  # fmt: skip
-"""What tests need that change more than the run's own namespaces (role disruptive).  Run lock and
-journal take a Role in the suite's own namespace, which manifests/rbac makes: cluster-wide, those
-verbs reach leader elections, too."""
+"""The rights of tests that change more than the run's own namespaces (role disruptive).  Run lock
+and journal need a Role in the suite's own namespace, which manifests/rbac creates: cluster-wide,
+those verbs reach leader elections, too."""
+
+BACKENDS: tuple[Right, ...] = (
+    *(
+        Right(verb, "endpointslices", "discovery.k8s.io", needed_for="name backends of a Service")
+        for verb in ("create", "patch", "delete")
+    ),
+    Right("patch", "pods/status", needed_for="let a pod of its own become ready and unready"),
+)
+"""The rights of tests that say themselves which pods are behind a Service (role
+service-backends)."""
 
 NEEDS: Mapping[str, tuple[Right, ...]] = {
     "pods": DEPLOYING,
+    "service-backends": BACKENDS,
     "policies": POLICIES,
     "disruption": DISRUPTING,
 }
-"""What a test may need, and the rights that this takes."""
+"""Each need of tests, with the rights it requires."""
+OF_CLUSTER: Mapping[str, tuple[Right, ...]] = {
+    "pools": tuple(
+        Right(verb, "ippools", "projectcalico.org", needed_for="make a disabled pool and remove it")
+        for verb in ("create", "patch", "delete")
+    ),
+    "node-status": tuple(
+        Right(verb, "caliconodestatuses", "projectcalico.org", needed_for="ask for BGP's status")
+        for verb in ("create", "delete")
+    ),
+}
+"""The same for tests that change the whole cluster (roles of these names, beside disruptive)."""
 RBAC_ROLES: Mapping[str, str] = {
-    "pods": "standard", "policies": "standard", "disruption": "disruptive", "calicoctl": "calicoctl"
+    "pods": "standard", "policies": "standard", "disruption": "disruptive",
+    "calicoctl": "calicoctl", "service-backends": "service-backends",
+    "pools": "pools", "node-status": "node-status",
 }  # fmt: skip
 """The role in ``manifests/rbac`` that grants each."""
 
 
 def lacking(
-    kube: Kube, *, calicoctl: bool = False, namespaces: Sequence[str] = ()
+    kube: Kube,
+    *,
+    calicoctl: bool = False,
+    whole_cluster: bool = False,
+    namespaces: Sequence[str] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """For each need that the user has not all rights for: which are missing, and what for.
+    """Map each need for which the user lacks rights to the missing rights and their purpose.
 
-    ``calicoctl``: one is at hand, for clusters that do not serve Calico's API.  ``namespaces``: the
-    run works in these alone, which the cluster's owner has prepared, and needs no right beyond
-    them; each right is asked in the first, those to create in all.
+    ``calicoctl``: the command is available, for clusters that do not serve Calico's API.
+    ``whole_cluster``: the run may change the whole cluster.  ``namespaces``: the run works only in
+    these namespaces, which the cluster's owner has prepared, and needs no right beyond them; each
+    right is asked for in the first namespace, rights to create in all.
     """
     has_v3 = kube.discovery.serves("projectcalico.org/v3", "NetworkPolicy")
-    wanted = {need: _served(rights, calicos=has_v3) for need, rights in NEEDS.items()}
+    asked = {**NEEDS, **(OF_CLUSTER if whole_cluster else {})}
+    wanted = {need: _served(rights, calicos=has_v3) for need, rights in asked.items()}
     if namespaces:
         del wanted["disruption"]
         wanted = {need: _within(rights, namespaces) for need, rights in wanted.items()}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents of its version of Calico say of a cluster's platform, network and Kubernetes,
-as facts by name."""
+"""Facts by name about support: what the documents of the cluster's version of Calico list for its
+platform, network and Kubernetes."""
 
 from dataclasses import dataclass
 
@@ -13,16 +13,18 @@ NOT_NAMED = "not named"
 
 @dataclass(frozen=True)
 class Supported:
-    """Of one cluster.  A fact says ``listed``, or what is there and what is listed in its place."""
+    """Support of a cluster by the documents.  A fact is ``listed``, or the present value and the
+    list."""
 
     facts: Facts
 
     def platform(self) -> dict[str, Fact[str]]:
-        """Whether the platform is one of those that Calico for Windows lists."""
+        """Return whether Calico for Windows lists the platform as supported."""
         return {"the platform": self._looked_up("platforms", self.facts.platform)}
 
     def network(self) -> dict[str, Fact[str]]:
-        """Whether the platform is listed with this CNI plugin of Windows nodes in this mode."""
+        """Return whether the platform is listed with this CNI plugin of Windows nodes in this
+        mode."""
         facts = (self.facts.platform, self.facts.cni, self.facts.mode)
         unknown = next((fact for fact in facts if fact.value is None), None)
         there = Fact(
@@ -32,19 +34,21 @@ class Supported:
         return {"the network of Windows pods": self._looked_up("networks", there)}
 
     def kubernetes(self) -> dict[str, Fact[str]]:
-        """Whether this release of Kubernetes is one that this Calico was tested with."""
-        told = self.facts.kubernetes_version
+        """Return whether this version of Calico was tested with this release of Kubernetes."""
+        reported = self.facts.kubernetes_version
         release = (
-            ".".join(str(number) for number in Version.parse(told.value).numbers[:2])
-            if told.value
+            ".".join(str(number) for number in Version.parse(reported.value).numbers[:2])
+            if reported.value
             else None
         )
         return {
-            "the release of Kubernetes": self._looked_up("kubernetes", Fact(release, told.source))
+            "the release of Kubernetes": self._looked_up(
+                "kubernetes", Fact(release, reported.source)
+            )
         }
 
     def unsupported(self) -> dict[str, Fact[str]]:
-        """Whether the documents name the platform among those that are not supported."""
+        """Return whether the documents name the platform as not supported."""
         found = self._looked_up("unsupported", self.facts.platform)
         return {
             "the platform": found

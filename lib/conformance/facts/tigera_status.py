@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Calico's operator says of its components, as one fact."""
+"""The status that Calico's operator reports of its components, as a single fact."""
 
 from conformance.facts.reading import Reading
 from conformance.kube.client import Obj
@@ -13,7 +13,9 @@ SHOWN = 120
 
 
 def tigera_status(reading: Reading) -> Fact[str]:
-    """``all 4 available``, or those that are not: ``calico-windows Degraded: ResourceReadError ...``."""
+    """Return ``all 4 available``, or those that are not: ``calico-windows Degraded:
+    ResourceReadError ...``.
+    """
     found = sorted(reading.all(API, KIND), key=lambda item: str(item["metadata"]["name"]))
     if not found:
         return Fact(
@@ -25,7 +27,7 @@ def tigera_status(reading: Reading) -> Fact[str]:
 
 
 def _unwell(item: Obj) -> str:
-    """What is wrong with a component; empty: it is available and not degraded."""
+    """Describe a component's fault; empty: it is available and not degraded."""
     name = item["metadata"]["name"]
     conditions = {
         condition.get("type"): condition for condition in list_at(item, "status", "conditions")

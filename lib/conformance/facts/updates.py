@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which update a Windows node has: the KB number, where something on the node names it.
+"""The KB number of a Windows node's update, where a label or annotation of the node names it.
 
 Kubernetes gives build and revision (``.status.nodeInfo.kernelVersion``, ``10.0.20348.2762``) and no
-KB number.  Which update brought a revision stands in Microsoft's update history and nowhere in the
-API; it is not guessed here.  Windows itself lists what is installed:
-:mod:`conformance.facts.node_readings`.
+KB number.  Only Microsoft's update history, not the API, maps a revision to an update, and nothing
+is guessed here.  Windows itself lists what is installed: :mod:`conformance.facts.node_readings`.
 """
 
 import re
@@ -19,10 +18,11 @@ KB = re.compile(r"(?<![A-Za-z0-9])KB\d{6,8}(?![A-Za-z0-9])", re.IGNORECASE)
 def windows_update(
     kernel: str, labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> Fact[str]:
-    """``KB5044281`` as a label or annotation of a Windows node names it; several are told with
-    commas.
+    """Return the KB number (``KB5044281``) in a label or annotation of a Windows node; further
+    numbers follow with commas.
 
-    ``kernel``: the node's ``kernelVersion``.  Not known where no label or annotation names one.
+    ``kernel``: the node's ``kernelVersion``.  The fact is unknown if no label or annotation has a
+    KB number.
     """
     for what, entries in (("label", labels), ("annotation", annotations)):
         for name, value in sorted(entries.items()):

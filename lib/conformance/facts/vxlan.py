@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes and objects say about the VXLAN overlay, as facts by name: tunnels, routes, ports,
-network identifiers.
+"""Facts by name about the VXLAN overlay, from nodes and objects: tunnels, routes, ports, network
+identifiers.
 
-It judges nothing.  Facts of nodes come from their hosts, which is where the data plane is.
+The module judges nothing.  Facts about nodes come from their hosts, where the data plane is.
 """
 
 import ipaddress
@@ -13,27 +13,24 @@ from conformance.catalog import Conditions
 from conformance.errors import EnvironmentBroken
 from conformance.facts import vxlan_entries
 from conformance.facts.calico_api import ADDRESS, TUNNEL
+from conformance.facts.felix_settings import DEFAULTS, FelixSettings
 from conformance.facts.node_readings import Hosts
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
-from conformance.kube.fields import value_at
 from conformance.model.facts import Fact, NodeFacts
 from conformance.model.host import HnsNetwork, LinuxFacts
 
 MAC = "projectcalico.org/VXLANTunnelMACAddr"
-DEFAULTS = {"vxlanVNI": 4096, "vxlanPort": 4789}
-"""What Calico uses where FelixConfiguration does not say (felix/config/config_params.go)."""
 CONFIGURED = "the configured VNI"
 AS_IT_SHOULD_BE = (None, ANNOUNCED, CONFIGURED)
 SECOND = "second address of its block"
 
 
 class VxlanFacts:
-    """Reads of one test."""
+    """The overlay's facts that a single test reads."""
 
     ABOUT = Conditions(modes=("vxlan",))
-    """On other clusters there is no such overlay, and nothing that was read of one would say
-    anything."""
+    """Other clusters have no such overlay, so facts read there would be meaningless."""
 
     def __init__(
         self,
@@ -42,10 +39,13 @@ class VxlanFacts:
         *,
         looked_into: Collection[str] = (),
         vni_changed: Callable[[], str] = str,
+        overriding: Mapping[str, Mapping[str, Fact[str]]] | None = None,
     ) -> None:
         """``looked_into``: Linux nodes that may be looked into for what they do not announce, since
         the run covers them.  ``vni_changed``: which other run has given nodes another VNI just now;
-        empty: none."""
+        empty: none.  ``overriding``: what wins over FelixConfiguration default
+        (:mod:`conformance.facts.felix_settings`)."""
+        self._felix = FelixSettings(lambda: calico.default("FelixConfiguration"), overriding or {})
         self._hosts = hosts
         self._calico = calico
         self._looked_into = looked_into
@@ -53,7 +53,7 @@ class VxlanFacts:
         self._macs: dict[str, str] = {}
 
     def tunnels(self) -> dict[str, Fact[str]]:
-        """Where in its node's block the tunnel address of every Windows node lies."""
+        """Return the place of every Windows node's tunnel address in the node's block."""
         blocks = self._calico.blocks()
         now = self._calico.annotations()
         found = {}
@@ -69,23 +69,23 @@ class VxlanFacts:
         return found
 
     def routes(self, linux: str) -> dict[str, Fact[str]]:
-        """How a Linux node reaches others' blocks, and its own address: ``as announced``, or what
-        is otherwise."""
-        seen = self._hosts.linux(linux)
+        """Return how a Linux node reaches the blocks of other nodes, and its own address: ``as
+        announced``, or the deviation."""
+        observed = self._hosts.linux(linux)
         peers = self._peers(linux, macs=False)
-        return self._own_address(linux, seen.addresses) | _merged(
-            vxlan_entries.routes(seen, peer) for peer in peers
+        return self._own_address(linux, observed.addresses) | _merged(
+            vxlan_entries.routes(observed, peer) for peer in peers
         )
 
     def forwarding(self, linux: str) -> dict[str, Fact[str]]:
-        """Where a Linux node sends frames for every other node's tunnel: ``as announced``, or what
-        is otherwise."""
-        seen = self._hosts.linux(linux)
-        return _merged(forwarding(seen, peer) for peer in self._peers(linux))
+        """Return where a Linux node sends frames for every other node's tunnel: ``as announced``,
+        or the deviation."""
+        observed = self._hosts.linux(linux)
+        return _merged(forwarding(observed, peer) for peer in self._peers(linux))
 
     def remote_subnets(self, windows: str) -> dict[str, Fact[str]]:
-        """How a Windows node reaches others' blocks, and its own address: ``as announced``, or what
-        is otherwise."""
+        """Return how a Windows node reaches the blocks of other nodes, and its own address: ``as
+        announced``, or the deviation."""
         networks = self._networks(windows)
         peers = self._peers(windows)
         return self._own_address(windows, _management(networks)) | _merged(
@@ -93,35 +93,33 @@ class VxlanFacts:
         )
 
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
-        """What the overlay needs on a node for another one's pods, and is not as announced or
-        configured."""
+        """Return the entries that a node needs for the pods of node ``toward`` and that are not as
+        announced or configured."""
         peers = self._peers(node, [toward])
         if any(linux.name == node for linux in self._calico.facts.by_os("linux")):
-            seen = self._hosts.linux(node)
+            observed = self._hosts.linux(node)
             found = (
-                self._device_vni(seen)
-                | self._configured_port(seen)
-                | self._own_address(node, seen.addresses)
+                self._own_address(node, observed.addresses)
+                | self._device_vni(observed)
+                | self._configured_port(observed)
             )
             found |= _merged(
-                read(seen, peer) for peer in peers for read in (vxlan_entries.routes, forwarding)
+                read(observed, peer)
+                for peer in peers
+                for read in (vxlan_entries.routes, forwarding)
             )
         else:
             networks = self._networks(node)
-            found = self._vsid(node, networks) | self._own_address(node, _management(networks))
+            found = self._own_address(node, _management(networks)) | self._vsid(node, networks)
             found |= _merged(self._remote_subnets(node, networks, peer) for peer in peers)
         return {name: fact for name, fact in found.items() if fact.value not in AS_IT_SHOULD_BE}
 
     def configured(self, field: str) -> dict[str, Fact[int]]:
-        """``vxlanVNI`` or ``vxlanPort`` of FelixConfiguration default, or Calico's default for
-        it."""
-        name = f"FelixConfiguration default .spec.{field}"
-        found, api = self._calico.default("FelixConfiguration")
-        value = value_at(found, "spec", field)
-        if value is not None:
-            return {name: Fact(int(value), f"{name} ({api})")}
-        told = f"{name} ({api}) is not set" if found else "there is no FelixConfiguration default"
-        return {name: Fact(DEFAULTS[field], f"{told}, which means the default")}
+        """Return ``vxlanVNI`` or ``vxlanPort`` by each thing that sets it, or Calico's default for
+        it.
+        """
+        found = self._felix.everywhere(field, self._calico.facts.nodes)
+        return {name: _number(field, fact) for name, fact in found.items()}
 
     def device_port(self, linux: str) -> dict[str, Fact[int]]:
         """UDP port of a Linux node's VXLAN device."""
@@ -133,19 +131,23 @@ class VxlanFacts:
         return self._device_vni(self._hosts.linux(linux))
 
     def vsid(self, windows: str) -> dict[str, Fact[str]]:
-        """VSID of a Windows node's pod network against the configured VNI: ``the configured VNI``,
-        or which it is.
+        """Compare the VSID of a Windows node's pod network with the configured VNI: ``the
+        configured VNI``, or the VSID.
 
-        A node whose first pod is still to come has no network to read.
+        A node that has had no pod has no network to read.
         """
         return self._vsid(windows, self._networks(windows))
 
     def _own_address(self, node: str, own: Collection[str]) -> dict[str, Fact[str]]:
-        """Whether the node has the address that it announces; nothing where it announces none, or
-        none is known."""
-        noted = self._calico.annotations().get(node, {}).get(ADDRESS, "").partition("/")[0]
-        if not noted or not own:
+        """Return whether the node has the address that it announces; empty if the node's own
+        addresses are unknown, or no node announces an address by annotation."""
+        announced = self._calico.annotations()
+        noted = announced.get(node, {}).get(ADDRESS, "").partition("/")[0]
+        if not own or not _announcing(announced):
             return {}
+        if not noted:
+            missing = f"annotation {ADDRESS} is missing, so that no node has a way to its pods"
+            return {f"address of node {node}": Fact("none is announced", missing)}
         value = ANNOUNCED if noted in own else f"{noted} is announced, which the node does not have"
         return {
             f"address of node {node}": Fact(
@@ -153,79 +155,82 @@ class VxlanFacts:
             )
         }
 
-    def _device_vni(self, seen: LinuxFacts) -> dict[str, Fact[str]]:
-        link = seen.link(DEVICE)
-        told = "no device"
+    def _device_vni(self, host: LinuxFacts) -> dict[str, Fact[str]]:
+        link = host.link(DEVICE)
+        text = "no device"
         if link and link.vxlan:
-            told = (
+            text = (
                 str(link.vxlan.vni) if link.up else f"a device that is down, with {link.vxlan.vni}"
             )
         return {
-            f"VNI of {DEVICE} on node {seen.node}": self._against_the_vni(
-                told, f"the device on node {seen.node}"
+            f"VNI of {DEVICE} on node {host.node}": self._against_the_vni(
+                text, f"the device on node {host.node}", host.node
             )
         }
 
     @staticmethod
-    def _device_port(seen: LinuxFacts) -> dict[str, Fact[int]]:
-        link = seen.link(DEVICE)
+    def _device_port(host: LinuxFacts) -> dict[str, Fact[int]]:
+        link = host.link(DEVICE)
         port = link.vxlan.port if link and link.vxlan else None
         return {
-            f"UDP port of {DEVICE} on node {seen.node}": Fact(
-                port, f"the device on node {seen.node}: {link or 'none'}"
+            f"UDP port of {DEVICE} on node {host.node}": Fact(
+                port, f"the device on node {host.node}: {link or 'none'}"
             )
         }
 
-    def _configured_port(self, seen: LinuxFacts) -> dict[str, Fact[str]]:
-        """The port of a Linux node's device where it is not the configured one; nothing where it
-        is, or has none."""
-        wanted = self._setting("vxlanPort")
+    def _configured_port(self, host: LinuxFacts) -> dict[str, Fact[str]]:
+        """Return the port of a Linux node's device where it is not the configured one; nothing
+        where it is, or has none."""
+        wanted = self._setting("vxlanPort", host.node)
         return {
             name: Fact(
                 f"{port.value}, the configured port is {wanted.value}",
                 f"{port.source}; {wanted.source}",
             )
-            for name, port in self._device_port(seen).items()
+            for name, port in self._device_port(host).items()
             if port.value not in (None, wanted.value)
         }
 
     def _vsid(self, node: str, networks: Sequence[HnsNetwork]) -> dict[str, Fact[str]]:
         vsids = {subnet.vsid for network in networks for subnet in network.subnets}
-        told = listed(vsids) if networks else "no network"
+        text = listed(vsids) if networks else "no network"
         name = f"VSID of HNS network {vxlan_entries.named(networks)} on node {node}"
-        return {name: self._against_the_vni(told, f"Get-HnsNetwork on node {node}")}
+        return {name: self._against_the_vni(text, f"Get-HnsNetwork on node {node}", node)}
 
     def _remote_subnets(
         self, node: str, networks: Sequence[HnsNetwork], peer: Peer
     ) -> dict[str, Fact[str]]:
-        """Nothing for a peer without a tunnel, whose blocks are in no pool of the overlay."""
+        """Return a Windows node's entries for a peer; empty for a peer without a tunnel, whose
+        blocks are in no pool of the overlay."""
         return (
-            vxlan_entries.remote_subnets(node, networks, peer, self._setting("vxlanVNI").value or 0)
+            vxlan_entries.remote_subnets(
+                node, networks, peer, self._setting("vxlanVNI", node).value or 0
+            )
             if peer.tunnel
             else {}
         )
 
-    def _against_the_vni(self, told: str, where: str) -> Fact[str]:
-        """Raises EnvironmentBroken where it is another, and another run is changing the VNI."""
-        wanted = self._setting("vxlanVNI")
+    def _against_the_vni(self, told: str, where: str, node: str) -> Fact[str]:
+        """Raise EnvironmentBroken where it is another, and another run is changing the VNI."""
+        wanted = self._setting("vxlanVNI", node)
         value = CONFIGURED if told == str(wanted.value) else f"{told}, the VNI is {wanted.value}"
         if value != CONFIGURED and (by := self._vni_changed()):
             raise EnvironmentBroken(f"{where}: {value}, while {by}")
         return Fact(
             value,
-            f"{where}: {told}; FelixConfiguration default .spec.vxlanVNI = {wanted.value}: {wanted.source}",
+            f"{where}: {told}; the VNI is {wanted.value}: {wanted.source}",
         )
 
-    def _setting(self, field: str) -> Fact[int]:
-        (wanted,) = self.configured(field).values()
-        return wanted
+    def _setting(self, field: str, node: str) -> Fact[int]:
+        own = next(one for one in self._calico.facts.nodes if one.name == node)
+        return _number(field, self._felix.on(field, own))
 
     def _networks(self, windows: str) -> list[HnsNetwork]:
         return [network for network in self._hosts.hns_networks(windows) if network.pods]
 
     def _peers(self, node: str, only: Collection[str] = (), *, macs: bool = True) -> list[Peer]:
-        """The other nodes, or ``only`` those, as they announce themselves now; ``macs``: with those
-        not announced.
+        """Return the other nodes, or ``only`` those, as they announce themselves now; ``macs``:
+        with those not announced.
 
         To a block that two nodes have no route is right: that is IPAM's matter.
         """
@@ -244,20 +249,33 @@ class VxlanFacts:
                     for block in _ipv4(blocks[f"blocks of node {other.name}"])
                     if owners[str(block)] == 1
                 ),
+                is_announced=ADDRESS in now[other.name] or not _announcing(now),
             )
             for other in self._calico.facts.nodes
             if other.name != node and other.name in now and (not only or other.name in only)
         ]
 
     def _mac(self, node: NodeFacts) -> str:
-        """MAC address of a Linux node's device, where the node is one that the run looks into; it
-        never changes."""
+        """Return the MAC address of a Linux node's device, which never changes; empty if the run
+        does not look into the node."""
         if node.name not in self._looked_into:
             return ""
         if node.name not in self._macs:
             link = self._hosts.linux(node.name).link(DEVICE)
             self._macs[node.name] = link.mac.lower() if link else ""
         return self._macs[node.name]
+
+
+def _announcing(annotations: Mapping[str, Mapping[str, str]]) -> bool:
+    """Return whether nodes of this cluster announce their addresses by annotation."""
+    return any(ADDRESS in of_node for of_node in annotations.values())
+
+
+def _number(field: str, told: Fact[str]) -> Fact[int]:
+    """Return a setting of VXLAN, or Calico's default where it is not set."""
+    if told.value is None:
+        return Fact(DEFAULTS[field], f"{told.source}, which means the default")
+    return Fact(int(told.value) if told.value.isdecimal() else None, told.source)
 
 
 def _ipv4(blocks: Fact[list[str]]) -> list[ipaddress.IPv4Network]:

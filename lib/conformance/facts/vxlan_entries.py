@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node needs so that its packets find another node's pods, against what the node has.  Pure.
+"""The entries that a node needs to reach another node's pods, compared with its own.  Pure.
 
-A Linux node needs a route to each block of the other node by that node's tunnel, a neighbour entry that gives the
-tunnel its MAC address, and a forwarding entry that leads frames for this MAC address to the node.  A Windows node has
-all of it in one RemoteSubnetRoute policy for each block, on its HNS network.  (Calico:
-felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
+A Linux node needs a route to each block of the other node by that node's tunnel, a neighbour entry
+that gives the tunnel its MAC address, and a forwarding entry that leads frames for this MAC address
+to the node.  A Windows node has all of it in a RemoteSubnetRoute policy for each block, on its HNS
+network.  (Calico: felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
 """
 
 import ipaddress
@@ -27,52 +27,61 @@ class Peer:
     name: str
     os: OS
     address: str
-    """Of the node itself."""
+    """Address of the node itself."""
     tunnel: str
     """Address of its end of the overlay; empty: it announces none."""
     mac: str
     """MAC address of that end, in lower case; empty: it is not known.  Only Windows nodes announce theirs."""
     blocks: tuple[ipaddress.IPv4Network, ...]
+    is_announced: bool = True
+    """Whether it announces the address of the node itself."""
+
+    @property
+    def unannounced(self) -> str:
+        """Return why no other node has entries for it; empty: it announces its address."""
+        return "" if self.is_announced else f": node {self.name} announces no address of its own"
 
 
-def routes(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
-    """How a Linux node reaches every block of a peer.
+def routes(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
+    """Return how a Linux node reaches every block of a peer.
 
-    Between Linux nodes a route past the overlay, by the peer's own address, is as good: no Windows node is part of it.
+    Between Linux nodes a route past the overlay, by the peer's own address, is as good: no Windows
+    node is part of it.
     """
     found: dict[str, Fact[str]] = {}
     tunnel = peer.tunnel or "no tunnel address"
     for block in peer.blocks:
-        ways = [route for route in seen.routes if route.destination == str(block)]
+        ways = [route for route in host.routes if route.destination == str(block)]
         right = any(
             _by_tunnel(route, peer) or (peer.os == "linux" and route.gateway == peer.address)
             for route in ways
         )
-        told = "; ".join(map(_shown, ways))
-        found[_route(seen.node, block, peer)] = Announced(
-            ANNOUNCED if right else told or NO_ROUTE,
-            f"routes of node {seen.node}: {told or 'none'}; node {peer.name} announces {tunnel}",
+        text = "; ".join(map(_shown, ways))
+        found[_route(host.node, block, peer)] = Announced(
+            ANNOUNCED if right else text or NO_ROUTE + peer.unannounced,
+            f"routes of node {host.node}: {text or 'none'}; node {peer.name} announces {tunnel}",
             wanted=f"via {tunnel} dev {DEVICE} (node {peer.name} announces it)",
         )
     return found
 
 
-def forwarding(seen: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
-    """Where a Linux node sends frames for a peer's tunnel; nothing for a peer that it does not reach by its tunnel."""
-    reached = peer.os == "windows" or any(_by_tunnel(route, peer) for route in seen.routes)
+def forwarding(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
+    """Return where a Linux node sends frames for a peer's tunnel; empty for a Linux peer that it
+    does not reach by its tunnel."""
+    reached = peer.os == "windows" or any(_by_tunnel(route, peer) for route in host.routes)
     if not (peer.blocks and reached):
         return {}
     macs = {
         neighbour.mac.lower()
-        for neighbour in seen.neighbours
+        for neighbour in host.neighbours
         if (neighbour.device, neighbour.address) == (DEVICE, peer.tunnel)
     }
     mac = peer.mac or next(iter(macs), "")
-    ends = _ends(seen, mac)
+    ends = _ends(host, mac)
     return {
-        f"forwarding of node {seen.node} to the tunnel of node {peer.name}": Announced(
+        f"forwarding of node {host.node} to the tunnel of node {peer.name}": Announced(
             _forwarding_problem(peer, macs, mac, ends) or ANNOUNCED,
-            f"entries of {DEVICE} on node {seen.node}: {peer.tunnel or 'no tunnel'} has MAC address {listed(macs)}, "
+            f"entries of {DEVICE} on node {host.node}: {peer.tunnel or 'no tunnel'} has MAC address {listed(macs)}, "
             f"{mac or 'no MAC address'} leads to {listed(ends)}; node {peer.name} is {peer.address}, its tunnel's MAC "
             f"address {peer.mac or 'is not known'}",
             wanted=f"{peer.tunnel or 'its tunnel'} by {mac or 'its MAC address'} to {peer.address} (node {peer.name} "
@@ -90,7 +99,8 @@ def _forwarding_problem(peer: Peer, macs: set[str], mac: str, ends: set[str]) ->
         (peer.os == "windows" and not peer.mac, f"node {peer.name} announces no MAC address"),
         (
             not macs,
-            f"no neighbour entry for {peer.tunnel or 'its tunnel, which it does not announce'}",
+            f"no neighbour entry for {peer.tunnel or 'its tunnel, which it does not announce'}"
+            f"{peer.unannounced}",
         ),
         (macs != {mac}, f"the neighbour entry for {peer.tunnel} has MAC address {listed(macs)}"),
         (not ends, f"no forwarding entry for {mac}"),
@@ -99,14 +109,15 @@ def _forwarding_problem(peer: Peer, macs: set[str], mac: str, ends: set[str]) ->
     return next((problem for wrong, problem in problems if wrong), "")
 
 
-def _ends(seen: LinuxFacts, mac: str) -> set[str]:
+def _ends(host: LinuxFacts, mac: str) -> set[str]:
     """Return where a Linux node's device sends frames for a MAC address, which may be empty."""
-    entries = [entry for entry in seen.fdb if entry.device == DEVICE and mac]
+    entries = [entry for entry in host.fdb if entry.device == DEVICE and mac]
     return {_end(entry) for entry in entries if entry.mac.lower() == mac}
 
 
 def _end(entry: FdbEntry) -> str:
-    """Where an entry leads, with what of it differs from the device: the kernel tells nothing else."""
+    """Describe an entry's destination and its differences from the device; the kernel reports only
+    these."""
     port = f" port {entry.port}" if entry.port is not None else ""
     vni = f" with VNI {entry.vni}" if entry.vni is not None else ""
     return f"{entry.destination}{port}{vni}"
@@ -115,7 +126,8 @@ def _end(entry: FdbEntry) -> str:
 def remote_subnets(
     node: str, networks: Sequence[HnsNetwork], peer: Peer, vni: int
 ) -> dict[str, Fact[str]]:
-    """How a Windows node reaches every block of a peer; not known where its networks show no policies at all."""
+    """Return how a Windows node reaches every block of a peer; unknown if its networks show no
+    policies at all."""
     if not any(network.shows_policies for network in networks):
         nothing = Fact[str](
             None, f"Get-HnsNetwork on node {node} shows no policies of a network of pods"
@@ -140,14 +152,14 @@ def remote_subnets(
 
 
 def named(networks: Sequence[HnsNetwork]) -> str:
-    """The networks of pods of a node, by their names; ``of pods`` where it has none."""
+    """Return the networks of pods of a node, by their names; ``of pods`` where it has none."""
     return ", ".join(network.name for network in networks) or "of pods"
 
 
 def _otherwise(policies: Sequence[RemoteSubnet], peer: Peer, vni: int) -> str:
     """Return what in policies for a block differs from the peer; ``as announced``: nothing."""
     if not policies:
-        return NO_ROUTE
+        return NO_ROUTE + peer.unannounced
     fields = (
         field
         for policy in policies

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What carries the pods of each Windows node, as far as the API says it: CNI plugin, IPAM, overlay
-or l2bridge.
+"""The network of each Windows node's pods, as far as the API shows it: CNI plugin, IPAM, overlay or
+l2bridge.
 
-What Linux' DaemonSet is told says nothing of Windows: beside win-bridge, flannel or a cloud's
-plugin on Windows, Linux may have any other.  A pool proves no IPAM either, since every start of
-Calico without NO_DEFAULT_POOLS makes one (projectcalico/calico node/pkg/lifecycle/startup); a block
-of the node does.  Where nothing here says it, a look into the host does
-(:mod:`conformance.facts.node_readings`).
+The settings of the Linux DaemonSet say nothing about Windows: a cluster with win-bridge, flannel or
+a cloud's plugin on Windows may have any other plugin on Linux.  A pool proves no IPAM either, since
+every start of Calico without NO_DEFAULT_POOLS makes a pool (projectcalico/calico
+node/pkg/lifecycle/startup); a block of the node does.  If the API does not show the network, the
+host does (:mod:`conformance.facts.node_readings`).
 """
 
 import re
@@ -20,6 +20,7 @@ from conformance.facts.reading import Reading
 from conformance.facts.workloads import described, variable
 from conformance.kube.client import Obj
 from conformance.kube.fields import mapping_at, value_at
+from conformance.model import expression
 from conformance.model.facts import Fact, Mode, NodeFacts
 
 IPAM = {"Calico": "calico-ipam", "HostLocal": "host-local"}
@@ -41,10 +42,12 @@ BACKEND = "flannel.alpha.coreos.com/backend-type"
 SINGLE = re.compile(r'"windows_use_single_network"\s*:\s*(true|false)')
 ANY = r"(?i)calico.*|azure.*|vpc.*|cbr0.*|l2bridge.*|flannel.*"
 """Networks of pods by every plugin that Calico for Windows works with, where nothing names one."""
+SHOWN = 80
+"""Characters of an expression that cannot be read."""
 
 
 class WindowsNetwork:
-    """Of one cluster.  ``blocks``: node to its blocks of Calico's IPAM."""
+    """The network of a cluster's Windows pods.  ``blocks``: node to its blocks of Calico's IPAM."""
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class WindowsNetwork:
         self._installation = installation or {}
 
     def cni(self, node: NodeFacts) -> Fact[str]:
-        """``Calico``, ``AmazonVPC``, ``AzureVNET``, ``flannel``."""
+        """Return ``Calico``, ``AmazonVPC``, ``AzureVNET``, ``flannel``."""
         found = chain(
             self._cni_by_installation(node),
             self._cni_by_daemonset(),
@@ -70,7 +73,7 @@ class WindowsNetwork:
         return next(found, None) or Fact(None, f"not known: {self._silent(node)}")
 
     def _cni_by_installation(self, node: NodeFacts) -> Iterator[Fact[str]]:
-        """The Installation's plugin; Calico only where something else shows it on Windows."""
+        """Yield the Installation's plugin; Calico only where something else shows it on Windows."""
         kind = value_at(self._installation, "spec", "cni", "type")
         dataplane = value_at(self._installation, "spec", "calicoNetwork", "windowsDataplane")
         on_windows = dataplane == "HNS" or self._found.windows is not None
@@ -88,7 +91,8 @@ class WindowsNetwork:
                 yield Fact(value, f"KUBE_NETWORK={network} of {described(windows)}")
 
     def _cni_by_traces(self, node: NodeFacts) -> Iterator[Fact[str]]:
-        """What a plugin leaves: annotations of the node, then a cloud's own objects."""
+        """Yield the plugins whose traces are found: annotations of the node, then a cloud's own
+        objects."""
         if flannel := node.annotations.get(BACKEND):
             yield Fact("flannel", f"annotation {BACKEND}={flannel} of node {node.name}")
         # Before v3.20 Calico wrote its address where another plugin was the network, too.
@@ -106,7 +110,9 @@ class WindowsNetwork:
             yield Fact("AmazonVPC", "ConfigMap kube-system/amazon-vpc-cni enable-windows-ipam")
 
     def ipam(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
-        """``calico-ipam``, ``host-local``, or that of the cloud: ``AmazonVPC``, ``AzureVNET``."""
+        """Return ``calico-ipam``, ``host-local``, or that of the cloud: ``AmazonVPC``,
+        ``AzureVNET``.
+        """
         found = chain(self._ipam_by_installation(cni), self._ipam_by_plugin(cni, node))
         return next(found, None) or Fact(
             None,
@@ -114,7 +120,7 @@ class WindowsNetwork:
         )
 
     def _ipam_by_installation(self, cni: Fact[str]) -> Iterator[Fact[str]]:
-        """The Installation's IPAM, where its plugin is the one on Windows."""
+        """Yield the Installation's IPAM if its plugin is the plugin on Windows."""
         plugin = mapping_at(self._installation, "spec", "cni").get("type", "Calico")
         for place in ("spec", "status.computed"):
             kind = value_at(self._installation, *place.split("."), "cni", "ipam", "type")
@@ -124,8 +130,8 @@ class WindowsNetwork:
                 )
 
     def _ipam_by_plugin(self, cni: Fact[str], node: NodeFacts) -> Iterator[Fact[str]]:
-        """The IPAM that the DaemonSet names, that always comes with the plugin, or that has left
-        traces on the node."""
+        """Yield the IPAM that the DaemonSet names, that always comes with the plugin, or that has
+        left traces on the node."""
         kind = self._variable("CNI_IPAM_TYPE")
         if kind:
             yield Fact(kind, f"CNI_IPAM_TYPE of {described(self._found.windows)}")
@@ -147,7 +153,7 @@ class WindowsNetwork:
             )
 
     def plane(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
-        """``overlay`` or ``l2bridge``."""
+        """Return ``overlay`` or ``l2bridge``."""
         if cni.value in CLOUDS:
             return Fact(CLOUDS[cni.value], f"HNS network of CNI plugin {cni.value} ({cni.source})")
         if cni.value == "flannel":
@@ -176,27 +182,23 @@ class WindowsNetwork:
         return () if ipam.value in CLOUDS else node.pod_networks
 
     def pod_network(self) -> Fact[str]:
-        """The regular expression by which Felix knows the HNS network of pods."""
+        """Return the regular expression by which Felix knows the HNS network of pods."""
         network = self._variable("KUBE_NETWORK")
         if network:
             where = f"KUBE_NETWORK of {described(self._found.windows)}"
-            try:
-                re.compile(network)
-            except re.error as error:  # one of Go's that Python has not
-                return Fact(
-                    ANY,
-                    f"{where}, {network}, cannot be read here ({error}): the names that plugins give",
-                )
+            if problem := expression.problem(network):
+                unread = f"cannot be read ({problem}): the names that plugins give"
+                return Fact(ANY, f"{where}, {network[:SHOWN]}, {unread}")
             return Fact(network, where)
         return Fact(ANY, "no DaemonSet says KUBE_NETWORK: the names that plugins give")
 
     def single_network(self) -> Fact[bool]:
-        """Whether Calico's CNI plugin keeps a node to one HNS network, as the configuration that it
-        is given says.
+        """Return whether the configuration of Calico's CNI plugin restricts a node to a single HNS
+        network.
 
-        Where it is given none it does: the operator (pkg/render/windows.go), cni-plugin's installer
-        and the templates of the zip file and of RKE2 write true, and who writes otherwise has
-        changed them.
+        The default is True: the operator (pkg/render/windows.go), cni-plugin's installer and the
+        templates of the zip file and of RKE2 write true, and any other value was set by an
+        administrator.
         """
         found = SINGLE.search(self._variable("CNI_NETWORK_CONFIG") or "")
         if found:
@@ -211,13 +213,13 @@ class WindowsNetwork:
         return variable(self._reading, self._found.windows, name)
 
     def _silent(self, node: NodeFacts) -> str:
-        """Why the API says nothing of a node."""
+        """Return why the API has nothing about a node's network."""
         unread = [
             self._reading.why[kind]
             for kind in ("DaemonSet", "Installation default")
             if kind in self._reading.why
         ]
-        told = f"no DaemonSet and no annotation of node {node.name} says it"
+        text = f"no DaemonSet and no annotation of node {node.name} says it"
         if self._found.windows:
-            told = f"neither {described(self._found.windows)} nor an annotation of node {node.name} says it"
-        return ", ".join([*dict.fromkeys(unread), told])
+            text = f"neither {described(self._found.windows)} nor an annotation of node {node.name} says it"
+        return ", ".join([*dict.fromkeys(unread), text])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Windows itself gets wrong below pods' networks, by build and revision: no verdict, said before any is given."""
+"""Known faults of Windows below the pods' networks, by build and revision: reported before any
+verdict, and no verdict themselves."""
 
 from collections.abc import Sequence
 
@@ -15,7 +16,8 @@ MENDED: dict[int, tuple[int, str]] = {
 
 
 def windows_troubles(nodes: Sequence[NodeFacts]) -> list[str]:
-    """Each known trouble of the nodes' Windows builds, with the nodes that have it; none where there is no overlay."""
+    """Return each known trouble of the nodes' Windows builds, with the nodes that have it; none
+    where there is no overlay."""
     found: dict[str, list[str]] = {}
     for node in nodes:
         build, revision = node.windows_build or (0, 0)

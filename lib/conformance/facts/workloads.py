@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a workload's pod template says: its containers, and environment variables, also where a
-ConfigMap has them."""
+ConfigMap has them.
+
+Felix reads its own variables in any case: ``felix_vxlanVNI`` is ``FELIX_VXLANVNI``
+(projectcalico/calico felix/config/env_var_loader.go).
+"""
 
 from conformance.facts.reading import Reading
 from conformance.kube.client import Obj
@@ -19,14 +23,14 @@ def command_line(container: Obj) -> str:
 
 
 def described(workload: Obj | None) -> str:
-    """``DaemonSet kube-system/calico-node``."""
+    """Return ``DaemonSet kube-system/calico-node``."""
     meta = (workload or {}).get("metadata") or {}
     return f"DaemonSet {meta.get('namespace')}/{meta.get('name')}"
 
 
 def variable(reading: Reading, workload: Obj | None, name: str) -> str | None:
-    """An environment variable of a workload's containers; None: nothing sets it, or what does
-    cannot be read.
+    """Return an environment variable of a workload's containers; None if it is not set, or if its
+    source cannot be read.
 
     ``env`` wins over ``envFrom`` in a container, as it does in the kubelet.
     """
@@ -40,8 +44,8 @@ def variable(reading: Reading, workload: Obj | None, name: str) -> str | None:
 
 
 def _own(reading: Reading, workload: Obj, container: Obj, name: str) -> str | None:
-    for entry in container.get("env") or []:
-        if entry.get("name") != name:
+    for entry in reversed(container.get("env") or []):  # of several the last one counts
+        if not _is(entry.get("name"), name):
             continue
         if entry.get("value") is not None:
             return str(entry["value"])
@@ -50,15 +54,18 @@ def _own(reading: Reading, workload: Obj, container: Obj, name: str) -> str | No
     return None
 
 
+def _is(given: object, name: str) -> bool:
+    """Return whether a variable that a template names is the variable ``name``."""
+    return given == name or (name.startswith("FELIX_") and str(given).upper() == name)
+
+
 def _from_whole_maps(reading: Reading, workload: Obj, container: Obj, name: str) -> str | None:
     found = None
     for source in container.get("envFrom") or []:
         start = source.get("prefix") or ""
-        config = (source.get("configMapRef") or {}).get("name")
-        if config and name.startswith(start):
-            found = _data(reading, workload, config).get(
-                name.removeprefix(start), found
-            )  # the last one wins
+        if config := (source.get("configMapRef") or {}).get("name"):
+            for key, value in _data(reading, workload, config).items():
+                found = value if _is(f"{start}{key}", name) else found  # the last one wins
     return found
 
 

@@ -3,13 +3,16 @@
 
 from dataclasses import dataclass
 
-from conformance.foreign.paths import DIRECTIONS, describe
+from conformance.foreign.paths import describe, pod_in
 from conformance.foreign.snapshot import own_objects, read
 from conformance.kube.client import Kube
 from conformance.kube.ownership import NAMESPACE_PREFIX, RUN_LABEL, Ownership
+from conformance.model.facts import Facts
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import labels
 from conformance.policy.foreign import End, Way
+from conformance.policy.oracle.policies import DIRECTIONS
+from conformance.policy.oracle.switches import PROMISE, columns
 
 EXEMPT = (
     "exempt the run's namespaces from it by name and label (Calico: namespaceSelector ... && "
@@ -42,18 +45,28 @@ class Beforehand:
         return [note for note, applies in notes.items() if applies]
 
 
-def beforehand(kube: Kube, run: Ownership) -> Beforehand:
+def beforehand(kube: Kube, run: Ownership, facts: Facts | None = None) -> Beforehand:
     """Return which policies of other owners may decide paths of pods that a run is going to
     make."""
     snapshot = read(kube, 0.0, own_objects(run))
     given = ({} if run.prefix else run.labels) | {"pod-security.kubernetes.io/enforce": "baseline"}
     space = labels.of_namespace({"metadata": {"name": run.namespace, "labels": given}})
-    end = End(namespace=run.namespace, of_namespace=space)
+    windows = facts.by_os("windows") if facts else ()
+    on_windows = {columns(facts.calico_on(node.name).value) for node in windows if facts}
+    pod = pod_in(run.namespace, space)
+    places = [("", (PROMISE,)), *((" on Windows", read_as) for read_as in on_windows)]
     ways = [
         (
-            "this run's pods",
-            Way(direction=direction, end=end, other=end, protocol="TCP", ports=(ECHO_PORT,)),
+            f"this run's pods{place}",
+            Way(
+                direction=direction,
+                end=End(member=pod, columns=read_as),
+                other=End(member=pod),
+                protocol="TCP",
+                ports=(ECHO_PORT,),
+            ),
         )
+        for place, read_as in places
         for direction in DIRECTIONS
     ]
     return Beforehand(

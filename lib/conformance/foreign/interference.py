@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody else did to a worker's own objects: its policies, its Services, labels of its
+"""The changes by others to a worker's own objects: its policies, its Services, labels of its
 namespaces."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance.errors import SuiteError
 from conformance.foreign.snapshot import DECIDING, Snapshot, policy_of
@@ -17,10 +17,14 @@ from conformance.policy.foreign import ForeignPolicy
 
 @dataclass(frozen=True)
 class Interference:
-    """Compares a worker's objects with what the worker made."""
+    """Compares a worker's objects with what the worker made.
+
+    Each object is read once: make another comparison to read it again.
+    """
 
     kube: Kube
     changes: Changes
+    _found: dict[tuple[str, str, str | None], Obj | SuiteError | None] = field(default_factory=dict)
 
     def policies(self, snapshot: Snapshot) -> list[tuple[str, ForeignPolicy]]:
         """Describe each edit and deletion of a policy, with the policy before and after.
@@ -47,9 +51,8 @@ class Interference:
             is_called = ref.name in target.name.split() and ref.namespace in spaces
             if ref.kind != "Service" or not is_called:
                 continue
-            try:
-                left = self.kube.find("v1", "Service", ref.name, ref.namespace)
-            except SuiteError:
+            left = self._find("Service", ref.name, ref.namespace)
+            if isinstance(left, SuiteError):
                 continue
             if left is None or left.get("spec") != made.get("spec"):
                 found.append(f"somebody's {'edit' if left else 'deletion'} of {ref.label}")
@@ -66,7 +69,15 @@ class Interference:
 
     def read(self, kind: str, name: str, namespace: str | None = None) -> Obj | None:
         """Return an object of the core API; None where it is not there or cannot be read."""
-        try:
-            return self.kube.find("v1", kind, name, namespace)
-        except SuiteError:
-            return None
+        found = self._find(kind, name, namespace)
+        return None if isinstance(found, SuiteError) else found
+
+    def _find(self, kind: str, name: str, namespace: str | None) -> Obj | SuiteError | None:
+        """Return an object of the core API, or why it cannot be read."""
+        key = (kind, name, namespace)
+        if key not in self._found:
+            try:
+                self._found[key] = self.kube.find("v1", kind, name, namespace)
+            except SuiteError as error:
+                self._found[key] = error
+        return self._found[key]

@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from conformance.errors import UsageProblem
 from conformance.kube.client import Obj
 from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.policy import labels
-from conformance.policy.foreign import Direction, End, ForeignPolicy, Seen, Way
+from conformance.policy.foreign import End, ForeignPolicy, Observed, Way
+from conformance.policy.oracle import fields
+from conformance.policy.oracle.policies import DIRECTIONS, Direction
+from conformance.policy.oracle.rules import NOT_KNOWN
+from conformance.policy.oracle.switches import Switches
+from conformance.policy.oracle.world import NetworkSet, Pod, named_ports
 
-DIRECTIONS: tuple[Direction, ...] = ("ingress", "egress")
 ENFORCED: Mapping[Direction, Side] = {"ingress": "target", "egress": "source"}
 WORDS = {"closed": ("may deny", "denies"), "open": ("may allow", "allows")}
 
@@ -23,7 +28,7 @@ class ObservedPath:
 
     source: Workload
     targets: Sequence[Target]
-    seen: Seen
+    observed: Observed
     protocol: str
     at: Side
     """The end at which policies count."""
@@ -51,7 +56,34 @@ class ObservedPath:
 
     def describe(self, policies: Sequence[ForeignPolicy]) -> str:
         """Describe which of these policies could give the result; empty: none."""
-        return describe(policies, self.ways, self.seen) if policies else ""
+        return describe(policies, self.ways, self.observed) if policies else ""
+
+    def is_withstood(
+        self,
+        policy: ForeignPolicy,
+        beside: Sequence["ObservedPath"],
+        others: Sequence[ForeignPolicy],
+    ) -> bool:
+        """Return whether open paths show that a policy does not close this path: in each reading in
+        which it could, it would have closed them at the same pod, and none of ``others`` may have
+        opened them."""
+        ways = [way for _, way in self.ways if policy.could(way, "closed") is not False]
+        open_ways = [
+            way
+            for path in beside
+            for _, way in path.ways
+            if all(one.could(way, "open") is False for one in others)
+        ]
+        return all(
+            any(
+                policy.gives(one, "closed", column)
+                for one in open_ways
+                if (str(one.end.member), one.direction) == (str(way.end.member), way.direction)
+            )
+            for way in ways
+            for column in way.end.columns
+            if policy.gives(way, "closed", column) is not False
+        )
 
     def selected(self, described: Iterable[tuple[str, ForeignPolicy]]) -> list[str]:
         """Return the descriptions of the policies that may select an end of the path."""
@@ -65,31 +97,43 @@ class ObservedPath:
 def describe(
     policies: Sequence[ForeignPolicy],
     ways: Sequence[tuple[str, Way]],
-    seen: Seen,
+    observed: Observed,
     *,
     surely: bool = False,
 ) -> str:
     """Describe each policy that could give the result: ``GlobalNetworkPolicy wide denies ingress of
-    demo/server``.
+    demo/server``, and why where its node reads it otherwise than is promised.
 
-    ``surely``: leave out policies of which it is not known.
+    ``surely``: leave out policies of which it is not known, or not promised.
     """
     lines = []
     for policy in policies:
-        answers = [(policy.could(way, seen), way.direction, pod) for pod, way in ways]
-        answers = [answer for answer in answers if answer[0] or (answer[0] is None and not surely)]
+        answers = [
+            (bool(could), policy.explained(way, observed), f"{way.direction} of {pod}")
+            for pod, way in ways
+            if (could := policy.could(way, observed)) is not False
+        ]
+        answers = [answer for answer in answers if not surely or (answer[0] and not answer[1])]
         if answers:
-            truth, direction, pod = max(answers, key=lambda answer: bool(answer[0]))
-            lines.append(f"{policy.label} {WORDS[seen][bool(truth)]} {direction} of {pod}")
+            sure, why, what = max(answers, key=lambda answer: (answer[0], bool(answer[1])))
+            line = f"{policy.label} {WORDS[observed][sure]} {what}"
+            lines.append(f"{line} ({why})" if why else line)
     return "; ".join(dict.fromkeys(lines))
 
 
-def may_close(policies: Iterable[ForeignPolicy], namespaces: Iterable[str]) -> bool:
-    """Return whether a policy could close anything of pods of which only the namespace is known."""
+def may_close(
+    policies: Iterable[ForeignPolicy],
+    namespaces: Iterable[str],
+    every: Iterable[tuple[Switches, ...]],
+) -> bool:
+    """Return whether a policy could close anything of pods of which only the namespace is known,
+    on a node of any of these columns."""
+    every = list(every)
     ways = [
-        Way(direction=direction, end=End(namespace=namespace), other=End())
+        Way(direction=direction, end=End(member=pod_in(namespace), columns=columns), other=End())
         for namespace in namespaces
         for direction in DIRECTIONS
+        for columns in every
     ]
     return any(policy.could(way, "closed") is not False for policy in policies for way in ways)
 
@@ -106,11 +150,14 @@ def ways_between(
     ports = tuple(dict.fromkeys(filter(None, (target.port, target.backend_port))))
     # behind a Service the source may have been translated
     is_direct = target.path is Addressing.POD_IP
-    external = End(address="" if target.path is Addressing.NAME else target.host)
+    external = End(
+        address=_address(target.host) if target.path is Addressing.EXTERNAL else NOT_KNOWN
+    )
     for backend in target.backends or (None,):
         there = ends[backend.uid] if backend else external
         of_its_node = is_direct and _is_own_pod(source, backend)
-        if not source.host_network or (here.calico and not of_its_node):
+        has_endpoint = bool(here.member and here.member.labels)
+        if not source.host_network or (has_endpoint and not of_its_node):
             way = Way(direction="egress", end=here, other=there, protocol=name, ports=ports)
             yield _name(source), way
         if backend and not backend.host_network and not of_its_node:
@@ -124,17 +171,62 @@ def _is_own_pod(source: Workload, pod: Workload | None) -> bool:
     return source.host_network and pod is not None and pod.node == source.node
 
 
-def end_of(pod: Obj | None, namespace: Obj | None, workload: Workload) -> End:
+def end_of(
+    pod: Obj | None,
+    namespace: Obj | None,
+    account: Obj | None,
+    workload: Workload,
+    columns: tuple[Switches, ...],
+) -> End:
     """Return a pod as selectors match it; what was not read is not known."""
     of_namespace = labels.of_namespace(namespace) if namespace else None
+    of_account = labels.of_service_account(account) if account else None
     known = pod is not None and of_namespace is not None
-    return End(
+    all_labels = labels.of_pod(pod, of_namespace or {}, of_account or {}) if pod and known else None
+    member = Pod(
         namespace=workload.namespace,
-        pod=labels.own(pod) if pod else None,
-        calico=labels.of_pod(pod, of_namespace or {}, {}) if pod and known else None,
-        of_namespace=of_namespace,
-        address=workload.address,
+        name=workload.pod,
+        address=_address(workload.address),
+        os=workload.os,
+        node=workload.node,
+        own=labels.own(pod) if pod else None,
+        labels=all_labels,
+        namespace_labels=of_namespace,
+        account=labels.account_of(pod) if pod else "",
+        account_labels=of_account,
+        ports=named_ports(pod.get("spec") or {}, workload.pod) if pod else None,
     )
+    return End(member=member, address=member.address, columns=columns)
+
+
+def pod_in(namespace: str, of_namespace: labels.Labels | None = None) -> Pod:
+    """Return a pod of which only the namespace is known."""
+    return Pod(
+        namespace=namespace,
+        name="",
+        address=NOT_KNOWN,
+        os="",
+        node="",
+        own=None,
+        labels=None,
+        namespace_labels=of_namespace,
+        account="",
+        account_labels=None,
+        ports=None,
+    )
+
+
+def node_end(node: str, of_endpoint: labels.Labels, address: str) -> End:
+    """Return a node with the labels of its HostEndpoint; none: it has no HostEndpoint."""
+    member = NetworkSet(namespace=f"node {node}", labels=of_endpoint, namespace_labels={}, nets=())
+    return End(member=member, address=_address(address))
+
+
+def _address(text: str) -> int:
+    try:
+        return fields.address(text)
+    except UsageProblem:  # a name, or an address of IPv6
+        return NOT_KNOWN
 
 
 def _name(pod: Workload) -> str:

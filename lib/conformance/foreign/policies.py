@@ -7,11 +7,11 @@ and resourceVersion), in the same test.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 from conformance.errors import SuiteError
@@ -19,11 +19,11 @@ from conformance.expect.owners import NOW, Times
 from conformance.foreign.beforehand import EXEMPT
 from conformance.foreign.interference import Interference
 from conformance.foreign.paths import (
-    DIRECTIONS,
     ObservedPath,
     describe,
     end_of,
     may_close,
+    node_end,
     ways_between,
 )
 from conformance.foreign.snapshot import (
@@ -38,8 +38,12 @@ from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
+from conformance.model.facts import Facts
 from conformance.pods.cluster_dns import ClusterDns
-from conformance.policy.foreign import End, ForeignPolicy, Seen
+from conformance.policy import labels
+from conformance.policy.foreign import End, ForeignPolicy, Observed
+from conformance.policy.oracle.policies import DIRECTIONS
+from conformance.policy.oracle.switches import PROMISE, Switch, Switches, columns
 
 RECENTLY = 120.0
 """s. How long a deleted policy may still be blamed: Felix may be late, but not that late."""
@@ -52,20 +56,29 @@ Path = tuple[Workload, Target, str]
 
 @dataclass
 class ForeignPolicies:
-    """Names and judges the policies of one cluster, for one worker."""
+    """The policies of other owners on a cluster, named and judged for a worker."""
 
     kube: Kube
     changes: Changes
+    facts: Facts | None = None
+    """Which release of Calico each Windows node runs; None: that is not known."""
     exempt: str = EXEMPT
     _removed: dict[str, float] = field(default_factory=dict)
     """Policies that this worker has removed, by name, each with its time (``time.monotonic``)."""
     _snapshots: list[Snapshot] = field(default_factory=list)
-    _passed: tuple[int, float, list[ForeignPolicy]] = (0, 0.0, [])
-    """The newest answer about passing policies: since which version, its time, and the policies."""
+    _claims: Sequence[str] = ()
+    """Claims that the test is about."""
+    _open: Sequence[Path] = ()
+    """Paths that the test observed to be open while it made no policy."""
+    _passed: dict[int, tuple[float, list[ForeignPolicy]]] = field(default_factory=dict)
+    """Answers about passing policies: version since which, time of the answer, and policies."""
+    _is_current: bool | None = None
+    """The newest snapshot is used again by :meth:`look`; None: each look reads anew."""
+    _resolvers: list[Target] | None = None
+    """The cluster's DNS pods behind their Service, since the newest look; None: not read."""
 
-    @cached_property
-    def _interference(self) -> Interference:
-        return Interference(self.kube, self.changes)
+    def __post_init__(self) -> None:
+        self._interference = Interference(self.kube, self.changes)
 
     @property
     def _newest(self) -> Snapshot:
@@ -73,9 +86,26 @@ class ForeignPolicies:
 
     def look(self) -> Snapshot:
         """Read the policies now, and remember them."""
+        if self._is_current:
+            return self._newest
         is_own = own_objects(self.changes.run, self.changes.uids)
         self._snapshots.append(read(self.kube, time.monotonic(), is_own))
+        self._interference = Interference(self.kube, self.changes)  # objects are read anew, too
+        self._resolvers = None
+        self._is_current = None if self._is_current is None else True
         return self._newest
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Read the policies, and the objects that they select, at most once in this block.
+
+        A wide failure has thousands of paths, and each of them asks.
+        """
+        self._is_current = False
+        try:
+            yield
+        finally:
+            self._is_current = None
 
     def record_removal(self, label: str) -> None:
         """Remember that this worker has removed a policy."""
@@ -106,7 +136,7 @@ class ForeignPolicies:
         self,
         source: Workload,
         target: Target,
-        seen: Seen,
+        observed: Observed,
         *,
         protocol: str = "",
         times: Times = NOW,
@@ -115,34 +145,56 @@ class ForeignPolicies:
     ) -> str:
         """Return which foreign policies could give what was observed on a path; empty: none.
 
-        ``times``: a policy counts that some snapshot since the first attempt has, even if it is
-        gone or edited by now, but not one that was there when the path behaved otherwise. ``at``:
-        the end at which policies count. ``lasting``: only policies that were there before the first
-        attempt and still are, by the newest snapshot."""
+        ``times``: a policy counts if a snapshot since the first attempt has it, even if it is gone
+        or edited by now, but not if it existed when the path behaved otherwise. ``at``: the end at
+        which policies count. ``lasting``: only policies that existed before the first attempt and
+        still exist, by the newest snapshot.
+        """
         snapshot = self._newest if lasting and self._snapshots else self.look()
-        path = self._path(source, target, seen, protocol, at)
+        path = self._path(source, target, observed, protocol, at)
         excuses = [
             *self._interference.services(target),
             *path.selected(self._interference.policies(snapshot)),
             self._by_labels(path, snapshot),
-            path.describe(self._candidates(snapshot, times, lasting=lasting)),
+            path.describe(self._givers(path, snapshot, times, lasting=lasting)),
         ]
         text = "; ".join(filter(None, dict.fromkeys(excuses)))
         return text or ("" if lasting else path.describe(self._passing(times.since)))
+
+    def observe(self, claims: Sequence[str], open_paths: Sequence[Path]) -> None:
+        """Note what a test is about, and which paths were open while it made no policy."""
+        self._claims = claims
+        self._open = open_paths
+
+    def explains(
+        self, source: Workload, target: Target, protocol: str, *, times: Times = NOW
+    ) -> bool:
+        """Return whether a policy that was there before, and still is, explains a closed path."""
+        snapshot = self._newest
+        path = self._path(source, target, "closed", protocol, "both")
+        givers = self._givers(path, snapshot, times, lasting=True) if snapshot.foreign else []
+        return bool(path.describe(givers))
+
+    def defect(self, source: Workload, target: Target, protocol: str) -> str:
+        """Return which policy closes a path by a defect that the test is about; empty: none."""
+        if not any(switch.since and switch.claim in self._claims for switch in Switch):
+            return ""
+        path = self._path(source, target, "closed", protocol, "both")
+        return replace(path, ends=self._ends).describe(self._newest.foreign)
 
     def blame(
         self,
         policies: Sequence[ForeignPolicy],
         source: Workload,
         target: Target,
-        seen: Seen,
+        observed: Observed,
         *,
         protocol: str,
         at: Side = "both",
     ) -> str:
         """Return which of these policies could give what was observed on a path; empty: none."""
         self.look()
-        return self._path(source, target, seen, protocol, at).describe(policies)
+        return self._path(source, target, observed, protocol, at).describe(policies)
 
     def forecloses(self, ways: Sequence[Path]) -> list[str]:
         """Return for each path the foreign policies that surely close it while none may open it.
@@ -157,7 +209,8 @@ class ForeignPolicies:
     def _closing(self, snapshot: Snapshot, paths: Sequence[Path]) -> list[str]:
         pods = [pod for source, target, _ in paths for pod in (source, *target.backends)]
         # the usual case asks nothing of the cluster
-        if not may_close(snapshot.foreign, {pod.namespace for pod in pods}):
+        every = {self._columns(pod) for pod in pods}
+        if not may_close(snapshot.foreign, {pod.namespace for pod in pods}, every):
             return [""] * len(paths)
         ends = self._ends(pods)
         closing = []
@@ -168,11 +221,34 @@ class ForeignPolicies:
         return closing
 
     def _path(
-        self, source: Workload, target: Target, seen: Seen, protocol: str, at: Side
+        self, source: Workload, target: Target, observed: Observed, protocol: str, at: Side
     ) -> ObservedPath:
         """Describe a path; it includes the cluster's DNS where the target has only a name."""
         targets = [target] if target.host or target.backends else [target, *self._dns()]
-        return ObservedPath(source, targets, seen, protocol, at, self._ends)
+        ends = partial(self._ends, claims=self._claims)
+        return ObservedPath(source, targets, observed, protocol, at, ends)
+
+    def _givers(
+        self, path: ObservedPath, snapshot: Snapshot, times: Times, *, lasting: bool
+    ) -> list[ForeignPolicy]:
+        """Return the candidates but those that other paths of the same pods withstood."""
+        candidates = self._candidates(snapshot, times, lasting=lasting)
+        pods = {pod.uid for pod in path.pods}
+        beside = [
+            self._path(source, target, "closed", protocol, "both")
+            for source, target, protocol in self._open
+            if pods & {pod.uid for pod in (source, *target.backends)} and len(target.backends) < 2
+        ]
+        if path.observed == "open" or not beside:
+            return candidates
+        before = self._versions_until(times.since)
+        every = [policy for policy, _ in snapshot.policies]
+        return [
+            policy
+            for policy in candidates
+            if (policy.uid, policy.version) not in before
+            or not path.is_withstood(policy, beside, [one for one in every if one != policy])
+        ]
 
     def _candidates(
         self, snapshot: Snapshot, times: Times, *, lasting: bool
@@ -209,7 +285,9 @@ class ForeignPolicies:
             return ""
         before = path.ways_between(self._ends(path.pods, as_made=True))
         policies = [
-            policy for policy, _ in snapshot.policies if not describe([policy], before, path.seen)
+            policy
+            for policy, _ in snapshot.policies
+            if not describe([policy], before, path.observed)
         ]
         by = path.describe(policies)
         return f"since somebody changed labels of its namespace {by}" if by else ""
@@ -224,15 +302,17 @@ class ForeignPolicies:
         version = self._newest_version(before)
         if not version:
             return []
-        if version == self._passed[0] and time.monotonic() - self._passed[1] < FRESH:
-            return self._passed[2]
+        at, policies = self._passed.get(version, (-FRESH, []))
+        if time.monotonic() - at < FRESH or (self._is_current and at > self._newest.at):
+            return policies
         known = {policy.uid: policy.spec for past in before for policy in past.foreign}
+        now = time.monotonic()
         with ThreadPoolExecutor(8) as pool:
             batches = pool.map(
                 lambda served: self._changed_since(version, served, known), self._newest.kinds
             )
             policies = [policy for batch in batches for policy in batch]
-        self._passed = version, time.monotonic(), policies
+        self._passed = {**(self._passed if self._is_current else {}), version: (now, policies)}
         return policies
 
     def _newest_version(self, snapshots: Sequence[Snapshot]) -> int:
@@ -245,7 +325,7 @@ class ForeignPolicies:
     def _changed_since(
         self, version: int, served: tuple[str, str], known: Mapping[str, Mapping[str, Any]]
     ) -> list[ForeignPolicy]:
-        """Return foreign policies of one API and kind that came or changed since ``version``.
+        """Return foreign policies of an API and kind that came or changed since ``version``.
 
         ``known``: uid to the spec before.
         """
@@ -261,29 +341,52 @@ class ForeignPolicies:
                     found[obj["metadata"]["resourceVersion"]] = obj
         return [policy_in_event(self.kube, api, kind, obj) for obj in found.values()]
 
-    def _ends(self, pods: Sequence[Workload], *, as_made: bool = False) -> dict[str, End]:
-        """Return each pod's end by uid; ``as_made``: with the labels the worker gave its
-        namespace."""
+    def _ends(
+        self, pods: Sequence[Workload], *, as_made: bool = False, claims: Sequence[str] = ()
+    ) -> dict[str, End]:
+        """Return each pod's end by uid.
+
+        ``as_made``: with the labels the worker gave its namespace; ``claims``: without the defects
+        that these are about.
+        """
         namespaces: dict[str, Obj | None] = {}
+        accounts: dict[tuple[str, str], Obj | None] = {}
         found: dict[str, End] = {}
+        read = self._interference.read
         for pod in {pod.uid: pod for pod in pods}.values():
             name = pod.namespace
+            if pod.host_network:  # Felix on Windows enforces no HostEndpoint
+                of_endpoint = self._newest.hosts.get(pod.node) if pod.os == "linux" else None
+                found[pod.uid] = node_end(pod.node, of_endpoint or {}, pod.address)
+                continue
             if name not in namespaces:
                 made = self._interference.made(name) if as_made else None
-                namespaces[name] = made or self._interference.read("Namespace", name)
-            obj = self._interference.read("Pod", pod.pod, name)
-            found[pod.uid] = end_of(obj, namespaces[name], pod)
-            if pod.host_network:
-                host = self._newest.hosts.get(pod.node) or {}
-                found[pod.uid] = End(
-                    namespace=f"node {pod.node}", pod={}, calico=host, of_namespace={}
-                )
+                namespaces[name] = made or read("Namespace", name)
+            obj = read("Pod", pod.pod, name)
+            account = name, labels.account_of(obj or {})
+            if obj and account not in accounts:
+                accounts[account] = read("ServiceAccount", account[1], name)
+            of_account = accounts.get(account)
+            found[pod.uid] = end_of(
+                obj, namespaces[name], of_account, pod, self._columns(pod, claims)
+            )
         return found
+
+    def _columns(self, pod: Workload, claims: Sequence[str] = ()) -> tuple[Switches, ...]:
+        """Return what the node of a pod may make of policies, but for defects of these claims."""
+        if pod.os != "windows":
+            return (PROMISE,)
+        every = columns(self.facts.calico_on(pod.node).value if self.facts else None)
+        own = {switch for switch in Switch if switch.since and switch.claim in claims}
+        return tuple(dict.fromkeys(column - own for column in every))
 
     def _dns(self) -> list[Target]:
         """Return the cluster's DNS pods behind their Service; none where they are not found."""
-        with suppress(SuiteError):
-            return [
-                replace(pod, path=Addressing.CLUSTER_IP) for pod in ClusterDns(self.kube, "").pods()
-            ]
-        return []
+        if self._resolvers is None:
+            self._resolvers = []
+            with suppress(SuiteError):
+                self._resolvers = [
+                    replace(pod, path=Addressing.CLUSTER_IP)
+                    for pod in ClusterDns(self.kube, "").pods()
+                ]
+        return self._resolvers

@@ -14,6 +14,7 @@ from conformance.foreign.snapshot import (
     is_twin,
     policy_in_event,
     spec_of,
+    staged_kinds,
 )
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import Ownership
@@ -33,9 +34,10 @@ class PolicyEvents:
     kube: Kube
     run: Ownership
     namespace: str
-    """The namespace whose pods the policies may select; others' begin with it."""
+    """The namespace with the pods that the policies may select; other workers' namespaces begin
+    with it."""
     is_over: Callable[[], bool]
-    """Whether the run removes its own policies by now."""
+    """Return whether the run has begun to remove its own policies."""
     seconds: float
     """How long one watch request lasts."""
     events: list[tuple[float, str]] = field(default_factory=list)
@@ -54,6 +56,7 @@ class PolicyEvents:
             ("v1", "Service"),
             (KUBERNETES, "NetworkPolicy"),
             *((calico, kind) for kind in kinds if calico),
+            *staged_kinds(self.kube, calico),
             *served.values(),
         ]
 

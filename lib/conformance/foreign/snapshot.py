@@ -3,25 +3,36 @@
 host endpoints."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
 
-from conformance.errors import SuiteError
+from conformance.errors import SuiteError, UsageProblem
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at, mapping_at
 from conformance.kube.ownership import WORKER_LABEL, Ownership, labels_of
 from conformance.kube.refused import ApiRefused
 from conformance.policy import labels
-from conformance.policy.foreign import ADMIN as ADMIN_KINDS
-from conformance.policy.foreign import DEFAULT, ForeignPolicy, NetworkSet
+from conformance.policy.foreign import ForeignPolicy
+from conformance.policy.oracle import fields
+from conformance.policy.oracle.admin import ADMIN as ADMIN_KINDS
+from conformance.policy.oracle.policies import DEFAULT_TIER, LAST, TIER, Tier
+from conformance.policy.oracle.rules import ANY_ADDRESS
+from conformance.policy.oracle.world import SERVICE_LABEL, NetworkSet, World
 
 KUBERNETES = "networking.k8s.io/v1"
 CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
 """The first API that is served is read."""
+DISCOVERY = "discovery.k8s.io/v1"
 ADMIN = ("policy.networking.k8s.io/v1alpha2", "policy.networking.k8s.io/v1alpha1")
 DECIDING = ("NetworkPolicy", "GlobalNetworkPolicy", *ADMIN_KINDS)
 """Kinds of policies that decide."""
 SETS = ("GlobalNetworkSet", "NetworkSet")
 BY_LABELS = {"selector", "notSelector", "namespaceSelector"}
 """Fields of a rule's source or destination."""
+BASELINES = ("baselineadminnetworkpolicy", "Baseline")
+"""Tiers of administrators' policies that come after ``default``."""
 TWINS = ("knp.", "kanp.", "kbanp.", "kcnp.")
 """Beginnings of names under which Calico's API serves policies of Kubernetes' APIs a second
 time."""
@@ -30,8 +41,10 @@ ADMIN_TIERS = {
     "BaselineAdminNetworkPolicy": "baselineadminnetworkpolicy",
 }
 """Calico's names for the tiers of these kinds (v3.29 on); a ClusterNetworkPolicy names its own."""
-DEFAULT_ORDER = 1_000_000
-"""Order of Calico's tier ``default``."""
+FIRST = -1.0
+"""Order of a tier that is not known: it may come before all others."""
+STAGED = ("StagedNetworkPolicy", "StagedGlobalNetworkPolicy", "StagedKubernetesNetworkPolicy")
+"""Kinds that decide nothing as documented, and on Windows as released."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +72,14 @@ class Snapshot:
 
 
 def read(kube: Kube, at: float, is_own: Callable[[Obj], bool]) -> Snapshot:
-    """Read every kind of policy that the cluster serves; staged policies decide nothing."""
+    """Read every kind of policy that the cluster serves, staged policies too: Windows enforces
+    them."""
     calico = calico_api(kube)
     reader = _Reader(kube, calico)
     kinds = [
         (KUBERNETES, "NetworkPolicy"),
         *((calico, kind) for kind in ("NetworkPolicy", "GlobalNetworkPolicy") if calico),
+        *staged_kinds(kube, calico),
         *admin_kinds(kube),
     ]
     policies = reader.policies(kinds, is_own)
@@ -86,6 +101,11 @@ def read(kube: Kube, at: float, is_own: Callable[[Obj], bool]) -> Snapshot:
 def calico_api(kube: Kube) -> str:
     """Return the API at which Calico's policies are read; empty where none is served."""
     return next((api for api in CALICO if kube.discovery.serves(api, "GlobalNetworkPolicy")), "")
+
+
+def staged_kinds(kube: Kube, calico: str) -> list[tuple[str, str]]:
+    """Return API and kind of the staged policies that are served at Calico's API."""
+    return [(calico, kind) for kind in STAGED if calico and kube.discovery.serves(calico, kind)]
 
 
 def admin_kinds(kube: Kube) -> list[tuple[str, str]]:
@@ -123,10 +143,8 @@ def policy_of(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> Foreig
     """Return the policy in an object, in its tier."""
     meta = obj["metadata"]
     spec = spec_of(obj)
-    is_baseline = kind == "BaselineAdminNetworkPolicy" or str(spec.get("tier")) == "Baseline"
-    tier = ADMIN_TIERS.get(kind) or str(spec.get("tier") or DEFAULT)
+    tier = ADMIN_TIERS.get(kind) or str(spec.get("tier") or DEFAULT_TIER)
     tier_object = tiers.get(tier) or {"metadata": {}}
-    order = spec_of(tier_object).get("order")
     versions = [item["metadata"].get("resourceVersion") for item in (obj, tier_object)]
     return ForeignPolicy(
         kind=kind,
@@ -136,18 +154,25 @@ def policy_of(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> Foreig
         uid=str(meta.get("uid") or ""),
         version="/".join(filter(None, versions)),
         spec=spec,
-        tier=tier,
-        tier_passes=spec_of(tier_object).get("defaultAction") == "Pass",
-        before_default=not is_baseline
-        and (tier == DEFAULT or order is None or float(order) <= DEFAULT_ORDER),
+        tier=_tier(tier, tiers),
+    )
+
+
+def _tier(name: str, tiers: Mapping[str, Obj]) -> Tier:
+    """Return a tier; a tier that was not read may come before all others."""
+    spec = spec_of(tiers.get(name) or {})
+    unset = LAST if name in BASELINES or name in tiers else FIRST
+    order = spec.get("order")
+    end: Literal["Deny", "Pass"] = "Pass" if spec.get("defaultAction") == "Pass" else "Deny"
+    return (
+        TIER if name == DEFAULT_TIER else Tier(name, unset if order is None else float(order), end)
     )
 
 
 def policy_in_event(kube: Kube, api: str, kind: str, obj: Obj) -> ForeignPolicy:
     """Return the policy in a watch's event, with its tier and the network sets of this moment."""
     reader = _Reader(kube, api if api in CALICO else "")
-    policy = policy_of(api, kind, obj, reader.tiers())
-    return _with_sets(policy, reader.sets()) if _chooses_by_labels(policy) else policy
+    return reader.completed(policy_of(api, kind, obj, reader.tiers()))
 
 
 @dataclass
@@ -182,9 +207,25 @@ class _Reader:
         tiers = self.listed(self.calico, "Tier") if self.calico else []
         return {tier["metadata"]["name"]: tier for tier in tiers}
 
+    @cached_property
     def sets(self) -> list[Obj]:
         """Return Calico's network sets."""
         return [item for kind in SETS for item in self.listed(self.calico, kind)]
+
+    def completed(self, policy: ForeignPolicy) -> ForeignPolicy:
+        """Return a policy with the network sets that its rules may choose, and the members of the
+        Services that they name, if those can be read: their changes are changes of the policy."""
+        if _chooses_by_labels(policy):
+            policy = _with_sets(policy, self.sets)
+        for service in _services(policy):
+            with suppress(SuiteError):
+                policy = _with_members(policy, service, self._slices(*service))
+        return policy
+
+    def _slices(self, namespace: str, service: str) -> list[Obj]:
+        """Return the EndpointSlices of a Service.  Raise SuiteError where they cannot be read."""
+        of_service = f"{SERVICE_LABEL}={service}"
+        return self.kube.objects(DISCOVERY, "EndpointSlice", namespace, labels=of_service)
 
     def policies(
         self, kinds: Sequence[tuple[str, str]], is_own: Callable[[Obj], bool]
@@ -197,13 +238,9 @@ class _Reader:
             for obj in self.listed(api, kind)
             if not is_twin(api, obj)
         ]
-        if all(own or not _chooses_by_labels(policy) for policy, own in policies):
+        if all(own or not (_chooses_by_labels(one) or _services(one)) for one, own in policies):
             return policies
-        sets = self.sets()
-        return [
-            (_with_sets(policy, sets) if _chooses_by_labels(policy) else policy, own)
-            for policy, own in policies
-        ]
+        return [(self.completed(policy), own) for policy, own in policies]
 
     def endpoints(self) -> list[Obj]:
         """Return the HostEndpoints."""
@@ -221,23 +258,55 @@ def _of_host(api: str, endpoint: Obj) -> ForeignPolicy:
     )
 
 
+def _ends(policy: ForeignPolicy) -> list[Obj]:
+    """Return the sources and destinations of a policy's rules, if they are in Calico's words."""
+    rules = [*list_at(policy.spec, "ingress"), *list_at(policy.spec, "egress")]
+    ends = [mapping_at(rule, end) for rule in rules for end in ("source", "destination")]
+    return ends if policy.api in CALICO else []
+
+
 def _chooses_by_labels(policy: ForeignPolicy) -> bool:
     """Return whether Calico's rules choose sources or targets by labels, and so network sets
     too."""
-    rules = [*(policy.spec.get("ingress") or ()), *(policy.spec.get("egress") or ())]
-    ends = [rule.get(end) or {} for rule in rules for end in ("source", "destination")]
-    return policy.api in CALICO and any(BY_LABELS & end.keys() for end in ends)
+    return any(BY_LABELS & end.keys() for end in _ends(policy))
+
+
+def _services(policy: ForeignPolicy) -> set[tuple[str, str]]:
+    """Return namespace and name of the Services that a policy's rules name."""
+    named = [mapping_at(end, "services") for end in _ends(policy)]
+    return {
+        (str(one.get("namespace") or policy.namespace), str(one["name"]))
+        for one in named
+        if one.get("name")
+    }
+
+
+def _with_members(
+    policy: ForeignPolicy, service: tuple[str, str], slices: Sequence[Obj]
+) -> ForeignPolicy:
+    """Return a policy with the members of a Service.  Raise UsageProblem where they cannot be
+    read."""
+    members = World(slices).backends.get(service, [])
+    versions = [str(item["metadata"].get("resourceVersion")) for item in slices]
+    version = "/".join([policy.version, *versions])
+    return replace(policy, services={**policy.services, service: members}, version=version)
 
 
 def _with_sets(policy: ForeignPolicy, sets: Sequence[Obj]) -> ForeignPolicy:
     """Return a policy with the sets that its rules may choose: a change of a set changes the
     policy."""
-    nets = [
-        NetworkSet(
-            labels.of_network_set(item, {} if item["metadata"].get("namespace") else None),
-            tuple(spec_of(item).get("nets") or ()),
-        )
-        for item in sets
-    ]
     versions = [str(item["metadata"].get("resourceVersion")) for item in sets]
-    return replace(policy, sets=tuple(nets), version="/".join([policy.version, *versions]))
+    read = tuple(_set_of(item) for item in sets)
+    return replace(policy, sets=read, version="/".join([policy.version, *versions]))
+
+
+def _set_of(item: Obj) -> NetworkSet:
+    """Return a network set; an unreadable network set may have any address and label."""
+    space = item["metadata"].get("namespace")
+    known = labels.of_network_set(item, {} if space else None)
+    of_namespace: labels.Labels | None = None if space else {}
+    try:
+        nets = fields.nets(spec_of(item).get("nets"), item["metadata"]["name"]) or ()
+    except UsageProblem:
+        return NetworkSet(space, None, of_namespace, (ANY_ADDRESS,))
+    return NetworkSet(space, known, of_namespace, nets)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run changes beyond its own namespaces, written down in the cluster before it is changed,
-and put back.
+"""The changes of a run beyond its own namespaces, written down in the cluster first, and put back.
 
-One ConfigMap per run in namespace ``calico-conformance-system``.  A run that dies leaves it
-there, with all that is needed to restore the cluster.  What was changed bears a mark of the run:
-a journal is believed only as far as the marks confirm it.
+One ConfigMap per run in namespace ``calico-conformance-system``.  A run that dies leaves it there,
+with all that is needed to restore the cluster.  Each changed object has a mark of the run: a
+journal is believed only as far as the marks confirm it.
 """
 
 from conformance.journal.journalled import Journalled

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who has cordoned a node: a run marks each node that it makes unschedulable, and lifts no
-cordon but its own."""
+"""The owner of a cordon: a run marks each node that it cordons, and lifts no cordon but its own."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +16,8 @@ LIFTED: Mapping[str, Any] = {
 
 
 def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """The patch; one that cordons a node also says on the node who did, so that it is known
-    without the journal."""
+    """Return the patch; a patch that cordons a node also names the run on it, for want of the
+    journal."""
     unschedulable = (
         (patch.get("spec") or {}).get("unschedulable") if target.kind == "Node" else None
     )
@@ -28,7 +27,7 @@ def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) 
 
 
 def cordoned_by(node: Obj | None) -> str:
-    """The run that has cordoned a node; empty when it was somebody else, or nobody."""
+    """Return the run that has cordoned a node; empty if nobody or another owner has."""
     return str(
         (((node or {}).get("metadata") or {}).get("annotations") or {}).get(CORDON_ANNOTATION) or ""
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which fields a merge patch touches, what they held before, and how to put them back (RFC
+"""The fields that a merge patch touches, what they held before, and how to put them back (RFC
 7396)."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from conformance.kube.client import Obj
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """What a field holds; a field that is not there is told apart from one that holds null."""
+    """The content of a field; an absent field differs from a null."""
 
     present: bool
     value: Any = None
@@ -25,24 +25,24 @@ ABSENT = Content(present=False)
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One field that a change touches."""
+    """A field that a change touches."""
 
     path: tuple[str, ...]
     before: Content
     ours: Content
-    """What the change makes of it."""
+    """The content after the change."""
     parents: int = 0
     """How many of the path's first names held an object before; the others were made along with
     the field."""
 
     @property
     def label(self) -> str:
-        """``.spec.vxlanVNI``, ``.metadata.annotations["a.b/c"]``."""
+        """Return ``.spec.vxlanVNI``, ``.metadata.annotations["a.b/c"]``."""
         return "".join(f".{name}" if name.isidentifier() else f'["{name}"]' for name in self.path)
 
 
 def touched(current: Obj, patch: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Exactly the fields that a merge patch sets or removes, with what they hold now."""
+    """Return exactly the fields that a merge patch sets or removes, with their present values."""
     return tuple(_touched(current, patch, (), 0))
 
 
@@ -62,7 +62,7 @@ def _touched(
 
 
 def content_at(obj: Any, path: Sequence[str]) -> Content:
-    """What is at a path."""
+    """Return the value at a path."""
     for name in path:
         if not isinstance(obj, Mapping) or name not in obj:
             return ABSENT
@@ -71,8 +71,8 @@ def content_at(obj: Any, path: Sequence[str]) -> Content:
 
 
 def putting_back(fields: Sequence[Field], current: Obj) -> dict[str, Any]:
-    """The merge patch that gives these fields what they held; objects made along with them go
-    when they are empty."""
+    """Return the merge patch that gives these fields what they held; objects made along with them
+    go when they are empty."""
     patch: dict[str, Any] = {}
     gone = {field.path for field in fields if not field.before.present}
     for field in fields:
@@ -93,7 +93,7 @@ def _all_gone(current: Obj, parent: tuple[str, ...], gone: set[tuple[str, ...]])
 
 
 def _whole(wanted: Any, found: Any) -> Any:
-    """A value for a merge patch after which exactly ``wanted`` stands where ``found`` stands
+    """Return a value for a merge patch after which exactly ``wanted`` stands where ``found`` stands
     now."""
     if not isinstance(wanted, Mapping) or not isinstance(found, Mapping):
         return wanted

@@ -24,7 +24,7 @@ from conformance.model.change import ObjectRef
 
 
 class Journalled:
-    """One test's changes beyond the run's namespaces.
+    """A test's changes beyond the run's namespaces.
 
     ``check`` is called before each change and raises when this run may change nothing any more.
     """
@@ -41,13 +41,15 @@ class Journalled:
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Obj:
         """Change fields of an object by a JSON merge patch; returns it as the server now has it.
 
-        Raises JournalRefused (a secret, or too big for the journal: nothing was changed),
+        Raise JournalRefused (a secret, or too big for the journal: nothing was changed),
         EnvironmentBroken (no such object, or the API server took it neither), LockLost.
         """
         _refuse_secret(target, "patch")
         current = read(self.changes.kube, target, within=self.journal.within)
         if current is None:
-            raise EnvironmentBroken(f"{target.label} is not there, so it cannot be changed: {why}")
+            raise EnvironmentBroken(
+                f"{target.label} does not exist, so it cannot be changed: {why}"
+            )
         merge_patch = marked(current, target, merge_patch, self.changes.run.run)
         fields = touched(current, merge_patch)
         for field in fields:
@@ -73,7 +75,7 @@ class Journalled:
         return made or current
 
     def create(self, obj: Obj, why: str) -> Obj | None:
-        """Create an object that no namespace of the run contains; restoring removes it.  Raises
+        """Create an object that no namespace of the run contains; restoring removes it.  Raise
         as ``patch`` does."""
         target = reference(obj)
         _refuse_secret(target, "create")
@@ -103,15 +105,17 @@ class Journalled:
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
         """Delete a pod that its controller makes anew; noted, and not restored.
 
-        Raises EnvironmentBroken for a pod without a controller, which nobody would bring back.
+        Raise EnvironmentBroken for a pod without a controller, which nobody would bring back.
         """
         found = read(self.changes.kube, target, within=self.journal.within)
         if found is None:
-            raise EnvironmentBroken(f"{target.label} is not there, so it cannot be deleted: {why}")
+            raise EnvironmentBroken(
+                f"{target.label} does not exist, so it cannot be deleted: {why}"
+            )
         owners = found["metadata"].get("ownerReferences") or []
         if not any(owner.get("controller") for owner in owners):
             raise EnvironmentBroken(
-                f"refused to delete {target.label}: no controller would make it anew"
+                f"refused to delete {target.label}: it has no controller that would make it anew"
             )
         uid = str(found["metadata"]["uid"])
         entry = self._write(self._entry("delete-owned-pod", why, target, uid=uid))
@@ -119,13 +123,13 @@ class Journalled:
         self.close(entry)
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Entry:
-        """Note, before the act, that healer ``name`` must be run with ``arguments`` unless the
+        """Record, before the act, that healer ``name`` must run with ``arguments`` unless the
         entry is closed.
 
-        The node that ``arguments`` name is marked first: an entry without a mark is not
-        believed, and a mark without an entry says that nothing had begun.  Raises JournalRefused
-        for a healer that there is not: nobody could undo it; EnvironmentBroken (no such node, or
-        the API server took it not), ApiRefused, LockLost.
+        The node in ``arguments`` is marked first: an entry without a mark is not believed, and a
+        mark without an entry shows that nothing had begun. Raise JournalRefused for an unknown
+        healer, since nobody could undo the procedure; EnvironmentBroken (no such node, or the API
+        server refused it), ApiRefused, LockLost.
         """
         if name not in self.healers:
             raise JournalRefused(
@@ -161,7 +165,7 @@ class Journalled:
         self._keys = [key for key in self._keys if key != entry.key]
 
     def restore(self) -> list[Restored]:
-        """Put back what this one has changed, newest first; harmless when that is done."""
+        """Restore this process' changes, newest first; harmless when repeated."""
         if not self._keys:
             return []
         keys = self._keys
@@ -171,7 +175,7 @@ class Journalled:
         )
 
     def _entry(self, act: Act, why: str, target: ObjectRef, **more: Any) -> Entry:
-        """Describe a change.  Raises JournalRefused for one that no restore would put back."""
+        """Describe a change.  Raise JournalRefused for a change that no restore would put back."""
         entry = Entry(
             key=self.journal.key(),
             act=act,

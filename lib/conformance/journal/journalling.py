@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How disruptive changes are made: noted first where a test makes them, plainly where a restore
-makes them."""
+"""Two ways to make disruptive changes: noted first for a test, or without a note for a restore."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -11,7 +10,7 @@ from conformance.model.change import ObjectRef
 
 
 class Journalling(Protocol):
-    """What disruptions need of the journal (``conformance.journal.Journalled``)."""
+    """The part of the journal that disruptions need (``conformance.journal.Journalled``)."""
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
         """Note the fields' values, then change them."""
@@ -24,12 +23,12 @@ class Journalling(Protocol):
         returned, is closed."""
 
     def close(self, entry: Any) -> None:
-        """Nothing of an entry is to be healed any more."""
+        """Mark an entry as healed."""
 
 
 class Plainly:
-    """The same changes without a note, for healers: the entry that they heal stays open until
-    they are through."""
+    """The same changes without a note, for healers: the entry that they heal stays open until the
+    end."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -46,7 +45,7 @@ class Plainly:
         self._changes.delete(target, why, foreign=True)
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
-        """Nothing to note."""
+        """Do nothing: the procedure needs no further note."""
 
     def close(self, entry: Any) -> None:
-        """Nothing was noted."""
+        """Do nothing: there is no note."""

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run lock: a coordination Lease that keeps two runs from disrupting one cluster at the same
-time.
+"""The run lock: a coordination Lease that prevents two runs from disrupting one cluster at the
+same time.
 
-Whoever plans an exclusive test holds it from its first test to its last, and whoever puts back
-what dead runs changed while it does so.  A run that finds it taken waits, and stops when that
-takes too long.  A holder that does not renew it is as good as dead after the lease's own
-duration, measured on the clock of who looks (as client-go's leader election does), so that
-clocks need not agree; but never while one of its processes is known to live.
+A run with exclusive tests holds it from its first such test to its last; a process that restores
+changes of dead runs holds it meanwhile. A run that finds the lock taken waits, and stops when
+this takes too long. A holder that does not renew the lock counts as dead after the lease's
+duration, measured on the observer's clock (as in client-go's leader election), so that clocks
+need not agree; but never while one of its processes is known to live.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ LOCK_RIGHTS = tuple(
     )
     for verb in ("get", "create", "update", "delete")
 )
-"""What holding the lock takes; without it nothing exclusive is run."""
+"""Rights that the lock requires; without them nothing exclusive is run."""
 
 
 class RunLock:
-    """One run's hold of the lock.  One process takes and renews it; every process of the run may
-    :meth:`check` it."""
+    """A run's hold of the lock. One process takes and renews it; every process of the run may
+    :meth:`check` it.
+    """
 
     def __init__(
         self,
@@ -66,11 +67,12 @@ class RunLock:
         life: Callable[[Obj], Life] = lambda lease: Life.UNKNOWN,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """``tell`` gets what everybody should read, ``progress`` what it waits for (``what:
-        state``).
+        """Set up the lock. ``tell`` gets messages for everybody, ``progress`` the present wait
+        (``what: state``).
 
-        ``life`` says what is known of a lease's holder: death spares the wait for it to go stale, life forbids to take
-        it even then (workers may go on where only the process that renewed it was killed).
+        ``life`` returns the state of a lease's holder: if it is dead, the lock need not go stale
+        first; if it lives, a stale lock is not taken either (its workers may go on after the
+        renewing process was killed).
         """
         self.kube = kube
         self.run = run
@@ -85,13 +87,13 @@ class RunLock:
         self._mine: Obj | None = None
         self._seen: tuple[str, float] = ("", 0.0)
         self._living = False
-        """Whether the holder was known to live at the last look."""
+        """The holder was known to be alive at the last check."""
         self._stop = threading.Event()
         self._keeper: threading.Thread | None = None
 
     def acquire(self, *, patient: bool = True) -> None:
-        """Take it, and renew it from now on.  Raises ClusterUnusable: who has it, since when; or no
-        right to it.
+        """Take the lock, and renew it from now on. Raise ClusterUnusable with its holder and
+        since when, or a missing right.
 
         ``patient``: also wait for a holder that is known to live.
         """
@@ -124,18 +126,19 @@ class RunLock:
         self._keeper.start()
 
     def renew(self) -> None:
-        """Say that the run is alive.  Raises LockLost, ApiRefused, ApiUnreachable."""
+        """Say that the run is alive.  Raise LockLost, ApiRefused, ApiUnreachable."""
         assert self._mine is not None  # it was acquired
         try:
             self._mine = self._put(self._mine, self._mine["spec"] | {"renewTime": _now()})
         except ApiRefused as refusal:
             if refusal.code not in (404, 409):
                 raise
-            self._mine = self.check()  # still ours: somebody has only written to the object
+            self._mine = self.check()  # still ours: the object was only written to
 
     def release(self) -> None:
-        """Give it back; harmless when it is not held.  An error is reported: the next run will
-        find it stale."""
+        """Give the lock back; harmless if it is not held. An error is reported: the next run will
+        find the lock stale.
+        """
         self._stop.set()
         if self._keeper:
             self._keeper.join()
@@ -155,17 +158,16 @@ class RunLock:
             self._tell(f"the run lock could not be given back: {str(error).splitlines()[0]}")
 
     def check(self) -> Obj:
-        """The lease, read anew, while it is this run's.
+        """Return the lease, read anew, if this run holds it. Raise LockLost otherwise.
 
-        Raises LockLost when it is not: then this run may change nothing beyond its own
-        namespaces any more.
+        Without the lock this run may change nothing outside its own namespaces any more.
         """
         found = self.kube.find(
             RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
         )
         if found is None:
             raise LockLost(
-                f"the run lock ({RUN_LOCK.label}) is gone: it was never taken, or somebody has deleted it"
+                f"the run lock ({RUN_LOCK.label}) does not exist: it was never taken, or somebody has deleted it"
             )
         if _holding(found) != self.run.run:
             raise LockLost(
@@ -174,7 +176,7 @@ class RunLock:
         return found
 
     def _attempt(self) -> str | None:
-        """Take it if it may be taken: None; else who has it."""
+        """Take the lock if this is allowed and return None; else return its holder."""
         self._living = False
         found = self.kube.find(
             RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace
@@ -184,7 +186,7 @@ class RunLock:
                 self._create()
                 return None
             who = _who(found)
-            if self._gone(found):
+            if self._is_gone(found):
                 if _holding(found) not in ("", self.run.run):
                     self._tell(f"the run lock is taken over from {who}")
                 self._mine = self._put(found, self._spec(found))
@@ -196,9 +198,9 @@ class RunLock:
         self._progress(f"waiting for the run lock: {who} has it")
         return who
 
-    def _gone(self, found: Obj) -> bool:
-        """Whether the holder is none, dead, or has not renewed it for the lease's duration, as
-        seen from here."""
+    def _is_gone(self, found: Obj) -> bool:
+        """Return whether the lease has no holder, a dead holder, or was not renewed in time, as
+        observed here."""
         if _holding(found) in ("", self.run.run):  # of an earlier hold that could not be given back
             return True
         life = self._life(found)
@@ -238,8 +240,9 @@ class RunLock:
         }
 
     def _put(self, old: Obj, spec: dict[str, Any]) -> Obj:
-        """Write it over exactly that version.  Raises ApiRefused (409) when it has changed
-        meanwhile."""
+        """Write the lease over exactly that version. Raise ApiRefused (409) if it has changed
+        meanwhile.
+        """
         kept = {
             name: old["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")
         }
@@ -280,7 +283,7 @@ def held_by(kube: Kube, run: str) -> Obj | None:
 def is_silent(
     kube: Kube, run: str, lease: Obj, *, seconds: float, every: float, clock: Clock
 ) -> bool:
-    """Watch for so many seconds whether a run leaves its run lock as it is."""
+    """Return whether a run does not renew its run lock within some seconds."""
     version = version_of(lease)
 
     def renewed() -> bool:
@@ -316,13 +319,12 @@ def _holder(lease: Obj) -> str:
 
 
 def _holding(lease: Obj) -> str:
-    """The run that holds it; empty: none."""
+    """Return the run that holds it; empty: none."""
     return _holder(lease).partition(" ")[0]
 
 
 def _on_its_way_out(refusal: ApiRefused) -> bool:
-    """Whether the namespace is being deleted, as whoever tidies up last does: it will be gone in
-    a moment."""
+    """Return whether the namespace is being deleted, as the last run to tidy up does."""
     causes = (refusal.status.get("details") or {}).get("causes") or []
     return refusal.forbidden and any(
         cause.get("reason") == "NamespaceTerminating" for cause in causes
@@ -330,12 +332,12 @@ def _on_its_way_out(refusal: ApiRefused) -> bool:
 
 
 def _who(lease: Obj) -> str:
-    """``run 3f2a1c of user@host, since 2026-03-01T10:00:00Z``."""
-    run, _, whose = _holder(lease).partition(" ")
+    """Return the holder: ``run 3f2a1c of user@host, since 2026-03-01T10:00:00Z``."""
+    run, _, owner = _holder(lease).partition(" ")
     since = (
         str((lease.get("spec") or {}).get("acquireTime") or "").partition(".")[0].removesuffix("Z")
     )
-    return f"run {run or 'unknown'}{f' of {whose}' if whose else ''}{f', since {since}Z' if since else ''}"
+    return f"run {run or 'unknown'}{f' of {owner}' if owner else ''}{f', since {since}Z' if since else ''}"
 
 
 def _now() -> str:

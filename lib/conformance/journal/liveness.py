@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a run is still alive: proved, where that is possible, by a lock file that all its
-processes hold.
+"""The test whether a run is alive, proved where possible by a lock file that all its processes
+hold.
 
-Everything that could outlive a run carries an annotation that says where the lock file is, and
-on which machine.
+Everything that could outlive a run carries an annotation with the place of the lock file and the
+machine.
 """
 
 import enum
@@ -23,13 +23,13 @@ _SEPARATOR = ":"
 _LOCK_FILE = re.compile(
     r"/.*/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ-[0-9a-f]{6}/\.run|calico-conformance-\w+)/alive"
 )
-"""In the report folder of a run (``run.directory``), or in the folder that a restoring process
-makes for it.  No other path is opened, whatever an annotation says: who may annotate objects is
-not known."""
+"""Allowed paths: in the report folder of a run (``run.directory``), or in the folder that a
+restoring process creates.  No other path in an annotation is opened, since any user may have
+written it."""
 
 
 class Life(enum.Enum):
-    """What is known of a run."""
+    """The known state of a run."""
 
     ALIVE = "alive"
     DEAD = "dead"
@@ -37,13 +37,13 @@ class Life(enum.Enum):
 
 
 def sign(lock_file: Path) -> str:
-    """The annotation's value: this machine since its last start, and the lock file."""
-    return f"{_boot()}{_SEPARATOR}{lock_file}"
+    """Return the annotation's value: this machine since its last start, and the lock file."""
+    return f"{_boot()}{_SEPARATOR}{lock_file.resolve()}"
 
 
 def process(value: str) -> Life:
-    """What the lock file says that an annotation names: a lock that is free was given back by
-    every process's death."""
+    """Return the state by the lock file that an annotation names: a free lock means all processes
+    died."""
     boot, _, path = value.partition(_SEPARATOR)
     if not boot or boot != _boot():
         return Life.UNKNOWN
@@ -58,8 +58,8 @@ def process(value: str) -> Life:
 
 
 def _lock_file(path: str) -> IO[bytes]:
-    """Open a run's lock file and nothing else.  Raises OSError."""
-    if not _LOCK_FILE.fullmatch(path):
+    """Open a run's lock file and nothing else, by no link on the way to it.  Raise OSError."""
+    if not _LOCK_FILE.fullmatch(path) or os.path.realpath(path) != path:
         raise PermissionError(f"{path} is no lock file of a run")
     file = os.fdopen(
         os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "r+b", buffering=0
@@ -72,28 +72,24 @@ def _lock_file(path: str) -> IO[bytes]:
 
 
 def of_maker(obj: Obj) -> Life:
-    """What the annotation of an object says of the run that made it."""
-    return process(_annotation(obj))
+    """Return the state of the run that made an object, by its annotation."""
+    return process(annotations_of(obj).get(PROCESS_ANNOTATION, ""))
 
 
 def of(objects: Iterable[Obj]) -> Life:
-    """What is known of a run from what it made.
+    """Return the state of a run by its objects.
 
-    No clock is asked: that of a run's machine and this one need not agree.  Whether a run of
-    another machine still renews its lease, one has to watch.
+    No clock is compared: the clocks of the run's machine and this machine need not agree. Whether
+    a run of another machine still renews its lease can only be found by watching it.
     """
     signs = {of_maker(obj) for obj in objects}
     return next((life for life in (Life.ALIVE, Life.DEAD) if life in signs), Life.UNKNOWN)
 
 
 def holds(lease: Obj, run: str) -> bool:
-    """Whether a lease's holder is this run (its id is a word of the holder's name)."""
+    """Return whether this run holds a lease (its id is a word of the holder's name)."""
     holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
     return run in holder.replace("/", " ").replace(",", " ").split()
-
-
-def _annotation(obj: Obj) -> str:
-    return annotations_of(obj).get(PROCESS_ANNOTATION, "")
 
 
 def _boot() -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The marks that a run leaves on what it changes, which decide whether its journal is believed.
+"""The marks that a run leaves on changed objects; they decide whether its journal is believed.
 
-The mark is an annotation of the changed object: the run, and a hash of the journal entry.  It is
-written in the same request as the change, and taken away in the same request that puts the
-change back.  A procedure's mark is on its node from before it begins.  Whoever can write it may
+The mark is an annotation of the changed object: the run, and a hash of the journal entry. It is
+written in the same request as the change, and removed in the request that restores the value. A
+procedure's mark is on its node before the procedure begins. A user who can write the mark may
 change the object anyway.
 """
 
@@ -84,7 +84,7 @@ def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
     mark = annotations_of(current).get(entry.mark_name)
     assert target is not None  # it fits the tables
     if as_noted and entry.uid and current["metadata"].get("uid") != entry.uid:
-        return f"{target.label} is another one by now, with another uid"
+        return f"{target.label} was replaced by an object with another uid"
     if mark is None:
         return f"{target.label} does not carry the mark {entry.mark_name}: no run of this suite made the change"
     return (
@@ -95,11 +95,11 @@ def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
 
 
 def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
-    """Return why a journal entry is not to be acted upon; empty when its change is in force as the
-    entry says.
+    """Return the reason why a journal entry must not be applied; empty if its change is in force
+    as recorded.
 
-    It fits the tables, the object has the recorded uid, carries the entry's mark, and holds what
-    the run wrote. Raises ApiRefused, EnvironmentBroken.
+    The entry must fit the tables. The object must have the recorded uid, carry the entry's mark,
+    and hold the run's value. Raise ApiRefused, EnvironmentBroken.
     """
     target = entry.target
     why = refusal(entry)
@@ -112,7 +112,7 @@ def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
     if why := doubt(entry, current, as_noted=reached == target):
         return why
     if entry.act == "patch" and not any(
-        content_at(current, one.path) == one.ours for one in entry.fields
+        content_at(current, field.path) == field.ours for field in entry.fields
     ):
         return f"{target.label} holds nothing any more of what the run wrote"
     return ""
@@ -124,10 +124,10 @@ KINDS = ("FelixConfiguration",)
 
 
 def within_reach(kube: Kube, target: ObjectRef, *, within: float) -> ObjectRef:
-    """Where an object is read and put back: as it was noted, or where Calico stores it while its
-    API server is away.
+    """Return the place at which to read and restore an object: the recorded one, or Calico's
+    storage without its API server.
 
-    Raises EnvironmentBroken where it is neither reached nor stored where this suite could write,
+    Raise EnvironmentBroken if it is neither reached nor stored where this suite could write,
     ApiRefused.
     """
     why: object = f"{target.api_version} is not served"

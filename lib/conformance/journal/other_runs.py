@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What other living runs have changed and not put back yet: it may have lost a path, and nothing
-else.
+"""Open changes of other living runs: they may have lost a path, and excuse nothing else.
 
-Nothing is read while all is well.  What cannot be read excuses nothing, nor does a run without
-an open change.
+Nothing is read while all is well.  What cannot be read excuses nothing, nor does a run without an
+open change.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from conformance.errors import SuiteError
 from conformance.journal import liveness
@@ -18,7 +17,8 @@ from conformance.journal.mark import believed
 from conformance.journal.record import Entry
 from conformance.journal.store import entries_of, journals
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import RUN_LABEL
+from conformance.kube.fields import value_at
+from conformance.kube.ownership import RUN_LABEL, is_of, labels_of
 from conformance.timing import SYSTEM_CLOCK, Clock
 
 VNI = ("spec", "vxlanVNI")
@@ -27,8 +27,10 @@ LOOK_EVERY = 1.0
 
 
 class OtherRuns:
-    """The changes of others on one cluster.  Remembers those that it saw open: one may end just
-    before it is asked."""
+    """The changes of other runs on one cluster.
+
+    Open changes are remembered, since a change may end just before it is looked up.
+    """
 
     exempt = "wait until that run has ended, then run again (pytest --janitor --dry-run says what runs have left)"
 
@@ -48,14 +50,31 @@ class OtherRuns:
         self._seen: dict[tuple[str, str], tuple[float, Obj, Entry]] = {}
         """Run and key of an entry to when it was open last (``time.monotonic``), and its
         journal."""
+        self._is_current: bool | None = None
+        """Nothing is read again by :meth:`look`; None: each look reads anew."""
+        self._living: dict[str, bool] = {}
+        """Runs that were asked about since the newest look, and whether they live."""
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Read journals and leases at most once in a block that asks about many paths."""
+        self._is_current = False
+        try:
+            yield
+        finally:
+            self._is_current = None
 
     def look(self) -> None:
         """Remember which changes that could lose a path are open now."""
+        if self._is_current:
+            return
+        self._is_current = None if self._is_current is None else True
+        self._living = {}
         now = time.monotonic()
         with suppress(SuiteError):
             for journal in journals(self._kube):
                 run = journal["metadata"]["labels"][RUN_LABEL]
-                with suppress(SuiteError):  # of one that cannot be read
+                with suppress(SuiteError):  # a journal may be unreadable
                     for entry in entries_of(journal) if run != self._run else ():
                         matters = entry.open and (_node(entry) or _is_vni(entry))
                         if matters and not self._doubt(self._kube, entry):
@@ -84,18 +103,21 @@ class OtherRuns:
             if at >= since and fits(entry)
         ]
         with suppress(SuiteError):
-            lives = {run: self._lives(run, journal) for run, journal, _ in found}
-            told = (
+            for run, journal, _ in found:
+                if run not in self._living:
+                    self._living[run] = self._lives(run, journal)
+            texts = (
                 f"run {run} is changing the cluster: {entry.label}"
                 for run, _, entry in found
-                if lives[run]
+                if self._living[run]
             )
-            return next(told, "")
+            return next(texts, "")
         return ""
 
     def _lives(self, run: str, journal: Obj) -> bool:
-        """Whether a run lives; one of another machine does if it renews its run lock, or gives
-        it back."""
+        """Return whether a run lives: on another machine, whether it renews or gives back its run
+        lock.
+        """
         lease = held_by(self._kube, run)
         life = liveness.of([journal, *([lease] if lease else [])])
         if life is not Life.UNKNOWN or lease is None:
@@ -105,8 +127,27 @@ class OtherRuns:
         )
 
 
+def beside(kube: Kube, run: str, nodes: Collection[str]) -> list[str]:
+    """Return a line for each other run that has pods on these nodes, and is not known to be
+    dead."""
+    pods: dict[str, list[Obj]] = {}
+    for pod in kube.objects("v1", "Pod", labels=RUN_LABEL):
+        if is_of(pod) and (other := labels_of(pod)[RUN_LABEL]) != run:
+            pods.setdefault(other, []).append(pod)
+    found = []
+    for other, theirs in pods.items():
+        shared = sorted({str(value_at(pod, "spec", "nodeName")) for pod in theirs} & set(nodes))
+        if shared and liveness.of(theirs) is not Life.DEAD:
+            found.append(
+                f"run {other} has pods on {', '.join(shared)}: parts of a run go one after the "
+                "other, or on other nodes (--nodes); wait for it, or where it is dead: "
+                f"pytest --restore --run={other}"
+            )
+    return found
+
+
 def _node(entry: Entry) -> str:
-    """The node that a change concerns alone; empty: none."""
+    """Return the node that a change concerns alone; empty: none."""
     if entry.target is not None:
         return entry.target.name if entry.target.kind == "Node" else ""
     return str(entry.arguments.get("node") or "")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One change as the journal keeps it: enough to put it back by a process that knows nothing else
-of the run."""
+"""A change in the form of the journal, with everything that a process without other knowledge of
+the run needs to restore it.
+"""
 
 import hashlib
 import json
@@ -18,7 +19,7 @@ EntryState = Literal["intended", "done", "closed"]
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One journalled change."""
+    """A journalled change."""
 
     key: str
     """Sorts by time; unique in the run."""
@@ -30,13 +31,13 @@ class Entry:
     """``intended``: written before the change, which may or may not have been made; ``closed``:
     nothing is to do."""
     target: ObjectRef | None = None
-    """What is changed; of a procedure the node that it is carried out on."""
+    """The changed object; for a procedure its node."""
     uid: str = ""
-    """Of the target; of an object that is created it is known, if ever, once that is done."""
+    """Uid of the target; for an object that is created it is known only afterwards, if ever."""
     resource_version: str = ""
-    """As the object was before the change; for reports."""
+    """Version of the object before the change; for reports."""
     fields: tuple[Field, ...] = ()
-    """What a patch touches."""
+    """Fields that a patch changes."""
     procedure: str = ""
     """Name of the healer that undoes it."""
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -46,7 +47,7 @@ class Entry:
 
     @property
     def open(self) -> bool:
-        """Whether something may be left to restore."""
+        """Return whether something may be left to restore."""
         return self.state != "closed"
 
     @property
@@ -56,8 +57,7 @@ class Entry:
 
     @property
     def mark(self) -> str:
-        """Return the annotation's value: the run, and a hash of everything that restoring goes
-        by."""
+        """Return the annotation's value: the run, and a hash of everything that restoring uses."""
         uid = "" if self.act == "create" else self.uid
         acted_on = replace(
             self, why="", state="intended", uid=uid, resource_version="", at="", worker=""
@@ -66,7 +66,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """``patch Node node-1 (v1) .spec.unschedulable: drains it``."""
+        """Return ``patch Node node-1 (v1) .spec.unschedulable: drains it``."""
         names = ", ".join(field.label for field in self.fields)
         what = (
             f"procedure {self.procedure} {json.dumps(self.arguments)}"
@@ -79,12 +79,12 @@ class Entry:
 
 
 def dump(entry: Entry, *, sort_keys: bool = False) -> str:
-    """As it stands in the ConfigMap."""
+    """Return the entry as the ConfigMap has it."""
     return json.dumps(to_plain(entry), separators=(",", ":"), sort_keys=sort_keys)
 
 
 def load(text: str) -> Entry:
-    """Read an entry.  Raises ValueError for anything else."""
+    """Read an entry.  Raise ValueError for anything else."""
     try:
         plain = json.loads(text)
         for touched in plain.get("fields", ()):

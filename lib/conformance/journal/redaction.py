@@ -13,7 +13,7 @@ _NAME = re.compile(
     r"(password|passwd|token|secret|credentials?|private[-_.]?key|api[-_.]?key|access[-_.]?key)$",
     re.I,
 )
-"""Ends of names whose text values are taken for secrets: ``DB_PASSWORD``, ``bearerToken``; not
+"""Ends of names whose text values count as secrets: ``DB_PASSWORD``, ``bearerToken``; not
 ``secretName``."""
 REDACTED = "(redacted)"
 
@@ -24,8 +24,7 @@ class JournalRefused(SuiteError):
 
 
 def secret_fields(value: Any, at: str = "") -> Iterator[str]:
-    """Where a value holds something that its name says is secret (environment variables
-    included)."""
+    """Yield the fields with a name that marks a secret (environment variables included)."""
     if isinstance(value, Mapping):
         variable = value.get("name")
         if (
@@ -45,7 +44,7 @@ def secret_fields(value: Any, at: str = "") -> Iterator[str]:
 
 
 def redacted(value: Any) -> Any:
-    """A copy for messages and logs, without what its names say is secret."""
+    """Return a copy for messages and logs, without values of fields with secret-looking names."""
     if isinstance(value, Mapping):
         hidden = bool(_NAME.search(str(value.get("name") or "")))
         return {

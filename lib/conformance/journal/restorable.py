@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the suite may restore: every kind, field, range of values and procedure that its own code
-changes.
+"""The list of what the suite may restore: every kind, field, range and procedure that it changes.
 
 Anybody who may write ConfigMaps in the suite's namespace can write a journal.  An entry outside
 this table is never acted upon, and the suite makes no change that does not fit it.  A new
@@ -40,7 +39,7 @@ _NODE_ALONE = r'\{"node":"NAME"\}'
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One kind of change.  All are regular expressions for compact JSON with sorted keys.
+    """A kind of change.  All are regular expressions for compact JSON with sorted keys.
 
     NAME stands for any name, OWN for how the names of the run's namespaces begin.
     """
@@ -48,11 +47,11 @@ class Row:
     what: str
     """Act, procedure, API version, kind, namespace, name."""
     fields: Mapping[tuple[str, ...], tuple[str, str]] = field(default_factory=dict)
-    """What each field may hold before the change (``absent``: nothing) and after it."""
+    """Allowed contents of each field before the change (``absent``: nothing) and after it."""
     arguments: str = r"\{\}"
-    """Of a procedure."""
+    """Arguments of a procedure."""
     by_hand: str = ""
-    """What undoes it; empty: what its fields say."""
+    """The command that undoes it; empty: a patch of its fields."""
 
 
 _TEMPLATE = ("spec", "template", "spec")
@@ -111,7 +110,7 @@ def refusal(entry: Entry) -> str:
     row = _row(entry)
     if row is None:
         return "this suite makes no such change"
-    if wrong := [one.label[:100] for one in entry.fields if not _fits(one, row)]:
+    if wrong := [field.label[:100] for field in entry.fields if not _fits(field, row)]:
         return f"this suite does not change {', '.join(wrong)} in such a way"
     return "" if entry.run else OLD
 
@@ -126,8 +125,8 @@ def by_hand(entry: Entry) -> str:
     if row.by_hand:
         found = [
             match["value"]
-            for one in entry.fields
-            for match in _VARIABLE.finditer(_text(one.before))
+            for field in entry.fields
+            for match in _VARIABLE.finditer(_text(field.before))
         ]
         return row.by_hand.format(
             name=target.name,
@@ -145,8 +144,9 @@ def by_hand(entry: Entry) -> str:
 
 
 def _target(entry: Entry) -> ObjectRef | None:
-    """What an entry is about; earlier releases named the node of a procedure among its arguments
-    alone."""
+    """Return the object of an entry; earlier releases named a procedure's node in its arguments
+    only.
+    """
     node = entry.arguments.get("node")
     old = (
         None
@@ -177,14 +177,14 @@ def _row(entry: Entry) -> Row | None:
     return next(fits, None)
 
 
-def _fits(one: Field, row: Row) -> bool:
+def _fits(field: Field, row: Row) -> bool:
     """Check that a field is one of the row's, with values that the suite finds and writes."""
-    before = _text(one.before)
-    ours = _text(one.ours)
-    forms = row.fields.get(one.path)
-    if forms is None or not 0 <= one.parents < len(one.path):
+    before = _text(field.before)
+    ours = _text(field.ours)
+    forms = row.fields.get(field.path)
+    if forms is None or not 0 <= field.parents < len(field.path):
         return False
-    if one.path[:3] == _TEMPLATE and _VARIABLE.sub("VNI", before) != _VARIABLE.sub("VNI", ours):
+    if field.path[:3] == _TEMPLATE and _VARIABLE.sub("VNI", before) != _VARIABLE.sub("VNI", ours):
         return False  # containers differ in more than the VNI
     return _matches(forms[0], before) and _matches(forms[1], ours)
 

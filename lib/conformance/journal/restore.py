@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Putting back what a journal says was changed: newest first, each field only while it holds our
-value, verified.
+"""Restoring of journalled changes: newest first, each field only while it holds the run's value,
+verified.
 
-An entry is acted upon only if the suite makes such changes (``restorable``) and the object
-confirms it (``mark``).
+An entry is applied only if the suite makes such changes (``restorable``) and the object confirms
+it (``mark``).
 """
 
 import enum
@@ -17,7 +17,7 @@ from conformance.journal.mark import doubt, mark_fields, unmark, within_reach
 from conformance.journal.record import Entry
 from conformance.journal.restorable import by_hand, refusal
 from conformance.journal.retry import read, retry
-from conformance.journal.staying import shown, stays
+from conformance.journal.staying import stays, text_of
 from conformance.journal.store import Journal
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
@@ -28,12 +28,11 @@ Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
 """Name of a procedure to what undoes it, given the run that began it and its arguments; raises
 when it could not."""
 CONFLICTS = 5
-"""tries.  A field that is free but whose object changes under our hands is looked at again so
-often."""
+"""tries.  For a field that may be restored while its object changes meanwhile."""
 
 
 class Outcome(enum.StrEnum):
-    """What came of restoring one entry."""
+    """The result of restoring an entry."""
 
     RESTORED = "restored"
     UNCHANGED = "nothing to restore"
@@ -50,14 +49,14 @@ NOT_RESTORED = (Outcome.CONFLICT, Outcome.FAILED, Outcome.REFUSED)
 
 @dataclass(frozen=True)
 class Restored:
-    """What was done about one entry."""
+    """The result of restoring an entry."""
 
     entry: Entry
     outcome: Outcome
     text: str
     """One line: what it is about, what it held, what it holds."""
     by_hand: str = ""
-    """What is left to do, and by which command."""
+    """The remaining command to run by hand."""
 
     def __str__(self) -> str:
         return f"{self.outcome}: {self.text}" + (f"; {self.by_hand}" if self.by_hand else "")
@@ -70,10 +69,10 @@ def restore(
     *,
     only: Callable[[Entry], bool] = lambda entry: True,
 ) -> list[Restored]:
-    """Put back every open entry (``only``: those of which it is true), newest first; closes what
-    needs nothing more.
+    """Restore every open entry (``only``: entries for which it returns true), newest first; close
+    entries that need nothing more.
 
-    Safe to repeat: what was already put back is found so.
+    Safe to repeat: restored values are recognized.
     """
     restorer = _Restorer(journal, changes, healers)
     entries = [
@@ -147,7 +146,7 @@ class _Restorer:
         )
 
     def _put_back(self, target: ObjectRef, fields: Sequence[Field], current: Obj) -> bool:
-        """False: somebody else wrote in between."""
+        """Put the fields back; return False if the object was changed or deleted in between."""
         patch = putting_back(fields, current)
         patch.setdefault("metadata", {})["resourceVersion"] = current["metadata"]["resourceVersion"]
         try:
@@ -171,7 +170,7 @@ class _Restorer:
         ]
         if wrong:
             found = "; ".join(
-                f"{field.label} is {_shown(field, now)}, was {shown(field, field.before)}"
+                f"{field.label} is {_content_text(field, now)}, was {text_of(field, field.before)}"
                 for field in wrong
             )
             return Restored(
@@ -182,8 +181,8 @@ class _Restorer:
             )
         if foreign:
             found = "; ".join(
-                f"{field.label} was {shown(field, field.before)}, was set to {shown(field, field.ours)} by this suite "
-                f"and is now {_shown(field, now)}"
+                f"{field.label} was {text_of(field, field.before)}, was set to {text_of(field, field.ours)} by this suite "
+                f"and is now {_content_text(field, now)}"
                 for field in foreign
             )
             return Restored(
@@ -194,7 +193,9 @@ class _Restorer:
             )
         if not ours:
             return Restored(entry, Outcome.UNCHANGED, entry.label)
-        found = ", ".join(f"{field.label} is {shown(field, field.before)} again" for field in ours)
+        found = ", ".join(
+            f"{field.label} is {text_of(field, field.before)} again" for field in ours
+        )
         return Restored(entry, Outcome.RESTORED, f"{target.label}: {found}")
 
     def _created(self, entry: Entry) -> Restored:
@@ -246,7 +247,7 @@ class _Restorer:
         return Restored(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
 
     def _refused(self, entry: Entry, why: str) -> Restored:
-        """Leave an entry and what it names alone, and say how both are dealt with by hand."""
+        """Leave an entry and its object alone, and report how to deal with both by hand."""
         where = self.journal.ref
         forget = f"kubectl delete configmap -n {where.namespace} {where.name}"
         todo = f"no run of this suite wrote that; remove it: {forget}"
@@ -262,8 +263,8 @@ def _look(target: ObjectRef) -> str:
     return f"see whether that is wanted: kubectl {space}get {target.kind.lower()} {target.name} -o yaml"
 
 
-def _shown(field: Field, obj: Obj | None) -> str:
-    return shown(field, content_at(obj or {}, field.path))
+def _content_text(field: Field, obj: Obj | None) -> str:
+    return text_of(field, content_at(obj or {}, field.path))
 
 
 def _cut(text: str, length: int = 300) -> str:

@@ -21,9 +21,9 @@ PAUSE = 0.5
 def retry(
     act: Callable[[], T], *, within: float, description: str, clock: Clock = SYSTEM_CLOCK
 ) -> T:
-    """The result of ``act``, which must be safe to do twice.
+    """Return the result of ``act``, which must be safe to do twice.
 
-    Raises EnvironmentBroken when the API server did not take it for ``within`` seconds, ApiRefused
+    Raise EnvironmentBroken when the API server did not take it for ``within`` seconds, ApiRefused
     at once when it refuses for good.
     """
     results: list[T] = []
@@ -33,7 +33,7 @@ def retry(
         try:
             results.append(act())
         except ApiGone:
-            raise  # it does not come back for this run; the next one puts back
+            raise  # it does not come back for this run; the next run restores
         except (ApiUnreachable, ApiRefused) as error:
             if isinstance(error, ApiRefused) and error.code < 500 and error.code != 429:
                 raise
@@ -57,7 +57,7 @@ def retry(
 
 
 def read(kube: Kube, target: ObjectRef, *, within: float) -> Obj | None:
-    """An object as it is now; None: there is none.  Raises as :func:`retry`."""
+    """Return an object's present state; None if there is none. Raise like :func:`retry`."""
     return retry(
         lambda: kube.find(target.api_version, target.kind, target.name, target.namespace),
         within=within,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a change that could not be put back leaves behind, told from the journal's entry alone."""
+"""The effects of a change that could not be undone, by its journal entry alone."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ def described(entry: Entry) -> str:
 
 def _values(entry: Entry) -> str:
     return ", ".join(
-        f"{field.label} {shown(field, field.before)} -> {shown(field, field.ours)}"
+        f"{field.label} {text_of(field, field.before)} -> {text_of(field, field.ours)}"
         for field in entry.fields
     )
 
@@ -44,8 +44,8 @@ def stays(entry: Entry) -> str:
     )
 
 
-def shown(field: Field, content: Content) -> str:
-    """A value as messages show it, without what may be a secret."""
+def text_of(field: Field, content: Content) -> str:
+    """Return a value for messages, without possible secrets."""
     if not content.present:
         return "absent"
     value: Any = redacted({field.path[-1]: content.value})[field.path[-1]]

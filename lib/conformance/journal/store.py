@@ -17,7 +17,15 @@ from conformance.journal.retry import read, retry
 from conformance.journal.staying import described
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, SYSTEM_NAMESPACE, Ownership, Shared
+from conformance.kube.fields import value_at
+from conformance.kube.ownership import (
+    MANAGED_BY,
+    RUN_LABEL,
+    SYSTEM_NAMESPACE,
+    Ownership,
+    Shared,
+    is_of,
+)
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import Change, ObjectRef
 
@@ -27,10 +35,10 @@ AT_MOST = 1024 * 1024
 
 
 class Journal:
-    """One run's journal.  Thread-safe; several processes of the run may write at once.
+    """The journal of a run.  Thread-safe; all processes of the run may write at once.
 
-    ``within`` is for how many seconds a write is tried again.  ``memory``: a folder that the run's processes share, in
-    which what is open stands once more, for when the cluster cannot be asked.
+    ``within``: seconds in which a write is tried again.  ``memory``: a folder that the run's
+    processes share, with a copy of the open entries for when the cluster cannot be asked.
     """
 
     def __init__(
@@ -60,7 +68,9 @@ class Journal:
         self._mine: dict[str, Entry] = {}
 
     def key(self) -> str:
-        """A new entry's: nanoseconds and worker, so that entries of all workers sort by time."""
+        """Return the key of a new entry: nanoseconds and worker, so that entries of all workers
+        sort by time.
+        """
         with self._lock:
             self._newest = max(self._newest + 1, time.time_ns())
             return f"{self._newest:020d}-{self.run.worker}"
@@ -68,7 +78,7 @@ class Journal:
     def write(self, entry: Entry) -> Entry:
         """Write an entry, new or changed.
 
-        Raises JournalRefused when it does not fit (nothing was written), EnvironmentBroken when
+        Raise JournalRefused when it does not fit (nothing was written), EnvironmentBroken when
         the API server did not take it.
         """
         if not entry.at:
@@ -101,7 +111,7 @@ class Journal:
         fresh.replace(path)
 
     def mark(self, entry: Entry, state: EntryState) -> Entry:
-        """Write how far an entry has come; a closed one keeps nothing but what it was about."""
+        """Write the state of an entry; a closed entry loses its fields and arguments."""
         changed = replace(entry, state=state)
         if state == "closed":
             changed = replace(changed, fields=(), arguments={})
@@ -111,7 +121,7 @@ class Journal:
         data = {entry.key: dump(entry)}
         found = self.kube.find(self.ref.api_version, self.ref.kind, self.ref.name, SYSTEM_NAMESPACE)
         if found is None:
-            data = {key: dump(one) for key, one in self._mine.items() if one.open} | data
+            data = {key: dump(entry) for key, entry in self._mine.items() if entry.open} | data
             _check_size(data, entry)
             self._create(data)
             return
@@ -144,10 +154,10 @@ class Journal:
             self._changes.patch(self.ref, {"data": data}, "the journal of this run", foreign=True)
 
     def entries(self, unreadable: Callable[[str], object] | None = None) -> list[Entry]:
-        """All entries in the order of their writing; from memory those that are open, where nobody
-        answers.
+        """Return all entries in the order of writing; if the API server does not answer, the open
+        entries in memory.
 
-        For what cannot be read see :func:`entries_of`.
+        Unreadable entries: see :func:`entries_of`.
         """
         try:
             found = read(self.kube, self.ref, within=self.within)
@@ -161,7 +171,7 @@ class Journal:
         return entries_of(found, unreadable) if found else []
 
     def remove(self) -> None:
-        """Remove it when nothing in it is open; the next write makes it anew."""
+        """Remove the journal if no entry is open; the next write makes it anew."""
 
         def attempt() -> None:
             found = self.kube.find(
@@ -207,20 +217,22 @@ def ensure_namespace(kube: Kube, run: Ownership) -> None:
 
 
 def journals(kube: Kube) -> list[Obj]:
-    """The journals of all runs, as ConfigMaps.  Raises ApiRefused, ApiUnreachable."""
+    """Return the journals of all runs, as ConfigMaps.  Raise ApiRefused, ApiUnreachable."""
     labels = f"{JOURNAL_LABEL}=true,{MANAGED_BY[0]}={MANAGED_BY[1]},{RUN_LABEL}"
     found = kube.objects("v1", "ConfigMap", SYSTEM_NAMESPACE, labels=labels)
     return [
-        one
-        for one in found
-        if one["metadata"]["name"] == f"journal-{one['metadata']['labels'][RUN_LABEL]}"
+        obj
+        for obj in found
+        if is_of(obj)
+        and obj["metadata"]["name"] == f"journal-{value_at(obj, 'metadata', 'labels', RUN_LABEL)}"
     ]
 
 
 def entries_of(journal: Obj, unreadable: Callable[[str], object] | None = None) -> list[Entry]:
-    """What stands in a ConfigMap.
+    """Return the entries of a ConfigMap.
 
-    ``unreadable`` gets a line, with the key, for what is no entry; without it that is an EnvironmentBroken.
+    ``unreadable`` gets a line with the key of each unreadable entry; without it, raise
+    EnvironmentBroken.
     """
     found = []
     for key, text in sorted((journal.get("data") or {}).items()):
@@ -242,6 +254,6 @@ def _check_size(data: dict[str, str], entry: Entry) -> None:
     size = sum(len(key.encode()) + len(json.dumps(value)) for key, value in data.items())
     if size > AT_MOST:
         raise JournalRefused(
-            f"refused to {entry.label}: with it the journal would have {size} bytes, of which a ConfigMap holds "
-            f"{AT_MOST}; nothing was changed"
+            f"refused to {entry.label}: the journal would grow to {size} bytes, more than a "
+            f"ConfigMap holds ({AT_MOST}); nothing was changed"
         )

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No change of this suite may lead a Windows node to a second block of addresses, or take the one
-that it has.
+"""The guard against changes that lead a Windows node to a second block of addresses, or take its
+block.
 
-Calico counts a node's blocks within the pools that a request may use.  A pod that asks for another pool, or one that
-starts after its node's pool was disabled, gets its node a second block, whereupon Calico's CNI plugin for Windows
-deletes the node's HNS network and makes it anew: every pod of the node loses its network (projectcalico/calico,
-libcalico-go/lib/ipam/ipam.go, ``prepareAffinityBlocksForHost``; cni-plugin/pkg/dataplane/windows/dataplane_windows.go,
+Calico counts a node's blocks within the pools that a request may use.  A pod that asks for another
+pool, or that starts after its node's pool was disabled, gets its node a second block.  Calico's CNI
+plugin for Windows then deletes the node's HNS network and creates it again: every pod of the node
+loses its network (projectcalico/calico, libcalico-go/lib/ipam/ipam.go,
+``prepareAffinityBlocksForHost``; cni-plugin/pkg/dataplane/windows/dataplane_windows.go,
 ``ensureVxlanNetworkExists``).
 """
 
@@ -20,7 +21,7 @@ POOL = "IPPool"
 INSTALLATION = "Installation"
 NETWORK = "spec.calicoNetwork"
 BOOKKEEPING = ("IPAMBlock", "BlockAffinity", "IPAMHandle")
-"""What IPAM itself keeps of blocks: who takes an affinity away gives the node another block."""
+"""IPAM's own records of blocks: a node that loses an affinity gets another block."""
 ASKING = tuple(
     f"cni.projectcalico.org/{name}"
     for name in ("ipv4pools", "ipv6pools", "ipAddrs", "ipAddrsNoIpam")
@@ -30,7 +31,7 @@ OS_LABEL = "kubernetes.io/os"
 
 
 def danger(change: Change, run: Ownership) -> str:
-    """Why a change may cost a Windows node its network; empty: it cannot."""
+    """Return why a change may cost a Windows node its network; empty: it cannot."""
     kind = change.target.kind
     if kind in BOOKKEEPING:
         return f"a {kind} is IPAM's own account of a node's block; another block costs a Windows node its HNS network"
@@ -51,8 +52,9 @@ def danger(change: Change, run: Ownership) -> str:
 
 
 def _pool(change: Change, run: Ownership) -> str:
-    """A pool is changed only if it is the run's own, and only as long as nobody gets an address
-    from it."""
+    """Return why a change of a pool is refused; empty: it is the run's own pool, and gives nobody
+    an address.
+    """
     if not run.has_namespace(change.target.name):
         return (
             "it is not this run's pool, and Windows nodes may have their blocks in it; a pool of the run's own has a "
@@ -70,16 +72,16 @@ def _pool(change: Change, run: Ownership) -> str:
 
 
 def _leaves_pools(change: Change) -> bool:
-    """Whether a change of the operator's Installation is a merge patch that has nothing to do
-    with its pools."""
+    """Return whether a change of the operator's Installation is a merge patch that leaves its pools
+    as they are."""
     spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
     network = spec.get("calicoNetwork", {}) if isinstance(spec, Mapping) else None
     return change.verb == "patch" and isinstance(network, Mapping) and "ipPools" not in network
 
 
 def _for_linux_alone(body: Any) -> bool:
-    """Whether a pod, or the pods of a workload, can run on Linux nodes alone, as the object
-    itself says."""
+    """Return whether the object itself restricts a pod, or the pods of a workload, to Linux
+    nodes."""
     spec = body.get("spec") if isinstance(body, Mapping) else None
     spec = spec if isinstance(spec, Mapping) else {}
     pods = (spec.get("template") or {}).get("spec") or {} if "template" in spec else spec

@@ -10,12 +10,14 @@ import functools
 import http.client
 import io
 import json
+import re
 import threading
 import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from conformance import printing
 from conformance.kube.refused import ApiRefused, NoApiServer
 
 PAGE = 64 << 20
@@ -23,6 +25,13 @@ PAGE = 64 << 20
 LINE = 16 << 20
 """Bytes of one line of a command's output."""
 CHUNK = 65536
+NAMED = frozenset({"metadata", "status", "message", "reason", "note"})
+"""Fields of an object, or of an event, with names and conditions."""
+NAME = re.compile(r"[!-.0-~]{1,253}")
+LONGEST = 200
+"""Characters of a name that is none by Kubernetes' rules."""
+TEXTS = ("annotations", "managedFields")
+"""Fields of its metadata that hold texts, or nothing that is printed."""
 _calling = threading.local()
 
 
@@ -36,10 +45,10 @@ class TooMuch(OSError):
 
 
 class Lines:
-    """What is received cut into lines, each looked at once."""
+    """Cuts received bytes into lines, and searches each byte only once."""
 
     def __init__(self, what: str, at_most: int = LINE) -> None:
-        """``what`` a line is, for messages; ``at_most``: bytes."""
+        """Cut lines; ``what`` a line is, for messages; ``at_most``: the longest line in bytes."""
         self.unfinished = bytearray()
         self._what = what
         self._at_most = at_most
@@ -47,7 +56,7 @@ class Lines:
     def add(self, data: bytes) -> list[bytes]:
         """Return the lines that ``data`` ends, without their ends.
 
-        Raises TooMuch for a line that is too long.
+        Raise TooMuch for a line that is too long.
         """
         *lines, rest = data.split(b"\n")
         if lines:
@@ -60,7 +69,7 @@ class Lines:
 
 
 class _Received(io.RawIOBase):
-    """What a connection receives until the thread's deadline; then it raises TimeoutError."""
+    """The data of a connection until the thread's deadline, after which it raises TimeoutError."""
 
     def __init__(self, sock: Any) -> None:
         self._sock = sock
@@ -106,7 +115,7 @@ def bound(manager: Any) -> None:
 
 
 def body(answer: Any, request: str) -> bytes:
-    """Return the whole body, unpacked.  Raises ApiRefused beyond PAGE, and what urllib3 raises."""
+    """Return the whole body, unpacked. Raise ApiRefused beyond PAGE bytes, and urllib3's errors."""
     received = bytearray()
     for chunk in answer.response.stream(CHUNK, decode_content=True):
         received += chunk
@@ -122,7 +131,9 @@ def body(answer: Any, request: str) -> bytes:
 def refusal(
     status: int, phrase: str, headers: Mapping[str, str], data: bytes, request: str
 ) -> ApiRefused | None:
-    """Return what an answer refuses, or that no API server gave it; None: it is a success."""
+    """Return the refusal in an answer, or the error that no API server gave it; None for a
+    success.
+    """
     named = {key.lower(): value for key, value in headers.items()}
     kind = named.get("content-type", "").partition(";")[0].strip().lower()
     refused: ApiRefused | None = None
@@ -145,39 +156,77 @@ def refusal(
 def document(data: bytes, request: str, needed: str = "") -> Any:
     """Return the JSON object of a success.
 
-    Raises NoApiServer where it is none, or has not the field ``needed``.
+    Raise NoApiServer where it is none, or has not the field ``needed``.
     """
     try:
-        found = json.loads(data)
+        found = _with_names_in_lines(json.loads(data))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or needed not in (found if needed else ("",)):
-        raise NoApiServer("not the JSON of one: " + (_beginning(data) or "empty"), request)
+        raise NoApiServer("no JSON object: " + (_beginning(data) or "empty"), request)
     return found
 
 
+def _with_names_in_lines(answer: Any) -> Any:
+    """Return an answer in which each name, label and condition of its objects is one line.
+
+    Messages hold them, and nothing that a node or a tenant writes there is to look like a line of
+    the suite's own.
+    """
+    if not isinstance(answer, dict):
+        return answer
+    items = answer.get("items")
+    objects = (answer, answer.get("object"), *(items if isinstance(items, list) else ()))
+    for obj in (each for each in objects if isinstance(each, dict)):
+        meta = obj.get("metadata")
+        texts: dict[str, Any] = {}
+        if isinstance(meta, dict):
+            texts = {name: meta.pop(name) for name in TEXTS if name in meta}
+        for field in NAMED.intersection(obj):
+            obj[field] = printing.within(obj[field], printing.single)
+        if isinstance(meta, dict):
+            obj["metadata"] |= texts
+            _make_part_of_paths(obj["metadata"])
+    return answer
+
+
+def _make_part_of_paths(meta: dict[str, Any]) -> None:
+    """Change a name that no API server gives an object, so that it is one part of any path.
+
+    Files are named by nodes.
+    """
+    name = meta.get("name")
+    if isinstance(name, str) and not NAME.fullmatch(name):
+        visible = name.encode("ascii", "backslashreplace").decode()
+        meta["name"] = visible.replace("/", "\\x2f")[:LONGEST]
+
+
 def page(data: bytes, request: str) -> dict[str, Any]:
-    """Return a page of a list.  Raises NoApiServer as :func:`document`, and as
+    """Return a page of a list.  Raise NoApiServer as :func:`document`, and as
     :func:`demand_name`."""
     found: dict[str, Any] = document(data, request, "items")
-    for item in found["items"] or ():
+    items = found["items"] or ()
+    for item in items if isinstance(items, list | tuple) else [str(items)]:
         demand_name(item, request)
     return found
 
 
 def event(line: bytes, request: str) -> dict[str, Any]:
-    """Return an event of a watch.
-
-    Raises ApiRefused for one that says what is wrong, NoApiServer for a line that is none.
+    """Return an event of a watch. Raise ApiRefused for an error event, NoApiServer for a line
+    that is no event.
     """
     found: dict[str, Any] = document(line, request, "object")
     what = found["object"]
     kind = found.setdefault("type", "")
     if kind == "ERROR":
         status = what if isinstance(what, dict) else {}
-        code = int(status.get("code") or 500)
+        code = status.get("code")
         raise ApiRefused(
-            code, str(status.get("reason")), str(status.get("message")), request, status
+            code if isinstance(code, int) else 500,
+            str(status.get("reason")),
+            str(status.get("message")),
+            request,
+            status,
         )
     if kind != "BOOKMARK":
         demand_name(what, request)
@@ -185,7 +234,7 @@ def event(line: bytes, request: str) -> dict[str, Any]:
 
 
 def demand_name(obj: Any, request: str) -> None:
-    """Raise NoApiServer for what is no object with a name."""
+    """Raise NoApiServer if a value is no object with a name."""
     meta = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(meta, dict) or not meta.get("name"):
         said = _beginning(json.dumps(obj).encode())

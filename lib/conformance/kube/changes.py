@@ -2,7 +2,7 @@
 """Every write to the cluster: guarded, signed, described; with ``dry_run`` described instead of
 done.
 
-It does not journal or restore; whoever does wraps ``Changes.make``.
+It does not journal or restore; callers that do so wrap ``Changes.make``.
 """
 
 import json
@@ -24,7 +24,7 @@ CALICO = "projectcalico.org/"
 
 
 def reference(obj: Obj, namespace: str | None = None) -> ObjectRef:
-    """What an object is called; ``namespace`` for objects that leave theirs open."""
+    """Return the reference of an object; ``namespace`` is for objects that do not name theirs."""
     meta = obj["metadata"]
     return ObjectRef(
         api_version=obj["apiVersion"],
@@ -35,14 +35,14 @@ def reference(obj: Obj, namespace: str | None = None) -> ObjectRef:
 
 
 def pod_reference(pod: Obj) -> ObjectRef:
-    """What a pod is called, which may come from a list."""
+    """Return the reference of a pod; pods from lists lack apiVersion and kind."""
     return reference({"apiVersion": "v1", "kind": "Pod", **pod})
 
 
 class Changes:
-    """Makes Change objects happen on one cluster on behalf of one run.  Thread-safe.
+    """The maker of a run's changes on a cluster. Thread-safe.
 
-    ``tell`` gets one line per change that ``dry_run`` did not make.
+    ``tell`` gets a line for each change that ``dry_run`` did not make.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Changes:
         self.waits = Waits(kube)
         self.made: list[Change] = []
         self.uids: set[str] = set()
-        """Of the objects that it has made."""
+        """Uids of the objects in ``made``."""
         self.kept: dict[ObjectRef, Obj] = {}
         """Policies, Services and namespaces as the server took them, until it deletes them:
         others leave them alone."""
@@ -69,7 +69,7 @@ class Changes:
         """Make it.
 
         Returns the object as the server now has it; None for deletions, evictions and dry runs.
-         Raises GuardRefused, ApiRefused, ApiUnreachable, MissingCapability (kind not served).
+         Raise GuardRefused, ApiRefused, ApiUnreachable, MissingCapability (kind not served).
         """
         target = change.target
         guarded = target.kind in (*guard.CALICO_GLOBAL, *guard.ADMIN, guard.TIER)
@@ -98,6 +98,7 @@ class Changes:
         target = change.target
         resource = kube.resource(target.api_version, target.kind)
         one = kube.path(resource, target.namespace, target.name)
+        one += f"/{change.subresource}" if change.subresource else ""
         if change.verb == "delete":
             self._delete(one, change.body)
             return None
@@ -145,9 +146,8 @@ class Changes:
         )
 
     def _create(self, collection: str, one: str, body: Obj) -> Any:
-        """Create an object.
-
-        A server in trouble is asked again, and may have made it when it was asked before.
+        """Create an object. After a server error the request is repeated, and the earlier request
+        may have created the object.
         """
         try:
             return self.kube.request("POST", collection, query=MANAGER, body=body, repeat=True)
@@ -161,11 +161,10 @@ class Changes:
             return made
 
     def _create_or_replace(self, change: Change, collection: str, one: str, body: Obj) -> Any:
-        """Create an object of Calico's API server, or replace the one that this run made before.
+        """Create an object of Calico's API server, or replace it if this run created it before.
 
         Its server-side apply answers 404 to objects that do not exist on v3.32.0
-        (projectcalico/calico#12841), and it takes no YAML up to v3.21
-        (projectcalico/calico#4959).
+        (projectcalico/calico#12841), and it takes no YAML up to v3.21 (projectcalico/calico#4959).
         """
         target = change.target
         try:
@@ -218,7 +217,7 @@ class Changes:
     def delete(
         self, target: ObjectRef, why: str, *, grace: int | None = None, foreign: bool = False
     ) -> None:
-        """Delete an object and what it owns; nothing happens when it is not there."""
+        """Delete an object and its dependents; do nothing if it does not exist."""
         body: Obj = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
@@ -235,18 +234,19 @@ class Changes:
         *,
         within: float,
     ) -> None:
-        """Delete an object and wait until it is gone.  Raises EnvironmentBroken with what still
-        holds it."""
+        """Delete an object and wait until it is gone. Raise EnvironmentBroken with its remaining
+        finalizers.
+        """
         self.delete(target, why)
         if not self.dry_run:
             self.waits.gone(target, within=within)
 
     def eviction_refusal(self, target: ObjectRef) -> str:
-        """Why a pod may not be evicted now, in the server's words; empty: it may.
+        """Return why a pod may not be evicted now, in the server's words; empty: it may.
 
-        Asked by an eviction that the server only pretends to carry out (``dryRun=All``), which
-        budgets are asked about all the same; a dry run of the suite asks nothing.  Raises
-        ApiRefused, ApiUnreachable.
+        The request is an eviction that the server only pretends to carry out (``dryRun=All``),
+        which budgets still decide about; a dry run of the suite sends nothing.  Raise ApiRefused,
+        ApiUnreachable.
         """
         if self.dry_run:
             return ""
@@ -266,17 +266,32 @@ class Changes:
                 return ""
             if (
                 refusal.code == 429 or "PodDisruptionBudget" in refusal.message
-            ):  # 500: more than one selects the pod
+            ):  # 500: several of them select the pod
                 return refusal.explained
             raise
         return ""
 
-    def namespace(self, name: str, *, labels: dict[str, str] | None = None, why: str) -> None:
-        """Create a namespace of this run, or find it as this run made it.
+    def tried_patch(self, target: ObjectRef, patch: Obj) -> Obj | None:
+        """Return an object as the server would merge a patch into it (``dryRun=All``); the server
+        stores nothing.  None: a dry run of the suite, which sends nothing.  Raise ApiRefused,
+        ApiUnreachable.
+        """
+        if self.dry_run:
+            return None
+        resource = self.kube.resource(target.api_version, target.kind)
+        one = self.kube.path(resource, target.namespace, target.name)
+        query = MANAGER | {"dryRun": "All"}
+        found: Obj = self.kube.request(
+            "PATCH", one, query=query, body=patch, content_type=MERGE_PATCH, repeat=True
+        )
+        return found
 
-        One that was prepared for it is only looked for.  Raises UsageProblem when it exists and
-        is not this run's, EnvironmentBroken when it is being deleted, or was prepared and is
-        gone.
+    def namespace(self, name: str, *, labels: dict[str, str] | None = None, why: str) -> None:
+        """Create a namespace of this run, or find it if this run made it. A prepared namespace
+        only has to exist.
+
+        Raise UsageProblem if the namespace exists and is not this run's, EnvironmentBroken if it
+        is being deleted, or was prepared and is gone.
         """
         found = self.kube.find("v1", "Namespace", name)
         if self.run.prefix:

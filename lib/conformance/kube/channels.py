@@ -38,12 +38,11 @@ NO_SUCH_PROGRAM = (
     "no such file or directory", "exec format error", "not a valid win32 application",
     "not supported for job containers",
 )  # fmt: skip
-"""Texts of container runtimes (runc, hcsshim) that say so, in lower case.
+"""Texts of container runtimes (runc, hcsshim) for such failures, in lower case.
 
 Every other error may pass.  API servers from 1.30 on accept the WebSocket before they dial the
-kubelet, so that a kubelet that does not answer, a proxy that is replaced and a stream that is
-cut in its middle are told on the error channel as well (StreamTranslatorHandler of
-kube-apiserver).
+kubelet, so the error channel also reports a kubelet that does not answer, a proxy that is replaced
+and a stream that is cut in its middle (StreamTranslatorHandler of kube-apiserver).
 """
 NOT_RUNNING = "the container is not running"
 """How a reason begins that the pod's status explains before long: its container ended, and may
@@ -54,11 +53,11 @@ failed."""
 
 
 class ExecBroken(ProbeBroken):
-    """An exec that gave no exit status: nothing is known about what the command would have said.
+    """An exec without an exit status: the command's result is unknown.
 
-    ``retryable``: trying again may help (transport, overload); not when the command cannot start at all.
-    ``asked``: the API server had accepted the command, which may therefore have run.  ``unauthorized``: it did not take
-    the credentials.
+    ``retryable``: another attempt may help (transport, overload); not when the command cannot start
+    at all.  ``asked``: the API server had accepted the command, which may therefore have run.
+    ``unauthorized``: it did not accept the credentials.
     """
 
     def __init__(
@@ -90,10 +89,9 @@ def connect(
     stdin: bool,
     within: float,
 ) -> Any:
-    """An open ``websocket.WebSocket`` on which the command has been asked for.  Raises ExecBroken,
-    ApiGone.
+    """Return an open ``websocket.WebSocket`` for the command. Raise ExecBroken, ApiGone.
 
-    Asks once more with new credentials where those in use have run out.
+    The request is repeated once with new credentials if the present ones have expired.
     """
     query = [("command", word) for word in argv]
     query += [("container", container), ("stdout", "true"), ("stderr", "true")]
@@ -152,13 +150,13 @@ def _connect(kube: Kube, name: str, path: str, headers: Mapping[str, str], withi
 
 
 def _refused(name: str, status: int, headers: Mapping[str, str], body: bytes) -> ExecBroken:
-    """Return the error for an exec whose connection was not opened.  It names no secret."""
+    """Return the error for an exec without a connection.  It contains no secret."""
     refusal = answers.refusal(status, "", headers, body, name) or NoApiServer(
         f"{status}, no WebSocket", name
     )
-    told = f"{refusal.code} {refusal.reason} {refusal.message}".replace("  ", " ")
+    reported = f"{refusal.code} {refusal.reason} {refusal.message}".replace("  ", " ")
     return ExecBroken(
-        f"{name} was refused: {refusal.message if isinstance(refusal, NoApiServer) else told}",
+        f"{name} was refused: {refusal.message if isinstance(refusal, NoApiServer) else reported}",
         transport=str(refusal),
         retryable=refusal.passing,
         unauthorized=refusal.code == 401,
@@ -166,7 +164,7 @@ def _refused(name: str, status: int, headers: Mapping[str, str], body: bytes) ->
 
 
 def _cut(channel: Any) -> None:
-    """End what a channel is waiting for."""
+    """End the read or write that a channel is waiting for."""
     with contextlib.suppress(Exception):  # it may just have ended
         channel.sock.shutdown(socket.SHUT_RDWR)
 
@@ -193,21 +191,21 @@ def _count(channel: Any) -> None:
 
 
 def send(channel: Any, data: bytes) -> None:
-    """Bytes for the command's standard input."""
+    """Send bytes to the command's standard input."""
     for start in range(0, len(data), FRAME):
         channel.send_binary(bytes([STDIN]) + data[start : start + FRAME])
 
 
 def close_stdin(channel: Any) -> None:
-    """End of standard input; only v5 can say that, a v4 server never closes it."""
+    """Signal the end of standard input; only v5 can do so, a v4 server never closes it."""
     if channel.subprotocol == V5:
         channel.send_binary(bytes([CLOSE, STDIN]))
 
 
 def exit_status(error_channel: bytes) -> tuple[int | None, str]:
-    """(exit code, "") from what the error channel said; (None, why) when it gave none.
+    """Return (exit code, "") from the error channel; (None, reason) if it has no exit code.
 
-    Issue kubernetes-client/python#2156: the status is lost now and then, and is then no success.
+    Issue kubernetes-client/python#2156: the status is lost now and then; that is no success.
     """
     if not error_channel.strip():
         return None, "the exit status never arrived"
@@ -230,7 +228,7 @@ def exit_status(error_channel: bytes) -> tuple[int | None, str]:
 
 
 def _what_failed(message: str) -> str:
-    """How the reason begins of an error channel's message (in lower case)."""
+    """Return the beginning of the reason for an error channel's message (in lower case)."""
     if "container not found" in message:
         return NOT_RUNNING
     return COULD_NOT_START if any(text in message for text in NO_SUCH_PROGRAM) else BROKE_ON_ITS_WAY

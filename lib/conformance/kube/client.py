@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the API server: plain dicts in and out, a time-out on every one, one clear error for
+"""Requests to the API server: plain dicts in and out, a time-out on each, one clear error for
 each way to fail.
 
-Uses the official client for what it knows best (credentials, TLS, proxies, connection pool) and
-none of its models: they reject whole lists for one odd object.  Its own retries are off; reads
-and throttled requests are repeated here, inside a deadline, and the last error is kept.
-Thread-safe.
+Uses the official client for credentials, TLS, proxies and the connection pool, and none of its
+models: they reject whole lists for a single odd object. Its own retries are off; reads and
+throttled requests are repeated here, inside a deadline, and the last error is kept. Thread-safe.
 """
 
 import contextlib
@@ -16,18 +15,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from conformance.errors import ClusterUnusable
 from conformance.kube import answers, proxy
-from conformance.kube.access import Access
+from conformance.kube.access import Access, Renewal
 from conformance.kube.discovery import Discovery, Resource
 from conformance.kube.guard import GuardRefused
 from conformance.kube.reach import CredentialsDead, Reach
 from conformance.kube.refused import ApiRefused, ApiUnreachable, NoApiServer, describe
 from conformance.settings import RunTimings, load_timings
 from conformance.timing import SYSTEM_CLOCK
+
+if TYPE_CHECKING:
+    from urllib3 import HTTPHeaderDict
 
 Obj = dict[str, Any]
 T = TypeVar("T")
@@ -50,13 +52,15 @@ tried once."""
 
 
 def preload() -> None:
-    """Import what takes long, for whoever has something else to wait for."""
+    """Import slow libraries early, while the caller waits for something else."""
     import kubernetes.client.api_client
     import kubernetes.config  # noqa: F401
 
 
 def user_agent(test: str = "") -> str:
-    """``calico-windows-conformance/0.1.0 test-id``: ties the server's audit log to a test."""
+    """Return ``calico-windows-conformance/0.1.0 test-id``, which connects the server's audit log
+    with a test.
+    """
     clean = "".join(char if 32 < ord(char) < 127 else "_" for char in test)
     return f"calico-windows-conformance/{_version()} {clean}".strip()
 
@@ -102,8 +106,9 @@ class Kube:
         self.discovery = Discovery(self.read)
 
     def _pools(self) -> Any:
-        """The official client, with connections that end in time and take a client's key from
-        memory."""
+        """Return the official client, with connections that end in time and take a client's key
+        from memory.
+        """
         from kubernetes.client.api_client import (
             ApiClient,  # slow to import: only when a cluster is used
         )
@@ -120,13 +125,13 @@ class Kube:
         return api
 
     def close(self) -> None:
-        """Give the pooled connections back."""
+        """Close the pooled connections."""
         self._api.close()
 
     def connection(self, within: float) -> Any:
-        """Return a socket of its own to the API server, connected as requests are: TLS, proxy.
+        """Return a new socket to the API server, connected like requests: TLS, proxy.
 
-        ``within`` seconds bound it, and the answer of a proxy.  Raises what urllib3 raises.
+        ``within``: its limit in seconds, a proxy's answer included. Raise urllib3's errors.
         """
         server = urlsplit(self.access.configuration.host)
         pool = self._api.rest_client.pool_manager.connection_from_url(server.geturl())
@@ -141,18 +146,22 @@ class Kube:
         return connection.sock
 
     def renew_credentials(self, refused: str) -> bool:
-        """Get new credentials where a plugin gives them; whether there are others now than those
+        """Get new credentials where a source gives them; whether there are others now than those
         ``refused``.
 
         ``refused`` is the Authorization header of the request that was answered 401.
         """
-        if self.access.renew is None:
+        if self.access.renewal is None:
             return False
-        with self._lock:
-            if self._authorization() == refused:  # nobody else has renewed them meanwhile
-                self.access.renew()
-                self._api = self._pools()
-            return True
+        with self._lock:  # else somebody else has renewed them meanwhile
+            return self._authorization() != refused or self._renew(self.access.renewal)
+
+    def _renew(self, renewal: Renewal) -> bool:
+        """Get new credentials, under the lock; with a new client certificate, connect anew."""
+        renewed = renewal.renew()
+        if self.access.configuration.tls:
+            self._api = self._pools()
+        return renewed
 
     def _authorization(self) -> str:
         return (
@@ -160,21 +169,33 @@ class Kube:
             or ""
         )
 
-    def headers(self) -> dict[str, str]:
-        """Credentials (refreshed where the kubeconfig says how) and User-Agent, as every request
-        carries them."""
-        headers = {"User-Agent": user_agent(self.test), "Accept": "application/json"}
-        with self._lock:  # the refresh hook runs a credential plugin and is not thread-safe
-            token = self._authorization()
-        if token:
-            headers["Authorization"] = token
-        return headers
+    def headers(self) -> "HTTPHeaderDict":
+        """Return the headers of every request: credentials (renewed if due), impersonation and
+        User-Agent.
 
-    def read(self, path: str, *, needed: str = "", **query: str) -> Any:
-        """The JSON object that a GET answers with; ``needed``: a field without which it is no
-        API server's."""
+        A key may occur repeatedly.
+        """
+        from urllib3 import HTTPHeaderDict  # comes with the client
+
+        renewal = self.access.renewal
+        with self._lock:  # sources and hooks are not thread-safe
+            if renewal and renewal.due():
+                self._renew(renewal)
+            token = self._authorization()
+        own = {"User-Agent": user_agent(self.test), "Accept": "application/json"}
+        own |= {"Authorization": token} if token else {}
+        return HTTPHeaderDict([*own.items(), *self.access.impersonation])
+
+    def read(
+        self, path: str, *, needed: str = "", repeat: float | None = None, **query: str
+    ) -> Any:
+        """Return the JSON object of a GET. ``needed``: a field that an API server's answer must
+        have.
+
+        ``repeat``: as for :meth:`request`.
+        """
         parse = functools.partial(answers.document, needed=needed)
-        return self.request("GET", path, parse=parse, query=query)
+        return self.request("GET", path, parse=parse, query=query, repeat=repeat)
 
     def request(
         self,
@@ -185,15 +206,16 @@ class Kube:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = "application/json",
-        repeat: bool | None = None,
+        repeat: float | None = None,
     ) -> Any:
-        """The answer, a JSON object.
+        """Return the answer, a JSON object.
 
-        Raises ApiRefused for an error status and for an answer that no API server gives,
+        Raise ApiRefused for an error status and for an answer that no API server gives,
         ApiUnreachable when no answer came (ApiGone: for too long, or the run was interrupted).
-         ``repeat``: also repeat after transport errors and 5xx (default: for GET only).  429 is
-        always repeated, since nothing was done, and so is 401 where the credentials were taken
-        before; if it lasts, the run ends, and is answered 401 at once from then on.
+        ``repeat``: also repeat after transport errors and 5xx (default: for GET only); a number
+        of seconds: after 5xx for no longer than that. 429 is always repeated, since nothing was
+        done, and so is 401 where the credentials were taken before; if it lasts, the run ends,
+        and is answered 401 at once from then on.
 
         ``parse``: makes something else of the answer's body, given the request's name to raise
         ApiRefused with.
@@ -210,10 +232,11 @@ class Kube:
             self._demand_success(answer, data, name)
             return parse(data, name)
 
-        return self._repeat(name, ask, refused=repeat, lost=repeat, within=self.timings.api_retry)
+        within = self.timings.api_retry
+        return self._repeat(name, ask, refused=repeat, lost=bool(repeat), within=within)
 
     def _demand_success(self, answer: Any, data: bytes, name: str) -> None:
-        """Raises ApiRefused unless the server has done what it was asked."""
+        """Raise ApiRefused unless the server has done the request."""
         if answer.status == 407 and self.access.configuration.proxy:
             raise NoApiServer(proxy.demands_credentials(self.access.configuration), name)
         if refused := answers.refusal(
@@ -224,12 +247,14 @@ class Kube:
         self.reach.answered()
 
     def _repeat(
-        self, name: str, ask: Callable[[], T], *, refused: bool, lost: bool, within: float
+        self, name: str, ask: Callable[[], T], *, refused: float, lost: bool, within: float
     ) -> T:
-        """What ``ask`` returns, asked again for so many seconds where that may help.
+        """Return the result of ``ask``, repeated for some seconds after errors that may pass.
 
-        ``refused``: also after 5xx; ``lost``: also after transport errors.
+        ``refused``: also after 5xx, for fewer seconds if it is a number; ``lost``: also after
+        transport errors.
         """
+        after_5xx = within if refused is True else refused
         begin = time.monotonic()
         pause = PAUSE
         tries = 0
@@ -241,7 +266,7 @@ class Kube:
                 return ask()
             except ApiRefused as refusal:
                 failed = self._refused(refusal, asked, begin, within)
-                failed.again |= refused and refusal.passing
+                failed.again |= refusal.passing and time.monotonic() - begin + pause <= after_5xx
             except Exception as error:
                 unanswered = self._lost(name, error, asked, tries, time.monotonic() - begin)
                 failed = _Failed(unanswered, lost and type(error).__name__ != "ApiException")
@@ -270,19 +295,22 @@ class Kube:
         )
 
     def _last(self, failed: "_Failed", tries: int, seconds: float) -> Exception:
-        """Return what to raise for the last of so many answers."""
+        """Return the error to raise for the last of several answers."""
         error = failed.error
         if failed.dead:
+            why = getattr(self.access.renewal, "problem", "")
             self.reach.end(
                 f"the API server takes the credentials of {self.access.user} no more: {error}"
+                f"{f'; they were not renewed: {why}' if why else ''}"
             )
         if isinstance(error, ApiRefused):
             return error.repeated(tries, seconds, CredentialsDead if failed.dead else None)
         return error
 
     def is_reachable(self) -> bool:
-        """Whether the API server answers now, and no gateway for it; asked once, also when it
-        was given up."""
+        """Return whether the API server itself answers now, no gateway; a single request, also
+        after it was given up.
+        """
         try:
             url = f"{self.access.configuration.host}/version"
             answer = self._call("GET", url, None, "", self.timings.api_connect)
@@ -294,8 +322,9 @@ class Kube:
     def _lost(
         self, name: str, error: Exception, asked: float, tries: int, seconds: float
     ) -> ApiUnreachable:
-        """The error for a request that got no answer.  Raises ``error`` where it is a mistake of
-        the suite's own."""
+        """Return the error for a request without an answer. Raise ``error`` if it is a mistake of
+        the suite's own.
+        """
         from urllib3.exceptions import HTTPError  # comes with the client
 
         if (
@@ -309,16 +338,16 @@ class Kube:
         return lost
 
     def _patience(self, seconds: float | None = None) -> float:
-        """Seconds for an answer (``seconds``: for what may come of a watch)."""
+        """Return the seconds to wait for an answer (``seconds``: for the events of a watch)."""
         return max(
             0.01, min(self.timings.api_answer if seconds is None else seconds, self.reach.left)
         )
 
     def interrupt(self, seconds: float) -> None:
-        """The run was interrupted: only this thread and new ones may ask, for so many seconds;
-        watches of others end.
+        """Note the interruption: only this thread and new ones may send requests, for some
+        seconds; other watches end.
 
-        Takes no lock: it is called by handlers of signals.
+        Takes no lock, since signal handlers call it.
         """
         self.reach.interrupt(seconds)
         for answer in list(self._watched):
@@ -326,14 +355,15 @@ class Kube:
                 answer.response.connection.sock.shutdown(socket.SHUT_RDWR)
 
     def changes_something(self, what: str) -> None:
-        """Raises GuardRefused in a dry run."""
+        """Raise GuardRefused in a dry run."""
         if self._read_only:
             raise GuardRefused(f"dry run: refused to {what}")
 
     def _call(self, method: str, url: str, body: Any, content_type: str, patience: float) -> Any:
-        """The answer, asked for once more with new credentials where those in use have run out.
+        """Return the answer; repeat the request once with new credentials if the present ones
+        have expired.
 
-        ``patience``: s from its beginning to its end; that of a watch ends then.
+        ``patience``: seconds from its beginning to its end; that of a watch ends then.
         """
         timeout = (self.timings.api_connect, patience)
         content = {} if body is None else {"Content-Type": content_type}
@@ -354,7 +384,7 @@ class Kube:
         namespace: str | None = None,
         name: str | None = None,
     ) -> str:
-        """URL path of a collection or an object."""
+        """Return the URL path of a collection or an object."""
         parts = [resource.prefix]
         if namespace and resource.namespaced:
             parts += ["namespaces", quote(namespace)]
@@ -364,18 +394,18 @@ class Kube:
         return "/".join(parts)
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Where a kind is served.  Raises MissingCapability when the cluster does not serve it."""
+        """Return a kind's resource.  Raise MissingCapability if the cluster does not serve it."""
         return self.discovery.resource(api_version, kind)
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Obj:
-        """One object.  Raises ApiRefused (``not_found``)."""
+        """Return an object. Raise ApiRefused (``not_found``)."""
         found: Obj = self.read(self.path(self.resource(api_version, kind), namespace, name))
         return found
 
     def find(
         self, api_version: str, kind: str, name: str, namespace: str | None = None
     ) -> Obj | None:
-        """One object, or None when there is none (also when its kind is not served)."""
+        """Return an object; None if there is none (also if its kind is not served)."""
         if not self.discovery.serves(api_version, kind):
             return None
         try:
@@ -394,7 +424,7 @@ class Kube:
         labels: str = "",
         fields: str = "",
     ) -> list[Obj]:
-        """Objects of a kind (namespace None: of all namespaces), page by page."""
+        """Return objects of a kind (namespace None: of all namespaces), page by page."""
         return self.objects_at(api_version, kind, namespace, labels=labels, fields=fields)[0]
 
     def objects_at(
@@ -406,7 +436,7 @@ class Kube:
         labels: str = "",
         fields: str = "",
     ) -> tuple[list[Obj], str]:
-        """Objects and the resourceVersion to watch from."""
+        """Return objects and the resourceVersion to watch from."""
         path = self.path(self.resource(api_version, kind), namespace)
         query = (
             {"limit": "500"}
@@ -439,7 +469,7 @@ class Kube:
     ) -> Iterator[Obj]:
         """Watch events (``type``, ``object``) after ``since`` for at most ``seconds``.
 
-        Ends when the time is over or the server ends it; raises ApiRefused (410: list again),
+        Ends when the time is over or the server ends it; raise ApiRefused (410: list again),
         ApiUnreachable.
         """
         from urllib3.exceptions import HTTPError, ReadTimeoutError  # comes with the client
@@ -478,8 +508,9 @@ class Kube:
             answer.response.close()
 
     def _watch(self, name: str, url: str, seconds: float) -> Any:
-        """The answer to a watch, open; None: there was none for so long.  Raises ApiRefused and
-        urllib3's errors."""
+        """Return the answer to a watch, open; None if none came in time. Raise ApiRefused and
+        urllib3's errors.
+        """
         from urllib3.exceptions import ReadTimeoutError  # comes with the client
 
         try:
@@ -501,8 +532,9 @@ class Kube:
         previous: bool = False,
         head: int | None = None,
     ) -> str:
-        """A container's log: the last ``tail`` lines, at most ``since`` seconds old; of it the
-        first ``head`` bytes."""
+        """Return a container's log: the last ``tail`` lines, at most ``since`` seconds old; of
+        these the first ``head`` bytes.
+        """
         query = {"container": container} | ({"tailLines": str(tail)} if tail is not None else {})
         query |= {"sinceSeconds": str(max(1, int(since)))} if since is not None else {}
         query |= {"previous": "true"} if previous else {}
@@ -514,8 +546,9 @@ class Kube:
         return str(text)
 
     def version(self) -> Any:
-        """``/version``, as first contact.  Raises ClusterUnusable with one line that says what
-        is wrong and where."""
+        """Return ``/version``, as first contact. Raise ClusterUnusable with one line that says
+        what is wrong and where.
+        """
         try:
             return self.request("GET", "/version", repeat=False)
         except (ApiUnreachable, ApiRefused) as error:
@@ -524,7 +557,7 @@ class Kube:
 
 @dataclass
 class _Failed:
-    """A request that did not do what it was to do."""
+    """A request that did not succeed."""
 
     error: Exception
     again: bool
@@ -536,7 +569,7 @@ class _Failed:
 
 
 def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
-    """What first contact's failure means, in one line."""
+    """Return the meaning of a failed first contact, in one line."""
     where = f"{access.server} ({access.where})"
     if isinstance(error, NoApiServer):
         return (

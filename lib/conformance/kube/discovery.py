@@ -10,6 +10,10 @@ from typing import Any
 from conformance.errors import MissingCapability
 from conformance.kube.refused import ApiRefused
 
+AGGREGATED = 3.0
+"""s.  For which a listed group is asked again whose server does not answer; without it the cluster
+is still usable, so that this is less than what other reads get."""
+
 
 @dataclass(frozen=True)
 class Resource:
@@ -27,19 +31,22 @@ class Resource:
 
 
 class Discovery:
-    """Discovery of one API server.  ``read`` is a GET that answers JSON.  Thread-safe."""
+    """Discovery of one API server.  ``read`` is ``Kube.read``.  Thread-safe."""
 
-    def __init__(self, read: Callable[[str], Any]) -> None:
+    def __init__(self, read: Callable[..., Any]) -> None:
         self._read = read
         self._lock = threading.RLock()
         self._versions: tuple[str, ...] | None = None
         self._kinds: dict[str, dict[str, Resource]] = {}
+        self.away: dict[str, str] = {}
+        """Group-version that is listed, and whose server does not answer, to what was answered."""
 
     def refresh(self) -> None:
         """Forget everything: groups may have been installed or removed."""
         with self._lock:
             self._versions = None
             self._kinds.clear()
+            self.away.clear()
 
     def group_versions(self) -> tuple[str, ...]:
         with self._lock:
@@ -56,8 +63,9 @@ class Discovery:
             return self._versions
 
     def kinds(self, api_version: str) -> dict[str, Resource]:
-        """Kinds of a group-version; empty when it is not served, or is registered but its server
-        does not answer."""
+        """Return kinds of a group-version; empty when it is not served, or is registered but its
+        server does not answer.
+        """
         with self._lock:
             if api_version not in self._kinds:
                 self._kinds[api_version] = self._load(api_version)
@@ -68,9 +76,12 @@ class Discovery:
             return {}
         prefix = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
         try:
-            found = self._read(prefix).get("resources") or []
+            found = self._resources(prefix) if api_version != "v1" else self._read(prefix)
         except ApiRefused as refusal:
-            if refusal.code in (404, 503):  # an aggregated API whose server is down answers 503
+            if api_version != "v1" and refusal.code >= 500:  # an aggregated API's server is down
+                self.away[api_version] = f"{refusal.code} {refusal.message}".strip()
+                return {}
+            if refusal.code == 404:
                 return {}
             raise
         return {
@@ -81,22 +92,34 @@ class Discovery:
                 bool(item["namespaced"]),
                 tuple(item.get("verbs") or ()),
             )
-            for item in found
+            for item in found.get("resources") or []
             if "/" not in item["name"]
         }
 
+    def _resources(self, prefix: str) -> Any:
+        """Read the contents of a listed group. If the API server itself is in trouble, wait as
+        long as for every read.
+        """
+        try:
+            return self._read(prefix, repeat=AGGREGATED)
+        except ApiRefused as refusal:
+            if refusal.code < 500:
+                raise
+        self._read("/apis")
+        return self._read(prefix, repeat=False)
+
     def serves(self, api_version: str, kind: str | None = None) -> bool:
-        """Whether a group-version, or a kind in it, is served."""
+        """Return whether a group-version, or a kind in it, is served."""
         kinds = self.kinds(api_version)
         return bool(kinds) if kind is None else kind in kinds
 
     def resource(self, api_version: str, kind: str) -> Resource:
-        """Where a kind is served.  Raises MissingCapability."""
+        """Return the resource under which a kind is served.  Raise MissingCapability."""
         try:
             return self.kinds(api_version)[kind]
         except KeyError:
             raise MissingCapability(
                 f"the cluster does not serve {kind} of {api_version}",
                 f"install what serves {api_version} (kubectl api-resources --api-group="
-                f"{api_version.rpartition('/')[0] or 'core'} shows what is there)",
+                f"{api_version.rpartition('/')[0] or 'core'} lists what is served)",
             ) from None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One command in one pod, to its end: bytes and an exit code, or ExecBroken with everything that
-was seen."""
+"""A command in a pod, run to its end: bytes and an exit code, or ExecBroken with everything
+received so far."""
 
 import time
 from collections.abc import Sequence
@@ -42,13 +42,13 @@ def run(
 ) -> ExecResult:
     """Run ``argv`` and wait for its exit status.
 
-    ``within`` seconds bound everything.  Raises ExecBroken (a ProbeBroken): refused, cut, hanging, status lost, could
-    not start.  Thread-safe.
+    ``within``: the limit of the whole exec in seconds. Raise ExecBroken (a ProbeBroken) if it is
+    refused, cut or hanging, loses its status, or cannot start. Thread-safe.
     """
     kube.changes_something(f"run a command in {namespace}/{pod}")
     begin = time.monotonic()
     at = time.time()
-    heard: dict[int, bytearray] = {
+    received: dict[int, bytearray] = {
         number: bytearray() for number in (channels.STDOUT, channels.STDERR, channels.ERROR)
     }
     code: int | None = None
@@ -65,14 +65,14 @@ def run(
             within=min(kube.timings.exec_connect, within),
         )
         try:
-            problem = _converse(channel, heard, stdin, begin + within)
+            problem = _converse(channel, received, stdin, begin + within)
         except answers.TooMuch as error:
             problem = str(error)
             retryable = False
-            heard[channels.ERROR].clear()
+            received[channels.ERROR].clear()
         finally:
             channel.shutdown()
-        code, lost = channels.exit_status(bytes(heard[channels.ERROR]))
+        code, lost = channels.exit_status(bytes(received[channels.ERROR]))
         retryable = retryable and channels.COULD_NOT_START not in lost
         # Once the status has arrived, it does not matter how the connection ended.
         problem = (problem or lost) if code is None else ""
@@ -81,8 +81,8 @@ def run(
         raise
     finally:
         seconds = time.monotonic() - begin
-        out = bytes(heard[channels.STDOUT])
-        err = bytes(heard[channels.STDERR])
+        out = bytes(received[channels.STDOUT])
+        err = bytes(received[channels.STDERR])
         transcript(
             ExecRecord(
                 at=at,
@@ -111,7 +111,7 @@ def run(
 
 
 def _converse(channel: Any, heard: dict[int, bytearray], stdin: bytes | None, end: float) -> str:
-    """Send standard input, collect what comes until the server closes; what broke, or ""."""
+    """Send standard input and collect output until the server closes; return the error, or ""."""
     import websocket  # only when something is run in a pod
 
     lines = answers.Lines("a line of the command's output")

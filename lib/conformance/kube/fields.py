@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nested fields of objects whose parents may be absent or null."""
+"""Access to nested fields of objects with absent or null parents."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -21,3 +21,17 @@ def mapping_at(obj: Mapping[str, Any] | None, *path: str) -> dict[str, Any]:
 def list_at(obj: Mapping[str, Any] | None, *path: str) -> list[Any]:
     """Return the list below a path of keys; an empty one where a step is absent or null."""
     return value_at(obj, *path) or []
+
+
+def ipv4_first(addresses: Iterable[str | None]) -> str:
+    """Return the first IPv4 address, since Calico for Windows uses only IPv4; else the first
+    address; empty without any.
+    """
+    given = [address for address in addresses if address]
+    return next((address for address in given if ":" not in address), given[0] if given else "")
+
+
+def pod_address(status: Mapping[str, Any]) -> str:
+    """Return the address to which a pod's traffic is sent; empty while it has none."""
+    several = (value_at(item, "ip") for item in list_at(status, "podIPs"))
+    return ipv4_first([*several, value_at(status, "podIP")])

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No change of this suite may reach beyond its run: what a Change must satisfy before it is made.
+"""The limits of a run's changes: no change of this suite may reach beyond its run.
 
-A cluster-scoped policy is only made when its own selection, read from the object, is limited to
-the run's namespaces: the example policies in Calico's documents, with ``selector: all()``, would
-cut off every pod of the cluster. It judges selections only where it can prove the limit; a form
-that it cannot read is refused. What may cost a Windows node its network is refused whatever a
-change declares (:mod:`conformance.kube.address_guard`).
+A cluster-scoped policy is only made if its own selection, read from the object, is limited to the
+run's namespaces: the example policies in Calico's documents, with ``selector: all()``, would cut
+off every pod of the cluster. The guard accepts selections only if it can prove the limit; a form
+that it cannot read is refused. Changes that may cost a Windows node its network are refused
+whatever they declare (:mod:`conformance.kube.address_guard`).
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from typing import Any
 from conformance.errors import SuiteError
 from conformance.kube import address_guard
 from conformance.kube.fields import list_at, mapping_at
-from conformance.kube.ownership import RUN_LABEL, Ownership
+from conformance.kube.ownership import RUN_LABEL, RUNNER_NAMESPACE, Ownership, Shared
 from conformance.model.change import Change
 from conformance.policy.selectors import Meaning, read
 
@@ -33,11 +33,11 @@ POD_NAMESPACE_KEYS = ("projectcalico.org/namespace",)
 
 
 class GuardRefused(SuiteError):
-    """A change that this suite must not make; says which rule and what to write instead."""
+    """A change that this suite must not make; the message names the rule and the alternative."""
 
 
 def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = None) -> None:
-    """Raises GuardRefused unless the change stays inside the run.
+    """Raise GuardRefused unless the change stays inside the run.
 
     ``current`` is the object as it is, for patches: the merged result is judged.
     """
@@ -88,6 +88,8 @@ def _of_a_namespace(change: Change, run: Ownership) -> str:
     """Return why any other change reaches beyond the run, undeclared; empty: it does not."""
     target = change.target
     namespace = target.name if target.kind == "Namespace" else target.namespace
+    if namespace == RUNNER_NAMESPACE and not isinstance(run, Shared):
+        return "it holds the suite's users, and runs in the cluster; no run changes it"
     if target.kind.endswith("Policy") and run.is_watched(namespace):
         return "the standing watch's pods are no test's to select"
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:
@@ -100,7 +102,7 @@ def _of_a_namespace(change: Change, run: Ownership) -> str:
 
 
 def merged(old: Any, patch: Any) -> Any:
-    """JSON merge patch (RFC 7396)."""
+    """Return the result of a JSON merge patch (RFC 7396)."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(old) if isinstance(old, Mapping) else {}
@@ -113,7 +115,8 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
-    """Why a cluster-scoped policy's selection is not limited to the run; empty when it is."""
+    """Return why a cluster-scoped policy's selection is not limited to the run; empty when it
+    is."""
     if kind in FOREVER_REFUSED:
         return f"a {kind} concerns a node, which no run owns"
     if kind in ADMIN:
@@ -153,8 +156,8 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
 
 
 def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
-    """Whether a Calico selector can only match the run: proved from its structure, False when it
-    cannot be read."""
+    """Return whether a Calico selector can only match the run: proved from its structure; False
+    when it cannot be parsed."""
 
     def within(key: str, values: frozenset[str]) -> bool:
         return bool(values) and all(_ours(key, value, keys, run) for value in values)
@@ -167,7 +170,7 @@ def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
     limiting = Meaning[bool](
         everything=False,
         any_of=all,  # ``a || b`` limits when both do
-        all_of=any,  # ``a && b`` limits when one does
+        all_of=any,  # ``a && b`` limits when either does
         negated=lambda part: False,
         has=lambda key: False,
         within=within,
@@ -182,6 +185,6 @@ def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
 def _ours(
     key: str, value: str, keys: tuple[str, ...], run: Ownership, *, prefix: bool = False
 ) -> bool:
-    """Whether namespaces of that name, or with that prefix, are the run's, and none is its
-    standing watch's."""
+    """Return whether all namespaces of that name, or with that prefix, belong to the run, and none
+    to its standing watch."""
     return key in keys and run.has_namespace(value) and not run.is_watched(value, prefix=prefix)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests as dicts."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,24 @@ from conformance.kube.client import Obj
 
 # libyaml's, where PyYAML was built with it, are ten times as fast: manifests are read again for every deployment.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_SAFE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Dumper(_SAFE):  # type: ignore[misc]
+    """One that quotes ``y`` and ``n``, which kubectl's reader takes for Booleans and PyYAML does
+    not."""
+
+
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))
 
 
 def load(path: Path) -> list[Obj]:
-    """The objects of a YAML file, in order.  Raises UsageProblem with file and line."""
+    """Return the objects of a YAML file, in order.  Raise UsageProblem with file and line."""
     documents = read(path)
     for document in documents:
         is_list = (
             isinstance(document, dict) and document.get("kind") == "List"
-        )  # one by hand has no metadata
+        )  # a hand-written List has no metadata
         needed = {"apiVersion", "kind", "items" if is_list else "metadata"}
         if not isinstance(document, dict) or not needed <= document.keys():
             raise UsageProblem(f"manifest {path}: a document is no Kubernetes object")
@@ -28,20 +37,31 @@ def load(path: Path) -> list[Obj]:
 
 
 def read(path: Path) -> list[Any]:
-    """The documents of a YAML file, in order, whatever they are.  Raises UsageProblem with file
-    and line."""
+    """Return the documents of a YAML file, in order, whatever they are.  Raise UsageProblem with
+    file and line."""
     try:
-        return [item for item in yaml.load_all(path.read_text(), _LOADER) if item is not None]
+        return parsed(path.read_bytes(), str(path))
     except OSError as error:
         raise UsageProblem(f"manifest {path} cannot be read: {error.strerror}") from None
+
+
+def parsed(data: bytes, where: str) -> list[Any]:
+    """Return the documents in a YAML text, in order.  Raise UsageProblem with the line."""
+    try:
+        text = data.decode("utf-8-sig")
+        return [item for item in yaml.load_all(text, _LOADER) if item is not None]
     except UnicodeDecodeError:
-        raise UsageProblem(f"manifest {path} is no text in UTF-8") from None
+        raise UsageProblem(f"manifest {where} is no text in UTF-8") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        raise UsageProblem(f"manifest {path}{line}: {getattr(error, 'problem', error)}") from None
+        why = str(getattr(error, "problem", None) or error).partition("\n")[0]
+        raise UsageProblem(f"manifest {where}{line}: {why}") from None
+    except (ValueError, LookupError, TypeError, RecursionError, OverflowError) as error:
+        # a date or a number that Python cannot hold
+        raise UsageProblem(f"manifest {where}: {str(error).partition(chr(10))[0]}") from None
 
 
 def dump(objects: list[Obj]) -> str:
-    """Objects as YAML, for reports."""
-    return str(yaml.dump_all(objects, Dumper=_DUMPER, sort_keys=False))
+    """Return objects as YAML, for reports."""
+    return str(yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False))

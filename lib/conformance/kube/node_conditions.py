@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Node says of itself: whether it is Ready, whom it takes, and why not.
+"""The state of a Node: readiness, the pods that it takes, and the reason why it takes no others.
 
 Sources: Kubernetes' documents, "Node status", "Taints and Tolerations", "Manual Node
 administration".
@@ -16,14 +16,15 @@ TAINTS = (
     "node.kubernetes.io/out-of-service",
     "node.cloudprovider.kubernetes.io/shutdown",
 )
-"""Of nodes that are down, or about to be."""
+"""Taints of nodes that are down, or are shutting down."""
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 """The taint that a node gets as it is cordoned, which the scheduler sees there even before."""
 
 
 def not_ready(node: dict[str, Any]) -> str:
-    """Status, reason and message of its condition Ready, or its taint; empty: it is Ready, or
-    does not tell."""
+    """Return status, reason and message of its condition Ready, or its taint; empty if it is
+    Ready or reports nothing.
+    """
     for found in list_at(node, "status", "conditions"):
         if found.get("type") == "Ready" and found.get("status") != "True":
             return f"Ready {found.get('status')}, {found.get('reason')}: {found.get('message')}"
@@ -32,12 +33,12 @@ def not_ready(node: dict[str, Any]) -> str:
 
 
 def boot_id(node: dict[str, Any]) -> str:
-    """Of the system that runs on it now; empty: not told."""
+    """Return the boot ID of the node's running system; empty: not reported."""
     return str(value_at(node, "status", "nodeInfo", "bootID") or "")
 
 
 def tolerated(taint: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a pod with these tolerations may be scheduled in spite of a taint."""
+    """Return whether a pod with these tolerations may be scheduled in spite of a taint."""
     if taint.get("effect") == "PreferNoSchedule":
         return True
     return any(
@@ -52,8 +53,9 @@ def tolerated(taint: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]]
 
 
 def closed(node: dict[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> str:
-    """``cordoned``, or its taint, where no new pod with these tolerations gets there; empty: one
-    may."""
+    """Return ``cordoned``, or the taint that keeps new pods with these tolerations away; empty if
+    they may be scheduled.
+    """
     spec = node.get("spec") or {}
     if spec.get("unschedulable") and not tolerated(CORDON, tolerations):
         return "cordoned"
@@ -66,8 +68,8 @@ def closed(node: dict[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> st
 
 
 def may_take(node: dict[str, Any], spec: Mapping[str, Any]) -> bool:
-    """Whether a pod with this spec is made for the node, by its node selector and the names that
-    it wants."""
+    """Return whether a pod with this spec may run on the node, by its node selector and the node
+    names it requires."""
     affinity = mapping_at(spec, "affinity", "nodeAffinity")
     names = [
         name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose a thing is: the labels on everything that a run creates, and the names of its
+"""The owner of objects: the labels on everything that a run creates, and the names of its
 namespaces."""
 
 import contextlib
@@ -20,18 +20,19 @@ CHANGE_ANNOTATION = "calico-conformance/change-"
 """How the name of the mark begins that a run leaves on what it changes; the key of its journal
 entry follows."""
 WATCH = "watch"
-"""In the place of a worker's name: the standing watch, whose namespace no policy of a test may
-select."""
+"""Worker name of the standing watch, whose namespace no policy of a test may select."""
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")
 SYSTEM_NAMESPACE = "calico-conformance-system"
-"""Where runs keep what must outlive them."""
+"""Namespace of the records that outlive a run."""
+RUNNER_NAMESPACE = "calico-conformance"
+"""Namespace of the suite's users, and of runs in the cluster."""
 HOLDS_LABEL = "calico-conformance/holds"
 """On SYSTEM_NAMESPACE where manifests/rbac has made it: the roles in it are lost with it, so
 that no run removes it."""
 NAMESPACE_PREFIX = "calico-demo-"
 WORKERS = "gw"
-"""Beginning of xdist's names of workers, whose first one's prepared namespaces a run without
-workers uses."""
+"""Beginning of xdist's worker names.  A run without workers uses the first worker's prepared
+namespaces."""
 STORED_METADATA = "projectcalico.org/metadata"
 """Annotation of Calico's stored objects (crd.projectcalico.org/v1), written by calicoctl and
 Calico's API server: as JSON, the metadata that the user gave.  The stored object itself has none
@@ -40,8 +41,8 @@ lib/backend/k8s/resources, ConvertCalicoResourceToK8sResource)."""
 
 
 def removed_by_hand(run: str) -> str:
-    """The commands that remove all that a run has made; tiers last, since none that has a policy
-    can be deleted."""
+    """Return the commands that remove all that a run has made; tiers last, since none that has a
+    policy can be deleted."""
     label = f"{RUN_LABEL}={run}"
     return (
         f"kubectl delete namespace,globalnetworkpolicy -l {label} && kubectl delete tier -l {label}"
@@ -49,13 +50,23 @@ def removed_by_hand(run: str) -> str:
 
 
 def labels_of(obj: dict[str, Any]) -> dict[str, str]:
-    """An object's labels, as its maker gave them."""
+    """Return an object's labels, as its maker gave them."""
     return _given(obj, "labels")
 
 
 def annotations_of(obj: dict[str, Any]) -> dict[str, str]:
-    """An object's annotations, as its maker gave them, and those that others added."""
+    """Return an object's annotations: those of its maker, and those added by others."""
     return _given(obj, "annotations")
+
+
+def is_of(obj: dict[str, Any], run: str = "") -> bool:
+    """Return whether an object's labels say that a run (empty: any run) made it.
+
+    Selectors should return no other objects, but a broken API server may ignore them.
+    """
+    labels = labels_of(obj)
+    is_named = labels.get(RUN_LABEL, "") == run
+    return is_named if run else not is_named and labels.get(MANAGED_BY[0]) == MANAGED_BY[1]
 
 
 def _given(obj: dict[str, Any], part: str) -> dict[str, str]:
@@ -63,31 +74,31 @@ def _given(obj: dict[str, Any], part: str) -> dict[str, str]:
     found = dict(meta.get(part) or {})
     with contextlib.suppress(
         KeyError, ValueError, AttributeError, TypeError
-    ):  # somebody else's, of that name
+    ):  # a foreign annotation of that name
         found |= json.loads((meta.get("annotations") or {})[STORED_METADATA]).get(part) or {}
     return found
 
 
 @dataclass(frozen=True)
 class Ownership:
-    """One run (a short lower-case id) and the xdist worker that speaks (``gw0``, or ``main``)."""
+    """A run (a short lower-case id) and the xdist worker that speaks (``gw0``, or ``main``)."""
 
     run: str
     worker: str = "main"
     process: str = ""
     """Value of PROCESS_ANNOTATION on everything this worker creates; empty: none."""
     prefix: str = ""
-    """What the names of the namespaces begin with that the cluster's owner has prepared for the
-    run; empty: the run makes its own."""
+    """Beginning of the names of the namespaces that the cluster's owner prepared for the run;
+    empty: the run makes its own."""
 
     @property
     def base(self) -> str:
-        """What the names of all namespaces of the run begin with, before a hyphen."""
+        """Return the beginning of the names of all the run's namespaces, without the hyphen."""
         return self.prefix or f"{NAMESPACE_PREFIX}{self.run}"
 
     @property
     def namespace(self) -> str:
-        """The worker's own namespace, ``calico-demo-<run>-<worker>``, or ``<prefix>-gw0`` of
+        """Return the worker's own namespace, ``calico-demo-<run>-<worker>``, or ``<prefix>-gw0`` of
         those prepared."""
         return (
             f"{self.base}-{f'{WORKERS}0' if self.prefix and self.worker == 'main' else self.worker}"
@@ -95,16 +106,17 @@ class Ownership:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels of everything this worker creates."""
+        """Return labels of everything this worker creates."""
         return {MANAGED_BY[0]: MANAGED_BY[1], RUN_LABEL: self.run, WORKER_LABEL: self.worker}
 
     def has_namespace(self, name: str | None) -> bool:
-        """Whether a namespace is one of this run's, by its name (any worker's)."""
+        """Return whether a namespace's name is that of a namespace of this run (of any worker)."""
         return bool(name) and str(name).startswith(f"{self.base}-")
 
     def is_watched(self, name: str | None, *, prefix: bool = False) -> bool:
-        """Whether a namespace, or one of those with that prefix, is the standing watch's, and
-        another process asks."""
+        """Return whether a namespace (or prefix) belongs to the standing watch, and this process
+        does not run the watch.
+        """
         watch = f"{self.base}-{WATCH}"
         return self.worker != WATCH and (
             f"{name}".startswith(watch) or (prefix and watch.startswith(f"{name}"))
@@ -117,7 +129,7 @@ class Ownership:
         )
 
     def sign(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """A copy of an object with the labels; of a workload also its pod template."""
+        """Return a copy of an object with the labels; of a workload also its pod template."""
         signed = copy.deepcopy(obj)
         self._label(signed)
         if self.process:
@@ -137,8 +149,8 @@ class Ownership:
 
 
 class Shared(Ownership):
-    """What all runs share: labelled as this suite's and as no run's, so that no run's clearing
-    up takes it away."""
+    """The owner of objects that all runs share: they have this suite's label and no run's, so no
+    run's cleanup deletes them."""
 
     @property
     def labels(self) -> dict[str, str]:

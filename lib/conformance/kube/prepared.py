@@ -11,7 +11,15 @@ from itertools import count
 from conformance.errors import EnvironmentBroken, UsageProblem
 from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, WATCH, WORKERS, labels_of
+from conformance.kube.ownership import (
+    MANAGED_BY,
+    RUN_LABEL,
+    WATCH,
+    WORKERS,
+    Ownership,
+    is_of,
+    labels_of,
+)
 from conformance.kube.refused import ApiRefused
 from conformance.model.counted import counted
 from conformance.settings import prefix_problem
@@ -33,19 +41,20 @@ OF_A_RUN: Mapping[str, Mapping[str, str]] = {
 MADE = (
     ("networking.k8s.io/v1", "NetworkPolicy"), ("projectcalico.org/v3", "NetworkPolicy"),
     ("projectcalico.org/v3", "StagedNetworkPolicy"), ("projectcalico.org/v3", "StagedKubernetesNetworkPolicy"),
-    ("projectcalico.org/v3", "NetworkSet"), ("v1", "Service"), ("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"),
+    ("projectcalico.org/v3", "NetworkSet"), ("v1", "Service"),
+    ("discovery.k8s.io/v1", "EndpointSlice"), ("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"),
     ("v1", "Pod"), ("v1", "ServiceAccount"), ("v1", "ConfigMap"),
 )  # fmt: skip
-"""What a run makes in namespaces, in the order of its removal."""
+"""Kinds that a run creates in namespaces, in the order of their removal."""
 HOLDS = "probes"
 """The ConfigMap that a run creates first in a namespace."""
 
 
 def needed(prefix: str, workers: int) -> dict[str, dict[str, str]]:
-    """The namespaces that a run with so many workers uses, with the labels that policies select
-    them by.
+    """Return the namespaces that a run with so many workers uses, with the labels that policies
+    select them by.
 
-    Raises UsageProblem where no names can begin so.
+    Raise UsageProblem where no names can begin so.
     """
     if problem := prefix_problem(prefix) or (
         "" if 0 < workers < 100 else f"{workers} workers, expected 1 to 99"
@@ -60,15 +69,30 @@ def needed(prefix: str, workers: int) -> dict[str, dict[str, str]]:
 
 
 def command(prefix: str, workers: int) -> str:
-    """The command that prints what prepares them."""
+    """Return the command that prints the manifests of prepared namespaces."""
     return f"calico-conformance namespaces {prefix} --workers {workers} | kubectl apply -f -"
 
 
-def usable(kube: Kube, prefix: str) -> tuple[int, list[str]]:
-    """How many workers can use the namespaces with a prefix, and what is wrong with the first that
-    cannot be used.
+def not_prepared(own: Ownership, workers: int) -> str:
+    """Return why a worker has none of the namespaces, which are there for so many ``workers``;
+    empty: it has, or makes its own.
 
-    Raises ApiRefused, ApiUnreachable.
+    xdist gives a worker that replaces a dead worker the next number.
+    """
+    number = own.worker.removeprefix(WORKERS)
+    if not own.prefix or not number.isdigit() or int(number) < workers:
+        return ""
+    return (
+        f"no namespace {own.namespace} is prepared for worker {own.worker}, which replaces a "
+        f"worker that died; prepare more:  {command(own.prefix, int(number) + 1)}"
+    )
+
+
+def usable(kube: Kube, prefix: str) -> tuple[int, list[str]]:
+    """Return how many workers can use the namespaces with a prefix, and what is wrong with the
+    first namespace that cannot be used.
+
+    Raise ApiRefused, ApiUnreachable.
     """
     there = {obj["metadata"]["name"]: obj for obj in kube.objects("v1", "Namespace")}
     workers = next(number for number in count() if f"{prefix}-{WORKERS}{number}" not in there)
@@ -79,9 +103,9 @@ def usable(kube: Kube, prefix: str) -> tuple[int, list[str]]:
         if (why := _unfit(there.get(name), labels))
     ]
     if problems:
-        told = f"{problems[0]}{f' (and {len(problems) - 1} more)' if problems[1:] else ''}"
+        text = f"{problems[0]}{f' (and {len(problems) - 1} more)' if problems[1:] else ''}"
         return workers, [
-            f"--namespaces-prefix {prefix}: namespace {told}; make them:  {command(prefix, workers or 2)}"
+            f"--namespaces-prefix {prefix}: namespace {text}; make them:  {command(prefix, workers or 2)}"
         ]
     taken = [pod for name in wanted for pod in kube.objects("v1", "Pod", name)]
     return workers, [_occupied(prefix, taken)] if taken else []
@@ -117,23 +141,24 @@ def _occupied(prefix: str, pods: list[Obj]) -> str:
 def objects_of(
     kube: Kube, namespaces: Iterable[str], run: str = "", kinds: Iterable[tuple[str, str]] = MADE
 ) -> Iterator[Obj]:
-    """What a run (empty: any) has made in namespaces and is still there.  Raises ApiRefused,
-    ApiUnreachable."""
+    """Yield the objects that a run (empty: any) made in namespaces and that still exist.  Raise
+    ApiRefused, ApiUnreachable."""
     labels = f"{MANAGED_BY[0]}={MANAGED_BY[1]},{f'{RUN_LABEL}={run}' if run else RUN_LABEL}"
     for namespace in namespaces:
         for api_version, kind in kinds:
             if kube.discovery.serves(api_version, kind):
-                yield from kube.objects(api_version, kind, namespace, labels=labels)
+                found = kube.objects(api_version, kind, namespace, labels=labels)
+                yield from (obj for obj in found if is_of(obj) and is_of(obj, run))
 
 
 def of_prefix(kube: Kube, prefix: str) -> list[str]:
-    """The namespaces that are there with a prefix."""
+    """Return the namespaces that are there with a prefix."""
     names = [str(obj["metadata"]["name"]) for obj in kube.objects("v1", "Namespace")]
     return [name for name in names if name.startswith(f"{prefix}-")]
 
 
 def hold(changes: Changes, obj: Obj, why: str, namespace: str) -> None:
-    """Create the object by which a run holds a namespace.  Raises EnvironmentBroken where
+    """Create the object by which a run holds a namespace.  Raise EnvironmentBroken where
     another run's is there."""
     try:
         changes.create(obj, why, namespace=namespace)
@@ -149,9 +174,9 @@ def hold(changes: Changes, obj: Obj, why: str, namespace: str) -> None:
 
 
 def vacate(changes: Changes, namespaces: Iterable[str], *, within: float, every: float) -> None:
-    """Remove what the run has made in these namespaces and wait until its pods are gone.
+    """Remove the run's objects from these namespaces and wait until its pods are gone.
 
-    Raises EnvironmentBroken with the pods that stay, ApiRefused, ApiUnreachable.
+    Raise EnvironmentBroken with the pods that stay, ApiRefused, ApiUnreachable.
     """
     spaces = sorted(namespaces)
     run = changes.run.run

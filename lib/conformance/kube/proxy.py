@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proxy between the suite and an API server: which connections go through it, and what its
-failures are called."""
+"""The proxy between the suite and an API server: its connections, and the messages of its
+failures.
+"""
 
 import base64
 import ipaddress
@@ -22,7 +23,7 @@ def settle(configuration: Any, where: str, *, named: bool) -> None:
     """Leave in the official client's configuration the proxy that connections go through, or None.
 
     ``named``: the kubeconfig names the proxy (``proxy-url``).  One from the environment is not used for loopback, as
-    kubectl does not.  Raises UsageProblem for proxies through which requests would go, and execs would all fail.
+    kubectl does not.  Raise UsageProblem for proxies through which requests would go, and execs would all fail.
     """
     from kubernetes.client.rest import (
         should_bypass_proxies,  # already imported with the configuration
@@ -46,7 +47,7 @@ def settle(configuration: Any, where: str, *, named: bool) -> None:
 
 
 def _usable(url: str, where: str) -> SplitResult:
-    """Return the parts of a proxy's address.  Raises UsageProblem where execs cannot use it."""
+    """Return the parts of a proxy's address.  Raise UsageProblem where execs cannot use it."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         usable = parts.hostname and parts.port != 0
@@ -87,7 +88,7 @@ def name(configuration: Any) -> str:
 
 
 def explain(configuration: Any, error: BaseException) -> str:
-    """Return what went wrong in one line, with the proxy's name where the proxy gave no connection.
+    """Return the error in one line, with the proxy's name if the proxy gave no connection.
 
     ``error``: of an attempt to connect, by urllib3.
     """
@@ -107,7 +108,7 @@ def explain(configuration: Any, error: BaseException) -> str:
 
 
 def demands_credentials(configuration: Any) -> str:
-    """Return what a proxy's answer 407 means."""
+    """Return the message for a proxy's answer 407."""
     given = (
         "does not accept the credentials in its URL"
         if credentials(configuration)[0]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether there is still somebody to ask, and whether anything may be asked.
+"""The availability of the API server, shared by all processes of a run.
 
-A silence of the API server is one, whichever of the run's processes notices it.  After so long a
-silence it is gone for the rest of the run: what would still be asked of it fails at once, so
-that a run whose cluster has vanished ends with a report of what it had decided, and not with
-every test's own patience in turn.  A run that was interrupted asks only what its clearing up
-needs, and that for a short time.
+A silence of the API server counts once, whichever of the run's processes notices it.  After
+``patience`` seconds of silence the server is gone for the rest of the run: every further request
+fails at once.  A run that lost its cluster then ends with a report of its verdicts, instead of
+waiting out the time-out of every test in turn.  An interrupted run only sends the requests that its
+cleanup needs, and only for a short time.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ request takes longer."""
 
 
 class ApiGone(ApiUnreachable, EnvironmentBroken):
-    """Nothing is asked of the API server any more: it is gone, or the run was interrupted."""
+    """The API server gets no requests any more: it is gone, or the run was interrupted."""
 
     def __init__(self, message: str) -> None:
         EnvironmentBroken.__init__(self, message)
@@ -52,24 +52,25 @@ class Reach:
 
     @property
     def gone(self) -> str:
-        """What is known of its going, in one line; empty while it is there."""
+        """Return how the API server was lost, in one line; empty while it is available."""
         return self._read("gone")
 
     @property
     def was_gone(self) -> str:
-        """The same of an API server that came back when no test was left; empty: it was there
-        all the while."""
+        """Return how the API server was lost that came back when no test was left; empty: it was
+        available all the time."""
         return self._read("was-gone")
 
     @property
     def ended(self) -> str:
-        """Why no test of the run can decide anything any more, in one line; empty while some
+        """Return why no test of the run can decide anything any more, in one line; empty while some
         can."""
         return self._read("ended")
 
     @property
     def unusable(self) -> bool:
-        """Whether it ended since this machine lacks something, or its own lab is gone."""
+        """Return whether the run ended because this machine lacks a resource, or its own lab is
+        gone."""
         return bool(self._read("unusable"))
 
     def _read(self, name: str) -> str:
@@ -79,17 +80,17 @@ class Reach:
             return ""
 
     def _write(self, name: str, why: str) -> None:
-        """For all processes of the run; the first reason counts."""
+        """Record a reason for all processes of the run; the first reason counts."""
         if self._folder is not None and not self._read(name):
             fresh = self._folder / f"{name}-{os.getpid()}-{threading.get_ident()}"
             fresh.write_text(why.partition("\n")[0], encoding="utf-8")
             fresh.replace(self._folder / name)
 
     def end(self, why: str, *, unusable: bool = False, gone: bool = False) -> None:
-        """No test of the run can decide anything any more; the first reason counts.  Clearing up
-        may still ask.
+        """Record that no test of the run can decide anything any more; the first reason counts.
+        The cleanup may still send requests.
 
-        ``unusable``: since this machine lacks something.  ``gone``: there is nobody left to ask, either.
+        ``unusable``: since this machine lacks a resource.  ``gone``: the API server is lost, too.
         """
         for name, said in {"unusable": unusable, "gone": gone, "ended": True}.items():
             if said:
@@ -97,32 +98,34 @@ class Reach:
 
     @property
     def left(self) -> float:
-        """Seconds for which something may be asked; infinite but in a run that was interrupted."""
+        """Return the seconds for which requests are allowed; infinite unless the run was
+        interrupted.
+        """
         return max(0.0, self._until - time.monotonic())
 
     def check(self, request: str) -> None:
-        """Raises ApiGone when nothing may be asked."""
+        """Raise ApiGone when nothing may be asked."""
         if not hasattr(self._thread, "may_ask"):
             self._thread.may_ask = self._interrupted
         from_before = (
             self._interrupted and not self._thread.may_ask and not threading.current_thread().daemon
         )
         if self.left == 0.0 or from_before:
-            raise ApiGone(f"{request}: not asked, since the run was interrupted")
+            raise ApiGone(f"{request}: not sent, since the run was interrupted")
         if gone := self.gone:
-            raise ApiGone(f"{request}: not asked, since {gone}")
+            raise ApiGone(f"{request}: not sent, since {gone}")
 
     def interrupt(self, seconds: float) -> None:
-        """From now on only this thread, new ones, and daemons may ask, for so many seconds.
+        """Allow requests only from this thread, new threads and daemons, for some seconds.
 
-        Takes no lock: it is called by handlers of signals.
+        Takes no lock, since signal handlers call it.
         """
         if not self._interrupted:
             self._until = time.monotonic() + seconds
             self._interrupted = self._thread.may_ask = True
 
     def is_back(self) -> None:
-        """It answers again: everything may be asked once more."""
+        """Record that the server answers again: every request is allowed once more."""
         if self._folder is not None:
             with contextlib.suppress(FileNotFoundError):
                 (self._folder / "gone").replace(self._folder / "was-gone")
@@ -133,7 +136,7 @@ class Reach:
             (self._folder / "silence").unlink(missing_ok=True)
 
     def silent(self, asked: float, problem: str) -> None:
-        """What was asked at that moment of ``time.monotonic`` has had no answer."""
+        """Record that a request sent at ``asked`` (``time.monotonic``) got no answer."""
         if lack := lack_of_files(sys.exception()):
             self.end(lack, unusable=True)
         if self._folder is None or self.gone or self.left != float("inf"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API server said no to, and what never reached it.  Neither says anything about the
-cluster's conformance."""
+"""Errors of requests: refusals by the API server, and requests that never reached it.  Neither is
+evidence about the cluster's conformance."""
 
 from __future__ import annotations
 
@@ -60,8 +60,9 @@ class ApiRefused(SuiteError):
     def repeated(
         self, tries: int, seconds: float, kind: type[ApiRefused] | None = None
     ) -> ApiRefused:
-        """This refusal, of another kind where one is given, as the last of so many answers to
-        the same request."""
+        """Return this refusal as the last of several answers to a request; ``kind``: as another
+        class.
+        """
         again = (
             kind(self.code, self.reason, self.message, self.request, self.status) if kind else self
         )
@@ -72,8 +73,9 @@ class ApiRefused(SuiteError):
 
     @property
     def explained(self) -> str:
-        """The message with what the server says about its causes, such as the name of a
-        PodDisruptionBudget."""
+        """Return the message with the causes that the server reports, such as the name of a
+        PodDisruptionBudget.
+        """
         causes = (self.status.get("details") or {}).get("causes") or []
         return " ".join(
             [self.message, *(str(cause["message"]) for cause in causes if cause.get("message"))]
@@ -81,23 +83,23 @@ class ApiRefused(SuiteError):
 
     @property
     def passing(self) -> bool:
-        """Whether the same request may be answered before long: too many requests, or a server
-        in trouble."""
+        """Return whether the same request may be answered before long: too many requests, or a
+        server in trouble."""
         return self.code in PASSING
 
     @property
     def forbidden(self) -> bool:
-        """403: the user has not the right."""
+        """Return whether it is 403: the user lacks the right."""
         return self.code == 403
 
     @property
     def not_found(self) -> bool:
-        """404: no such object, or no such resource."""
+        """Return whether it is 404: no such object, or no such resource."""
         return self.code == 404
 
     @property
     def already_exists(self) -> bool:
-        """409 on create."""
+        """Return whether it is 409 on create."""
         return self.code == 409 and self.reason == "AlreadyExists"
 
 
@@ -113,8 +115,9 @@ class NoApiServer(ApiRefused):
 
 
 class ApiUnreachable(SuiteError):
-    """No answer from the API server within the time given; ``last`` is what came of the last of
-    ``tries`` requests."""
+    """No answer from the API server in time; ``last`` is the result of the last of ``tries``
+    requests.
+    """
 
     def __init__(self, request: str, tries: int, seconds: float, last: BaseException | str) -> None:
         super().__init__(
@@ -125,7 +128,7 @@ class ApiUnreachable(SuiteError):
 
 
 def describe(error: BaseException | str) -> str:
-    """One line that says what went wrong, without object addresses and nested representations."""
+    """Return one line about the error, without object addresses and nested representations."""
     if isinstance(error, str):
         return error
     text = " ".join(str(error).split())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user of a kubeconfig may do, asked from the API server before anything is tried."""
+"""The rights of a kubeconfig's user, asked from the API server before the run changes anything."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ from conformance.kube.fields import value_at
 
 @dataclass(frozen=True)
 class Right:
-    """One verb on one resource; ``needed_for`` completes "needed to ..."."""
+    """A verb on one resource; ``needed_for`` completes "needed to ..."."""
 
     verb: str
     resource: str
@@ -23,13 +23,13 @@ class Right:
 
     @property
     def label(self) -> str:
-        """``create deployments.apps in all namespaces``."""
+        """Return ``create deployments.apps in all namespaces``."""
         name = f"{self.resource}.{self.group}" if self.group else self.resource
         return f"{self.verb} {name} in {self.namespace or 'all namespaces'}"
 
 
 def missing(kube: Kube, rights: Sequence[Right]) -> list[Right]:
-    """Those of ``rights`` that the API server says we do not have (SelfSubjectAccessReview), in
+    """Return the ``rights`` that the user lacks by the API server's SelfSubjectAccessReview, in
     order."""
 
     def allowed(right: Right) -> bool:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user of the suite's own on a cluster, and a kubeconfig with its token and nothing of who made
-it.
+"""The suite's own user on a cluster, and a kubeconfig with its token and no credentials of the
+administrator.
 
-It is what ``kubectl apply -f manifests/rbac``, ``create token`` and a kubeconfig written by hand
-come to.
+The result equals ``kubectl apply -f manifests/rbac``, ``create token`` and a kubeconfig written
+by hand.
 """
 
 import base64
@@ -15,21 +15,37 @@ from pathlib import Path
 import yaml
 
 from conformance import product
+from conformance.errors import ClusterUnusable, first_line
+from conformance.kube.access import Access, from_kubeconfig, hidden
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import value_at
 from conformance.kube.manifest import load
-from conformance.kube.ownership import Shared
+from conformance.kube.ownership import RUNNER_NAMESPACE, Shared
 from conformance.kube.prepared import BASELINE, needed
+from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 ROLES = ("standard", "read-only", "disruptive")
 """Roles of ``manifests/rbac``, of which a user has one; the first by default."""
-BESIDE = ("calicoctl", "pull-secrets", "rancher")
-"""What a user may have beside it."""
 PREPARED = "prepared"
 """The role in namespaces that the cluster's owner has prepared."""
+OF_CLUSTER = ("node-status", "pools")
+"""Roles that come with disruptive: tests under --allow-cluster-disruptive use these, too."""
+BESIDE = tuple(
+    path.stem
+    for path in sorted((product.MANIFESTS / "rbac").glob("*.yaml"))
+    if path.stem not in (*ROLES, PREPARED, "runner")
+)
+"""Roles that a user may have in addition: every other role file."""
+GATEWAYS = {
+    "/k8s/clusters/": "Rancher's proxy takes Rancher's tokens alone",
+    "teleport": "Teleport's proxy takes its own certificates alone",
+    "connectgateway": "a Connect gateway takes Google's credentials alone",
+}
+"""Gateways that accept no token of a ServiceAccount, by a part of their address or TLS name."""
 PREPARED_LABEL = "calico-conformance/prepared"
 """On these namespaces, by which they are removed together; nothing else reads it."""
-NAMESPACE = "calico-conformance"
+NAMESPACE = RUNNER_NAMESPACE
 RBAC = "rbac.authorization.k8s.io/v1"
 
 
@@ -43,9 +59,8 @@ class Runner:
 
 
 def runner(kube: Kube, account: str, objects: Iterable[Obj], seconds: int) -> Runner:
-    """Make what gives a ServiceAccount its roles, and ask for a token of so many seconds.
-
-    Raises ApiRefused, ApiUnreachable.
+    """Create a ServiceAccount with its roles, and request a token for it that lasts ``seconds``,
+    which the server may change. Raise ApiRefused, ApiUnreachable.
     """
     changes = Changes(kube, Shared(account))
     for obj in objects:
@@ -66,8 +81,56 @@ def runner(kube: Kube, account: str, objects: Iterable[Obj], seconds: int) -> Ru
     return Runner(name=account, token=status["token"], ends=ends)
 
 
-def kubeconfig(kube: Kube, user: Runner) -> str:
-    """As YAML: the way to the cluster as ``kube`` goes it, and the user's token."""
+def kubeconfig(kube: Kube, user: Runner, server: str = "") -> str:
+    """Return a kubeconfig as YAML: the address by which ``kube`` reaches the cluster, and the
+    user's token.
+
+    ``server``: the address of the cluster's own API server, if ``kube`` uses a gateway; its
+    authority is then the authority that pods trust.
+    """
+    if server:
+        root = kube.find("v1", "ConfigMap", "kube-root-ca.crt", "kube-system")
+        data = base64.b64encode(str(value_at(root, "data", "ca.crt") or "").encode()).decode()
+        cluster: Obj = {"server": server, "certificate-authority-data": data}
+    else:
+        cluster = _cluster(kube)
+    context = {"cluster": NAMESPACE, "user": user.name}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": NAMESPACE,
+        "clusters": [{"name": NAMESPACE, "cluster": cluster}],
+        "users": [{"name": user.name, "user": {"token": user.token}}],
+        "contexts": [{"name": NAMESPACE, "context": context}],
+    }
+    return str(yaml.safe_dump(content, sort_keys=False))
+
+
+def prove(text: str, user: Runner, by: Access) -> None:
+    """Ask the server that a kubeconfig names whether it takes the user's token.
+
+    ``by``: the access by which the user was made.  Raise ClusterUnusable.
+    """
+    with hidden(text.encode()) as path:
+        kube = Kube(from_kubeconfig(Path(path)))
+    try:
+        kube.request("GET", "/version", repeat=False)
+    except (ApiRefused, ApiUnreachable) as error:
+        named = f"{by.server} {by.configuration.tls_server_name}"
+        taken = next((f" ({why})" for part, why in GATEWAYS.items() if part in named), "")
+        raise ClusterUnusable(
+            [
+                f"{kube.access.server} does not take the token of {user.name}{taken}: "
+                f"{first_line(error)}; name the cluster's own API server by --server=URL, or by "
+                "--context (Rancher: the authorized cluster endpoint's), or run as yourself"
+            ]
+        ) from None
+    finally:
+        kube.close()
+
+
+def _cluster(kube: Kube) -> Obj:
+    """Return the cluster's entry of the kubeconfig, with the connection settings of ``kube``."""
     configuration = kube.access.configuration
     cluster: Obj = {"server": kube.access.server}
     authority = (configuration.ca_cert_data or "").encode()
@@ -83,32 +146,31 @@ def kubeconfig(kube: Kube, user: Runner) -> str:
         ("proxy-url", configuration.proxy),
     ):
         cluster |= {key: value} if value else {}
-    context = {"cluster": NAMESPACE, "user": user.name}
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": NAMESPACE,
-        "clusters": [{"name": NAMESPACE, "cluster": cluster}],
-        "users": [{"name": user.name, "user": {"token": user.token}}],
-        "contexts": [{"name": NAMESPACE, "context": context}],
-    }
-    return str(yaml.safe_dump(content, sort_keys=False))
+    return cluster
 
 
 def user_of(role: str, beside: Sequence[str]) -> tuple[str, list[Obj]]:
-    """The ServiceAccount of a role, and what makes it and binds the role and those beside it.
+    """Return the ServiceAccount of a role, with the objects that create it and bind its roles.
 
-    Who already has a user of another role gets a second one.
+    Each role has its own user.
     """
     account = "runner" if role == ROLES[0] else f"runner-{role}"
-    return account, list(_objects(account, role, beside))
+    return account, list(_objects(account, role, beside_of(role, beside)))
+
+
+def beside_of(role: str, named: Sequence[str]) -> list[str]:
+    """Return the additional roles of a role: the requested roles, and those that ``disruptive``
+    includes.
+    """
+    brought = OF_CLUSTER if role == "disruptive" else ()
+    return list(dict.fromkeys((*brought, *named)))
 
 
 def user_of_prefix(prefix: str, workers: int) -> tuple[str, list[Obj]]:
-    """The ServiceAccount of runs with ``--namespaces-prefix``, and what makes it, their namespaces
-    and its roles there.
+    """Return the ServiceAccount of runs with ``--namespaces-prefix``, with the objects of its
+    namespaces and roles.
 
-    Raises UsageProblem where no names can begin so.
+    Raise UsageProblem for a prefix that no name can have.
     """
     account = f"runner-{prefix}"
     found = list(_objects(account, "read-only", ()))
@@ -141,7 +203,8 @@ def _objects(account: str, role: str, beside: Sequence[str]) -> Iterator[Obj]:
 
 
 def _binding(meta: Obj, role: Obj, account: str) -> Obj:
-    """Of a role to a ServiceAccount, in a namespace where ``meta`` has one."""
+    """Return the binding of a role to a ServiceAccount, in the namespace of ``meta`` if it has
+    one."""
     return {
         "apiVersion": RBAC,
         "kind": "RoleBinding" if "namespace" in meta else "ClusterRoleBinding",

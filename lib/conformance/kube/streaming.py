@@ -2,7 +2,7 @@
 """A long-lived command in a pod: lines in, lines out, until either side ends it.
 
 Each stream has one thread that owns its socket: a TLS connection may not be read and written by
-two threads at once. Callers hand lines to :meth:`ExecStream.send`; what comes back is given to
+two threads at once. Callers pass lines to :meth:`ExecStream.send`; received lines are passed to
 the callbacks from the stream's thread.
 """
 
@@ -21,12 +21,12 @@ from conformance.kube.refused import describe
 from conformance.kube.transcript import ExecRecord, Transcript, forget
 
 KEEP = 65536
-"""Bytes of each output that the transcript keeps (the last ones)."""
+"""Bytes of each output that the transcript keeps (its end)."""
 
 
 @dataclass(frozen=True)
 class ExecEnd:
-    """How a stream ended: ``exit_code`` None when no status arrived, ``problem`` what broke ("":
+    """The end of a stream: ``exit_code`` None when no status arrived, ``problem`` the fault ("":
     nothing)."""
 
     exit_code: int | None
@@ -56,7 +56,7 @@ class ExecStream:
         silence: float,
         transcript: Transcript = forget,
     ) -> None:
-        """Raises ExecBroken when the exec cannot be opened."""
+        """Raise ExecBroken when the exec cannot be opened."""
         kube.changes_something(f"run a command in {namespace}/{pod}")
         self.where = (namespace, pod, container)
         self.argv = tuple(argv)
@@ -108,7 +108,7 @@ class ExecStream:
 
     @property
     def unfinished(self) -> bytes:
-        """What came of a line that has not ended."""
+        """Return the received part of a line that has not ended."""
         return bytes(self._lines.unfinished)
 
     def _wake(self) -> None:
@@ -157,7 +157,7 @@ class ExecStream:
 
         sock = self._channel.sock
         self._channel.settimeout(self._silence)
-        heard = pinged = time.monotonic()
+        received = pinged = time.monotonic()
         while not self._closing:
             pending = getattr(sock, "pending", lambda: 0)()
             ready = (
@@ -175,8 +175,8 @@ class ExecStream:
                     channels.send(self._channel, line)
             now = time.monotonic()
             if sock not in ready:
-                if now - heard > self._silence:
-                    return f"nothing was heard for {now - heard:.0f} s"
+                if now - received > self._silence:
+                    return f"nothing was heard for {now - received:.0f} s"
                 if now - pinged > self._silence / 3:
                     self._channel.ping()
                     pinged = now
@@ -185,7 +185,7 @@ class ExecStream:
                 operation, data = self._channel.recv_data(control_frame=True)
             except websocket.WebSocketConnectionClosedException:
                 return "the connection was cut"
-            heard = time.monotonic()
+            received = time.monotonic()
             self._channel.received = 0
             if operation == websocket.ABNF.OPCODE_CLOSE:
                 return ""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was run in which pod, kept for the report: one record per exec, failed ones too."""
+"""The commands that were run in pods, kept for the report: a record for each exec, also if it
+failed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class ExecRecord:
-    """One exec that ended (or one long-lived exec that was closed)."""
+    """An exec that ended (or one long-lived exec that was closed)."""
 
     at: float
     """Unix seconds on the suite's clock when it was asked for."""
@@ -21,7 +22,7 @@ class ExecRecord:
     stdout: bytes
     stderr: bytes
     problem: str = ""
-    """What broke, when something did."""
+    """The fault, if there was any."""
 
 
 Transcript = Callable[[ExecRecord], None]
@@ -29,4 +30,4 @@ Transcript = Callable[[ExecRecord], None]
 
 
 def forget(record: ExecRecord) -> None:
-    """The transcript that keeps nothing."""
+    """Keep nothing of a record: the transcript of callers that need none."""

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for objects on a watch: every state seen is kept, so that a wait that fails says what it
-saw.
+"""Waiting for objects on a watch: every observed state is kept, so that a failed wait can report
+all of them.
 
-An image that cannot be pulled, a pod that cannot be scheduled: the event's own text is in the
-message.
+If an image cannot be pulled or a pod cannot be scheduled, the message has the event's own text.
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube.client import PAUSE, Kube, Obj
@@ -18,6 +18,8 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable, NoApiServer
 from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK
 
+NEWER_THAN_NODE = "0xc0370106"
+"""What Windows says of an image whose revision its own is too old for (Windows-Containers#591)."""
 PULL_TROUBLE = (
     "ErrImagePull",
     "ImagePullBackOff",
@@ -25,6 +27,8 @@ PULL_TROUBLE = (
     "ErrImageNeverPull",
     "ImageInspectError",
 )
+SYSCTLS = "conformance/sysctls"
+"""Annotation with the names of the sysctls that a pod was asked for with."""
 HOPELESS_PULL = (
     "not found", "no match for platform", "manifest unknown", "pull access denied", "unauthorized", "forbidden",
     "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
@@ -54,14 +58,14 @@ pass."""
 
 
 @dataclass
-class StatesSeen:
+class ObservedStates:
     """States that a wait saw, each with its seconds since the wait began; consecutive equal ones
     once."""
 
     states: list[tuple[float, str]] = field(default_factory=list)
 
     def add(self, seconds: float, state: str) -> bool:
-        """Add a state; return whether it differs from the one before."""
+        """Add a state; return whether it differs from the previous one."""
         new = not self.states or self.states[-1][1] != state
         if new:
             self.states.append((seconds, state))
@@ -88,12 +92,13 @@ class Waits:
         within: float,
         quiet: Callable[[dict[str, Obj]], float] | None = None,
     ) -> Iterator[dict[str, Obj]]:
-        """The selected objects by name, now and after every change of one of them, for at most
-        ``within`` seconds.
+        """Yield the selected objects by name, now and after every change, for at most ``within``
+        seconds.
 
-        A watch that a gateway dropped silently looks like one on which nothing happens.  Therefore each lasts for
-        ``watch`` seconds at most, or for ``quiet`` of what is there now, and then the objects are listed again; so they
-        are when it is cut or too old.  Raises ApiUnreachable and ApiRefused as reads do.
+        A watch that a gateway dropped silently looks like a watch without events. Therefore each
+        lasts for ``watch`` seconds at most, or for ``quiet`` of the present objects, and then the
+        objects are listed again; also after it is cut or too old. Raise ApiUnreachable and
+        ApiRefused as reads do.
         """
         end = time.monotonic() + within
         while True:
@@ -105,6 +110,7 @@ class Waits:
             left = end - time.monotonic()
             if left <= 0:
                 return
+            asked = time.monotonic()
             lasting = min(left, self.kube.timings.watch, *([quiet(now)] if quiet else []))
             try:
                 for event in self.kube.watch(
@@ -126,19 +132,20 @@ class Waits:
                     yield now
                     if time.monotonic() > end:
                         return
-            except NoApiServer:
-                SYSTEM_CLOCK.sleep(PAUSE)  # the list above says what is broken, if it is as well
+            except (NoApiServer, ApiUnreachable):
+                pass  # the list above repeats within its own deadline, and says what is broken
             except ApiRefused as refusal:
                 if (
                     refusal.code != 410 and not refusal.passing
                 ):  # objects can be listed all the same
                     raise
-            except ApiUnreachable:
-                pass  # the list above repeats within its own deadline and raises when the server stays away
+            if time.monotonic() - asked < PAUSE:  # it ended at once: no flood of requests
+                SYSTEM_CLOCK.sleep(PAUSE)
 
     def gone(self, target: ObjectRef, *, within: float) -> float:
-        """Seconds until an object was gone.  Raises EnvironmentBroken with its finalizers when
-        it stays."""
+        """Wait until an object is gone and return the seconds. Raise EnvironmentBroken with its
+        finalizers if it stays.
+        """
         begin = time.monotonic()
         last: Obj | None = None
         for now in self.states(
@@ -177,16 +184,16 @@ class Waits:
         enough: Callable[[Obj], bool] | None = None,
         what: str = "ready",
     ) -> list[Obj]:
-        """The ``count`` pods that carry ``labels`` and do not terminate, once all are Ready, or
-        ``enough`` (``what``).
+        """Return ``count`` pods with ``labels`` that do not terminate, once all are Ready, or
+        once ``enough`` (``what``).
 
-        ``progress`` is told each new state.  ``lost`` is asked now and then: what to raise since their node is no more.
-        Raises EnvironmentBroken when they are not ready in time, and before that
-        when an image cannot be pulled, a container cannot start, a pod is refused (admission, quota, a webhook) or the
-        scheduler finds no node for it, each in the words of who said so.
+        ``progress`` gets each new state. ``lost`` is called now and then and returns an error if
+        their node is lost. Raise EnvironmentBroken when they are not ready in time, and earlier
+        if an image cannot be pulled, a container cannot start, a pod is refused (admission,
+        quota, a webhook) or the scheduler finds no node, in each case with the original message.
         """
         begin = time.monotonic()
-        seen = StatesSeen()
+        observed = ObservedStates()
         enough = enough or is_ready
         early = _EarlyEnd(self, namespace, labels, count, lost)
         for now in self.states(
@@ -194,9 +201,9 @@ class Waits:
         ):
             pods = [item for item in now.values() if not _replaced(item)]
             state = ", ".join(map(_named_state, pods)) or early.refused or "no pod"
-            if seen.add(time.monotonic() - begin, state):
+            if observed.add(time.monotonic() - begin, state):
                 progress(state)
-            if len(pods) == count and all(map(enough, pods)):
+            if len(pods) == count and all(map(partial(_is_taken, enough), pods)):
                 return pods
             early.check(pods)
         bad = [item for item in pods or now.values() if not enough(item)]
@@ -204,27 +211,41 @@ class Waits:
             self.said_of(bad[0]) if bad else f"{len(pods) or 'no'} pod with {labels} in {namespace}"
         )
         raise EnvironmentBroken(
-            f"{sum(map(enough, pods))} of {count} pods {what} after {within:.0f} s: {detail}\n  seen    {seen}"
+            f"{sum(map(enough, pods))} of {count} pods {what} after {within:.0f} s: {detail}\n  seen    {observed}"
         )
 
     def refusal(self, namespace: str, labels: str) -> str:
-        """Why pods with these labels are not made; empty: nothing says so.
+        """Return the reason why pods with these labels are not created; empty if none is
+        reported.
 
-        As their ReplicaSet tells it, or the Deployment that may not even make that.
+        It comes from their ReplicaSet, from the Deployment if it may not even create that, or
+        from events of their DaemonSet, which has no conditions.
         """
         try:
-            makers = self.kube.objects(
-                "apps/v1", "ReplicaSet", namespace, labels=labels
-            ) or self.kube.objects("apps/v1", "Deployment", namespace, labels=labels)
+            for kind in ("ReplicaSet", "Deployment", "DaemonSet"):
+                if makers := self.kube.objects("apps/v1", kind, namespace, labels=labels):
+                    text = self._refusals(makers) if kind != "DaemonSet" else self._failed(makers)
+                    return next(text, "")
         except ApiRefused:
-            return ""  # who may not read them learns it from the wait's end
+            pass  # who may not read them learns it from the wait's end
+        return ""
+
+    @staticmethod
+    def _refusals(makers: Sequence[Obj]) -> Iterator[str]:
         for maker in makers:
             if value_at(maker, "spec", "replicas") == 0:
-                return f"somebody scaled {maker['metadata'].get('name')} to no pods"
+                yield f"somebody scaled {maker['metadata'].get('name')} to no pods"
             for condition in list_at(maker, "status", "conditions"):
                 if (condition.get("type"), condition.get("status")) in REFUSED:
-                    return f"{condition.get('reason')}: {condition.get('message')}"
-        return ""
+                    yield f"{condition.get('reason')}: {condition.get('message')}"
+
+    def _failed(self, makers: Sequence[Obj]) -> Iterator[str]:
+        """Yield the reasons of failed pod creations of DaemonSets, if an event occurred more than
+        once.
+        """
+        for event in (event for maker in makers for event in reversed(self.events(maker))):
+            if event.get("reason") == "FailedCreate" and int(event.get("count") or 1) > 1:
+                yield f"FailedCreate: {event.get('message')}"
 
     def _last_words(self, meta: Obj, container: str) -> str:
         """Return the end of the log of a container before its restart, or why it cannot be read."""
@@ -234,11 +255,11 @@ class Waits:
             return f"(not readable: {error})"
 
     def said_of(self, pod: Obj, problem: str = "") -> str:
-        """What is wrong with a pod, and its newest warning, in one line; below: events, a crashed
-        container's log.
+        """Return one line with a pod's problem and its newest warning; below it events and a
+        crashed container's log.
 
-        ``problem``: by default how far it has come.
-        Of a pod without a node also why those take none that it is made for, and which image is still being pulled.
+        ``problem``: by default the pod's progress. For a pod without a node, also the reason why
+        suitable nodes refuse it, and images that are still being pulled.
         """
         meta = pod["metadata"]
         events = self.events(pod)
@@ -262,19 +283,20 @@ class Waits:
         return "\n".join(lines)
 
     def _closed(self, pod: Obj) -> str:
-        """``, node windows-1 is cordoned`` for each node that the pod is made for and that takes
-        none like it."""
+        """Return ``, node windows-1 is cordoned`` for each node that the pod selects and that
+        takes no such pods.
+        """
         try:
             nodes = [
                 node for node in self.kube.objects("v1", "Node") if may_take(node, pod["spec"])
             ]
         except ApiRefused:  # who may not read them has the scheduler's words
             return ""
-        told = (
+        text = (
             (node["metadata"]["name"], closed(node, pod["spec"].get("tolerations") or ()))
             for node in nodes
         )
-        return "".join(f", node {name} is {why}" for name, why in told if why)
+        return "".join(f", node {name} is {why}" for name, why in text if why)
 
     def events(self, obj: Obj) -> list[Obj]:
         """Events about an object, oldest first; none when they may not be read."""
@@ -295,7 +317,7 @@ class Waits:
 
 
 def when(event: Obj) -> str:
-    """When an event last happened, as text that sorts."""
+    """Return when an event last happened, as text that sorts."""
     return str(
         event.get("lastTimestamp")
         or event.get("eventTime")
@@ -333,7 +355,9 @@ class _EarlyEnd:
         return LOOK_AT_NODE if self._lost else float("inf")
 
     def check(self, pods: Sequence[Obj]) -> None:
-        """Raise EnvironmentBroken, or what ``lost`` says, when waiting for these pods is vain."""
+        """Raise EnvironmentBroken, or the error that ``lost`` returns, if waiting for these pods
+        is pointless.
+        """
         if self._lost and time.monotonic() - self._looked > LOOK_AT_NODE:
             self._looked = time.monotonic()
             if error := self._lost():
@@ -369,8 +393,10 @@ def container_statuses(pod: Obj) -> list[Obj]:
 
 
 def pulling(pod: Obj, events: Sequence[Obj]) -> str:
-    """What is still being pulled for a pod, by its events, oldest first; empty: nothing, or all
-    its containers run."""
+    """Return the images that are still being pulled for a pod, by its events, oldest first.
+
+    Empty: none, or all its containers run.
+    """
     states = [mapping_at(status, "state") for status in container_statuses(pod)]
     pulls = [event for event in events if event.get("reason") in ("Pulling", "Pulled")]
     all_run = states and all("running" in state for state in states)
@@ -382,33 +408,35 @@ def pulling(pod: Obj, events: Sequence[Obj]) -> str:
 
 
 def _replaced(pod: Obj) -> bool:
-    """Whether a pod is on its way out, or has ended for good (evicted by its kubelet) and
-    another takes its place."""
+    """Return whether a pod is on its way out, or has ended for good (evicted by its kubelet) and
+    another takes its place.
+    """
     meta = pod["metadata"]
     ended = value_at(pod, "status", "phase") in ("Failed", "Succeeded")
     return bool(meta.get("deletionTimestamp") or (ended and meta.get("ownerReferences")))
 
 
 def is_ready(pod: Obj) -> bool:
-    """Whether a pod's Ready condition is true and it is not on its way out."""
+    """Return whether a pod's Ready condition is true and it is not on its way out."""
     return _has(pod, type="Ready", status="True") and not pod["metadata"].get("deletionTimestamp")
 
 
 def containers_ready(pod: Obj) -> bool:
-    """Whether all its containers are ready and it is not on its way out, whatever its readiness
-    gates say."""
+    """Return whether all containers are ready and the pod is not terminating, whatever its
+    readiness gates say.
+    """
     return _has(pod, type="ContainersReady", status="True") and not pod["metadata"].get(
         "deletionTimestamp"
     )
 
 
 def unschedulable(pod: Obj) -> bool:
-    """Whether the scheduler has found no node for a pod."""
+    """Return whether the scheduler has found no node for a pod."""
     return _has(pod, type="PodScheduled", reason="Unschedulable")
 
 
 def _has(pod: Obj, **wanted: str) -> bool:
-    """Whether a pod has a condition with these fields."""
+    """Return whether a pod has a condition with these fields."""
     conditions = list_at(pod, "status", "conditions")
     return any(wanted.items() <= condition.items() for condition in conditions)
 
@@ -422,8 +450,9 @@ def restarts(pod: Obj) -> int:
 
 
 def pod_state(pod: Obj) -> str:
-    """One phrase: ``Ready``, ``ContainerCreating``, ``ImagePullBackOff``, ``Unschedulable: 0/6
-    nodes ...``."""
+    """Return one phrase: ``Ready``, ``ContainerCreating``, ``ImagePullBackOff``, ``Unschedulable:
+    0/6 nodes ...``.
+    """
     return next(_phrases(pod))
 
 
@@ -432,7 +461,7 @@ def _named_state(pod: Obj) -> str:
 
 
 def _phrases(pod: Obj) -> Iterator[str]:
-    """Yield what a pod's object says of its state; what explains most comes first."""
+    """Yield phrases about the state in a pod's object, most significant first."""
     status = mapping_at(pod, "status")
     if pod["metadata"].get("deletionTimestamp"):
         yield "Terminating"
@@ -471,8 +500,27 @@ def _ended(container: str | None, state: Obj) -> str:
     return f"{how} {state.get('message') or ''}".strip()
 
 
+def _is_taken(enough: Callable[[Obj], bool], pod: Obj) -> bool:
+    return enough(pod) and not without_sysctls(pod)
+
+
+def without_sysctls(pod: Obj) -> str:
+    """Return which sysctls of a pod somebody's admission has taken away; empty: none."""
+    asked = str(value_at(pod, "metadata", "annotations", SYSCTLS) or "")
+    given = {item.get("name") for item in list_at(pod, "spec", "securityContext", "sysctls")}
+    gone = ", ".join(name for name in asked.split(",") if name and name not in given)
+    return (
+        f"somebody's admission (a webhook) took its sysctls {gone} away, without which it neither "
+        "pings nor listens below 1024"
+        if gone
+        else ""
+    )
+
+
 def hopeless(pod: Obj) -> str:
-    """Why waiting for this pod is useless; empty while there is hope."""
+    """Return why waiting for this pod is useless; empty while there is hope."""
+    if problem := without_sysctls(pod):
+        return problem
     for container_status in container_statuses(pod):
         waiting = mapping_at(container_status, "state", "waiting")
         reason = str(waiting.get("reason") or "")
@@ -485,4 +533,11 @@ def hopeless(pod: Obj) -> str:
             text in message.lower() for text in HOPELESS_START
         ):
             return f"container {container_status.get('name')} cannot start: {reason}: {message}"
+        states = [mapping_at(container_status, name) for name in ("state", "lastState")]
+        if "running" not in states[0] and NEWER_THAN_NODE in str(states):
+            return (
+                f"image {container_status.get('image')} is newer than its node, which cannot start "
+                f"it ({NEWER_THAN_NODE}): install the node's updates, or name a tag of the node's "
+                "own revision by --images, such as servercore:10.0.17763.1397"
+            )
     return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One try of one source to one target, before it is made."""
+"""A try of a source at a target, before it is made."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,12 +17,14 @@ class Kind(StrEnum):
     UDP = "udp"
     """Send a datagram, expect its echo."""
     DNS = "dns"
-    """Resolve ``query`` of ``record`` type with the pod's own resolver settings (or at ``target`` when given)."""
+    """Resolve ``query`` of ``record`` type with the pod's own resolver settings (or at ``target``
+    when given)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One try; ``give_up_after`` seconds without progress end it as TIMED_OUT, NO_ANSWER or DNS_FAILED."""
+    """A try; ``give_up_after`` seconds without progress end it as TIMED_OUT, NO_ANSWER or
+    DNS_FAILED."""
 
     source: Workload
     kind: Kind
@@ -37,13 +39,16 @@ class Attempt:
     whole: bool = False
     """UDP: never fragmented on the way; what is known not to fit is PROHIBITED."""
     from_port: int = 0
-    """UDP: the source's port, as of a socket that is kept from one attempt to the next; 0: another each time."""
+    """UDP: the source's port, as of a socket that is kept from one attempt to the next; 0: another
+    each time."""
     payload: int = 0
     """Bytes that the source sends and wants back (HTTP POST body or UDP size); 0: none."""
 
     @property
     def label(self) -> str:
-        """``ns/client (windows, node w1) -> 10.244.2.9:80/tcp``, or ``... -> DNS A web.demo`` by its own resolver."""
+        """Return ``ns/client (windows, node w1) -> 10.244.2.9:80/tcp``, or ``... -> DNS A
+        web.demo`` by its own resolver.
+        """
         where = self.target.label if self.target else ""
         if self.kind is Kind.DNS:
             where = f"DNS {self.record} {self.query}{f' at {where}' if where else ''}"
@@ -51,7 +56,10 @@ class Attempt:
 
     @property
     def nodes(self) -> str:
-        """In few words: ``w1 to linux-2 (80/tcp)``, ``w1 to Service web (53/udp)``, or ``w1 to DNS A web``."""
+        """Return the ends in few words: ``w1 to linux-2 (80/tcp)``, ``w1 to Service web (53/udp)``.
+
+        A question is ``w1 to DNS A web``.
+        """
         target = self.target
         where = [f"DNS {self.record} {self.query}"] * (self.kind is Kind.DNS)
         if target:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows builds by the names under which their verdicts are told apart."""
+"""Windows builds by the names under which their verdicts are listed."""
 
 from dataclasses import dataclass
 
 DSR_REVISION = {17763: 1432}
-"""Build to the first revision of it that can do direct server return; before it, it is a build of its own."""
+"""Build to the first revision of it that can do direct server return; before it, it is a build of
+its own."""
 
 
 def build_name(build: tuple[int, int] | None) -> str:
-    """How a Windows build is named where decisions are told apart: ``20348``, ``17763``, ``17763 before .1432``.
+    """Return the name of a Windows build in decisions: ``20348``, ``17763``, ``17763 before
+    .1432``.
 
     ``build``: build and revision, ``(20348, 2762)``; None: ``unknown``.
     """
@@ -20,7 +22,8 @@ def build_name(build: tuple[int, int] | None) -> str:
 
 @dataclass(frozen=True)
 class BuildUnderCalico:
-    """A Windows node's build and revision, ``(20348, 2762)``, and the version of Calico on it; None: not known."""
+    """A Windows node's build and revision, ``(20348, 2762)``, and the version of Calico on it;
+    None: not known."""
 
     build: tuple[int, int]
     calico: str | None

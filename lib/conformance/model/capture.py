@@ -4,12 +4,12 @@
 from dataclasses import dataclass
 
 OUTGOING = 4
-"""``way`` of a packet that the node sent (linux/if_packet.h); every other one came in."""
+"""``way`` of a packet that the node sent (linux/if_packet.h); every other packet came in."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Packet:
-    """One IPv4 packet, from its IP header on, cut where it is long."""
+    """An IPv4 packet, from its IP header on, cut where it is long."""
 
     at: float
     """Unix seconds, by the node's clock."""
@@ -23,7 +23,7 @@ class Packet:
 
 @dataclass(frozen=True, kw_only=True)
 class Capture:
-    """What was captured on one node."""
+    """The captured packets of a node."""
 
     node: str
     packets: tuple[Packet, ...]

@@ -9,7 +9,7 @@ Verb = Literal["create", "apply", "patch", "replace", "delete", "evict"]
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectRef:
-    """One API object."""
+    """An API object."""
 
     api_version: str
     kind: str
@@ -18,31 +18,35 @@ class ObjectRef:
 
     @property
     def label(self) -> str:
-        """``NetworkPolicy calico-demo-1/allow-linux-client (projectcalico.org/v3)``."""
+        """Return ``NetworkPolicy calico-demo-1/allow-linux-client (projectcalico.org/v3)``."""
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.kind} {name} ({self.api_version})"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One mutation: what, to which object, why.  Every write to the cluster goes through one of these."""
+    """A mutation of one object, with its reason. Every write to the cluster is a Change."""
 
     verb: Verb
     target: ObjectRef
     why: str
     body: dict[str, Any] | None = None
+    subresource: str = ""
+    """``status``: what is applied is the object's status."""
     cluster_scoped_or_foreign: bool = False
     """Changes something outside the run's own namespaces: guarded, later journalled."""
 
     @property
     def label(self) -> str:
-        """``create NetworkPolicy demo-1/allow-client (projectcalico.org/v3): only linux-client may enter``."""
+        """Return ``create NetworkPolicy demo-1/allow-client (projectcalico.org/v3): only
+        linux-client may enter``.
+        """
         return f"{self.verb} {self.target.label}: {self.why}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PutBack:
-    """What came of putting back what processes of the run had changed."""
+    """The result of restoring the changes of the run's processes."""
 
     lines: tuple[str, ...] = ()
     """One per change."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims and what became of them."""
+"""Claims and their verdicts."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -22,12 +22,13 @@ __all__ = [
 ACTIVE_HALF = "active half"
 """The part of a claim that changes something, where no test of it has a name for it."""
 UNDERLAY = "underlay"
-"""Name of the measurement that says which underlay subnets the nodes stood in; summaries show it beside the verdict."""
+"""Name of the measurement that says which underlay subnets the nodes stood in; summaries show it
+beside the verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimResult:
-    """What one test says about one claim; handed from the test's process by pytest's ``user_properties``."""
+    """The result of a test for a claim; pytest's ``user_properties`` carry it between processes."""
 
     claim: str
     verdict: ClaimVerdict
@@ -36,7 +37,8 @@ class ClaimResult:
     reason: str
     """One line: enough on its own."""
     part: str = ""
-    """Which part of the claim this test decides (an OS direction, a path), stable from run to run."""
+    """Which part of the claim this test decides (an OS direction, a path), stable from run to
+    run."""
     remedy: str = ""
     active: bool = False
     """It is the half that changes something, of a claim that has one."""
@@ -44,4 +46,5 @@ class ClaimResult:
     measured: dict[str, float | str] = field(default_factory=dict)
     """Figures worth keeping: seconds to first correct answer, tries ..."""
     decisions: tuple[Decision, ...] = ()
-    """What it was decided from: one for each pair of nodes; empty where the test did not get that far."""
+    """The decisions behind it: an entry for each pair of nodes; empty where the test did not get
+    that far."""

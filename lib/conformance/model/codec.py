@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shapes to plain JSON values and back, by their annotations; what does not fit is a ValueError with its place.
+"""Conversion of the dataclasses to plain JSON values and back, by annotation; a misfit is a
+ValueError.
 
-Knows what the shapes use: frozen dataclasses (generic ones included), enums, literals, tuples, dicts, optionals, bytes.
+Supports frozen dataclasses (generic ones included), enums, literals, tuples, dicts, optionals,
+bytes.  The error names the place.
 """
 
 import base64
@@ -17,7 +19,7 @@ T = TypeVar("T")
 
 
 def to_plain(value: Any) -> Any:
-    """A shape as dicts, lists, strings, numbers and None."""
+    """Return a shape as dicts, lists, strings, numbers and None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)
@@ -34,7 +36,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(shape: type[T], plain: Any) -> T:
-    """A shape from what :func:`to_plain` made of it.  Raises ValueError."""
+    """Return a value of a shape from the output of :func:`to_plain`. Raise ValueError."""
     result: T = _read(shape, plain, shape.__name__)
     return result
 
@@ -68,7 +70,8 @@ def _read(annotation: Any, plain: Any, place: str) -> Any:
 
 @functools.cache
 def _parts(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
-    """What ``list[int]`` is generic of, and with what; (None, ()) of what is not generic."""
+    """Return the origin and arguments of a generic such as ``list[int]``; (None, ()) if it is not
+    generic."""
     return typing.get_origin(annotation), typing.get_args(annotation)
 
 
@@ -103,7 +106,7 @@ def _dataclass(kind: Any, arguments: tuple[Any, ...], plain: Any, place: str) ->
 
 
 def _filled(annotation: Any, variables: dict[Any, Any]) -> Any:
-    """``T | None`` with T replaced; the shapes use their type variables in no other way."""
+    """Return ``T | None`` with T replaced; the shapes use their type variables in no other way."""
     if not variables:
         return annotation
     if annotation in variables:

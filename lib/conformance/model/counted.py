@@ -3,5 +3,6 @@
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """The number and the noun in the form that goes with it; ``plural`` where that is more than an added ``s``."""
+    """Return the number and the noun in the form that goes with it; ``plural`` where that is more
+    than an added ``s``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions: one verdict between a source node and a target node; claims' verdicts are made of them.
+"""Decisions: one verdict between a source node and a target node; claims' verdicts are made of
+decisions.
 
-A Windows node counts by its build: 17763 before and from revision 1432 differ in what Services do with sources
-(Calico's limitations page), of all others the build number alone says what HNS can do.
+A Windows node counts by its build. Build 17763 counts as two, before revision 1432 and from it
+on, since Services treat sources differently (Calico's limitations page). For all other builds the
+build number alone determines HNS' abilities.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,31 +16,36 @@ from conformance.model.facts import NodeFacts
 from conformance.model.verdict import ClaimVerdict
 
 Half = Literal["open", "closed", "behaviour", "read"]
-"""What was seen: a path that is open, one that is closed, something else that happened or was done, or only what the
-cluster's objects say."""
+"""The kind of observation: an open path, a closed path, something else that happened or was done,
+or only what the cluster's objects say."""
 
 Side = Literal["source", "target", "both"]
 
 WRONG = (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, ClaimVerdict.LIFTED)
 _ARRIVED = ("CONNECTED", "REFUSED", "RESET", "CLOSED", "NO_ANSWER")
-"""Verdicts of attempts whose packets got there."""
+"""Verdicts of attempts with packets that arrived."""
 Symptom = tuple[str, str]
-"""What was expected, and what was observed in its place."""
+"""The expectation, and the observation."""
+UNANSWERED = "got no answer"
+"""The end of the reason of an open path that lost attempts before it was decided."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What an expectation decided about one path; with a claim's name, what a test decided about it between nodes."""
+    """An expectation's decision about a path; with a claim's name, a test's decision between
+    nodes."""
 
     source: str
     """The source's node; empty: no pod is the source."""
     target: str
-    """The target's node, of a NodePort the one that was called; empty: the target is on no node of the cluster, or
-    there is none."""
+    """The target's node; of a NodePort the called node.  Empty: the target is on no node of the
+    cluster, or there is none."""
     builds: tuple[str, ...]
-    """Names of the Windows builds of these nodes, each once (:func:`conformance.model.builds.build_name`)."""
+    """Names of the Windows builds of these nodes, each once
+    (:func:`conformance.model.builds.build_name`)."""
     about: tuple[str, ...]
-    """Those of them that the verdict is about: where a policy is enforced, if that is one of the two, else both."""
+    """Builds that the verdict is about: where a policy is enforced, if that is at either end, else
+    both."""
     verdict: ClaimVerdict
     reason: str
     """One line: enough on its own."""
@@ -46,15 +53,16 @@ class Decision:
     """Which sorts of expectations speak, each once and sorted."""
 
     expected: str = ""
-    """What was to be seen, as messages say it (CONNECTED, TIMED_OUT, ...); several with ``; `` between them, each to
-    what stands there in :attr:`observed`.  Empty: no path and no fact was compared."""
+    """The expected verdict, as messages write it (CONNECTED, TIMED_OUT, ...); more than one are
+    joined with ``; ``, in the order of :attr:`observed`.  Empty: no path and no fact was compared.
+    """
     observed: str = ""
-    """What was seen last, in the same words."""
+    """The newest observation, in the same words."""
     enforced: tuple[str, ...] = ()
     """Nodes that enforce the policies which the test has made; empty: it has made none."""
     claim: str = ""
-    """Empty: an expectation's own decision, which counts for every claim of its test; one that names a claim, or a
-    claim and a part of it, counts for that alone."""
+    """Empty: an expectation's own decision, which counts for every claim of its test.  A decision
+    that names a claim, or a claim and a part of it, counts for that alone."""
     part: str = ""
     """The claim's part that the test decides (an operating system's direction, a path), stable from run to run; of an
     expectation's own decision the end of its name is enough."""
@@ -63,7 +71,7 @@ class Decision:
 
     @property
     def symptoms(self) -> list[Symptom]:
-        """What was expected with what was observed, for each path between the two nodes that ended otherwise."""
+        """Return expected and observed for each path between the two nodes that ended otherwise."""
         return (
             list(zip(self.expected.split("; "), self.observed.split("; "), strict=True))
             if self.expected
@@ -72,7 +80,7 @@ class Decision:
 
     @property
     def opens(self) -> bool:
-        """Whether something gets through that was to be closed."""
+        """Return whether something gets through that should be closed."""
         return self.verdict is ClaimVerdict.VIOLATED and any(
             expected == "TIMED_OUT" and any(word in observed for word in _ARRIVED)
             for expected, observed in self.symptoms
@@ -95,16 +103,18 @@ def decisions_about(
     enforced_at: Side | None = None,
     symptom: Symptom = ("", ""),
 ) -> tuple[Decision, ...]:
-    """Decide the path from a pod to a target: once for each node that a pod behind the target stands on.
+    """Return the decisions about the path from a pod to a target, one for each node with a pod
+    behind the target.
 
-    Of a NodePort it is one, for the node that was called: that node's kube-proxy decides.  If it is a Linux node, its
-    verdict counts for the builds of the backends too, unless something is wrong: then nothing shows that it is theirs.
-
-    ``enforced_at``: the end whose node decides whether it is so; policy at the target is enforced where a backend is.
-    None: no policy does.
+    A NodePort has one decision, for the called node, since that node's kube-proxy decides. If it
+    is a Linux node, its verdict counts for the backends' builds too, unless something is wrong:
+    then nothing shows that the backends cause it. ``enforced_at``: the end whose node enforces
+    the policy; at the target, policy is enforced on the backends' nodes. None: no policy decides.
     """
     backends = _backends(target)
-    ends: Sequence[Workload | None] = [*{one.node: one for one in backends}.values()] or [None]
+    ends: Sequence[Workload | None] = [
+        *{workload.node: workload for workload in backends}.values()
+    ] or [None]
     called = target.at if isinstance(target, Target) and enforced_at != "target" else None
     side = enforced_at or "both"
     found = [(end, _builds([source, end]), _about(source, end, side)) for end in ends]
@@ -121,8 +131,8 @@ def decisions_about(
             verdict=verdict,
             reason=reason,
             halves=(half,),
-            expected=_told(symptom[0]),
-            observed=_told(symptom[1]),
+            expected=_half_of_symptom(symptom[0]),
+            observed=_half_of_symptom(symptom[1]),
             enforced=_enforcing(source, end, enforced_at),
         )
         for end, builds, about in found
@@ -142,8 +152,8 @@ def decision_on(
         verdict=verdict,
         reason=reason,
         halves=(half,),
-        expected=_told(symptom[0]),
-        observed=_told(symptom[1]),
+        expected=_half_of_symptom(symptom[0]),
+        observed=_half_of_symptom(symptom[1]),
     )
 
 
@@ -157,7 +167,7 @@ def _enforcing(
 
 
 def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:
-    """The builds of the Windows pods among them."""
+    """Return the builds of the Windows pods among them."""
     return tuple(sorted({workload.build for workload in ends if workload and workload.build}))
 
 
@@ -166,6 +176,6 @@ def _about(source: Workload | None, target: Workload | None, enforced_at: Side) 
     return _builds([enforcing]) or _builds([source, target])
 
 
-def _told(words: str) -> str:
-    """One half of a symptom, without what stands between several of them."""
+def _half_of_symptom(words: str) -> str:
+    """Return one half of a symptom, without the separator of symptoms."""
     return words.replace("; ", ", ")

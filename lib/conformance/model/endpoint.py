@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who talks to whom: sources and targets of an attempt."""
+"""The two ends of an attempt: sources and targets."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Protocol = Literal["tcp", "udp"]
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """One running pod that can send or serve: identity, place, addresses.
+    """A running pod that can send or serve: identity, place, addresses.
 
-    ``os`` is the OS of the node the pod landed on, read from the Node, never from a selector.  ``uid`` and
-    ``restarts`` tell whether it is still the pod that a check began with.
+    ``os`` is the OS of the node the pod landed on, read from the Node, never from a selector.
+    ``uid`` and ``restarts`` tell whether it is still the pod that a check began with.
     """
 
     namespace: str
@@ -36,10 +36,13 @@ class Workload:
     host_network: bool = False
     windows_build: str = ""
     """``20348.2762``; empty: not known, or Linux."""
+    is_ending: bool = False
+    """A test has deleted it, and asks it while its grace period lasts."""
 
     @property
     def build(self) -> str:
-        """Name of its node's Windows build (:func:`conformance.model.builds.build_name`); empty on Linux."""
+        """Name of its node's Windows build (:func:`conformance.model.builds.build_name`); empty on
+        Linux."""
         if self.os != "windows":
             return ""
         build, dot, revision = self.windows_build.partition(".")
@@ -47,15 +50,15 @@ class Workload:
 
     @property
     def label(self) -> str:
-        """How messages name it: ``namespace/pod (windows, node win-2)``."""
+        """Return its name in messages: ``namespace/pod (windows, node win-2)``."""
         return f"{self.namespace}/{self.pod} ({self.os}, node {self.node})"
 
     def tcp(self, port: int) -> Target:
-        """A TCP port of the pod's own address, as a target."""
+        """Return a TCP port of the pod's own address, as a target."""
         return self._own(port, "tcp")
 
     def udp(self, port: int) -> Target:
-        """A UDP port of the pod's own address, as a target."""
+        """Return a UDP port of the pod's own address, as a target."""
         return self._own(port, "udp")
 
     def _own(self, port: int, protocol: Protocol) -> Target:
@@ -70,7 +73,7 @@ class Workload:
 
 
 class Addressing(StrEnum):
-    """How a target is addressed."""
+    """The ways to address a target."""
 
     POD_IP = "pod-ip"
     CLUSTER_IP = "cluster-ip"
@@ -82,7 +85,8 @@ class Addressing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Where an attempt goes.  ``backends`` are the workloads that may answer there (several behind a Service)."""
+    """The target of an attempt.  ``backends`` are the workloads that may answer there, of a Service
+    often more than one."""
 
     host: str
     """Address or DNS name, exactly as given to the probe."""
@@ -95,7 +99,7 @@ class Target:
     backend_port: int = 0
     """The port of ``backends`` behind it; 0: the same."""
     at: Workload | None = None
-    """Of a NodePort: a pod on the node whose address is called, wherever the backends are."""
+    """For a NodePort: a pod on the called node, wherever the backends are."""
 
     @property
     def label(self) -> str:
@@ -104,4 +108,4 @@ class Target:
 
 
 Pair = tuple[Workload, Target]
-"""A client and what it connects to: the two ends of one path."""
+"""A client and its target: the two ends of a path."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found out about a cluster.  Unknown is a value of its own, and every fact says where it was read."""
+"""Facts about a cluster.  Unknown is a value of its own, and every fact names its source."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Fact(Generic[T]):
-    """A value and where it was read, or None and why it is not known."""
+    """A value and its source, or None and the reason why it is unknown."""
 
     value: T | None
     source: str
-    """``Installation default .spec.calicoNetwork.bgp``, or ``not known: no right to get installations``."""
+    """``Installation default .spec.calicoNetwork.bgp``, or ``not known: no right to get
+    installations``."""
 
     @property
     def known(self) -> bool:
@@ -28,15 +29,17 @@ class Fact(Generic[T]):
 
 @dataclass(frozen=True)
 class Announced(Fact[str]):
-    """A fact that others announce what to expect of: its value says ``as announced``, or what is there instead."""
+    """A fact with an announced value: it is ``as announced``, or the different value that was
+    found.
+    """
 
     wanted: str = ""
-    """What in particular is announced, for messages."""
+    """The announced value, for messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFacts:
-    """One node."""
+    """A node."""
 
     name: str
     os: OS
@@ -51,43 +54,61 @@ class NodeFacts:
     """Build and UBR, ``(20348, 2762)``; None on Linux."""
     uid: str = ""
     boot: str = ""
-    """Its boot id; empty: not told."""
+    """Its boot id; empty: not known."""
+    virtual: str = ""
+    """The label by which it stands for a service's machines; empty: it is a machine."""
+    felix: Fact[bool] | None = None
+    """Felix is meant to run on this Windows node, and why; None: Linux, or not asked."""
     felix_restarts: int | None = None
-    """Restarts of Felix in its pod there when the run began; None: it runs in no pod, or was not asked."""
+    """Restarts of Felix in its pod there when the run began; None: it runs in no pod, or was not
+    asked."""
     unready: str = ""
-    """Why it is not Ready: status, reason and message of the condition, or a taint; empty: it is."""
+    """Why it is not Ready: status, reason and message of the condition, or a taint; empty: it
+    is."""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     taints: tuple[dict[str, Any], ...] = ()
     dsr: Fact[bool] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
-    """kube-proxy on this Windows node runs with ``--enable-dsr=true``; its build may not be able to do it."""
+    """kube-proxy on this Windows node runs with ``--enable-dsr=true``; its build may not be able to
+    do it."""
     update: Fact[str] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
     """KB numbers of this Windows node's updates, ``KB5044281``: of what names them on the node, else those that Windows
     lists, where a run looked into the node; with commas."""
     cni: Fact[str] | None = None
-    """The CNI plugin of this Windows node; None: nobody looked for one of its own, and the cluster's counts."""
+    """The CNI plugin of this Windows node; None: nobody looked for one of its own, and the
+    cluster's counts."""
     ipam: Fact[str] | None = None
-    """The IPAM plugin of this node's own pods; None: nobody looked for one of its own, and the cluster's counts."""
+    """The IPAM plugin of this node's own pods; None: nobody looked for one of its own, and the
+    cluster's counts."""
     install: Fact[str] | None = None
-    """How Calico came onto this Windows node; None: as onto the others, and the cluster's counts."""
+    """How Calico came onto this Windows node; None: as onto the others, and the cluster's
+    counts."""
     plane: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
-    """What carries this Windows node's pods: ``overlay`` or ``l2bridge``, the type of their HNS network."""
+    """The plane of this Windows node's pods: ``overlay`` or ``l2bridge``, the type of their HNS
+    network."""
     pod_networks: tuple[str, ...] = ()
     """Networks that this Windows node's pods have addresses of: its blocks in Calico's IPAM, else its podCIDR; none
     where a cloud gives addresses."""
     differences: Fact[dict[str, str]] = field(
         default_factory=lambda: Fact(None, "not known: nothing was asked")
     )
-    """What may tell this Windows node from others of its build: switches of HNS and VFP, .NET, LanguageMode,
-    culture."""
+    """Settings in which this Windows node may differ from others of its build: switches of HNS and
+    VFP, .NET, LanguageMode, culture."""
     first_block: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
-    """What of its block this Windows node has had before its first pod; not known: it had pods when the run began."""
+    """The block that this Windows node had before its first pod; unknown: it had pods when the run
+    began."""
 
     @property
     def worker(self) -> bool:
-        """Whether it is there for ordinary pods: no node of the control plane that a taint keeps for itself."""
+        """Return whether it takes ordinary pods: no control-plane node that a taint reserves."""
         kept = any(taint.get("effect") in ("NoSchedule", "NoExecute") for taint in self.taints)
         return not (self.control_plane and kept)
+
+    @property
+    def without_calico(self) -> str:
+        """Return why no Calico is meant to run on this node; empty: it is, or may be."""
+        no_felix = self.felix.source if self.felix and self.felix.value is False else ""
+        return self.virtual or no_felix
 
     @property
     def build(self) -> str:
@@ -96,7 +117,8 @@ class NodeFacts:
 
     @property
     def revision(self) -> str:
-        """Its Windows build with the update's revision, ``20348.2762``; empty: not known, or Linux."""
+        """Return its Windows build with the update's revision, ``20348.2762``; empty: not known, or
+        Linux."""
         return ".".join(map(str, self.windows_build or ()))
 
 
@@ -118,35 +140,50 @@ class Facts:
     install: Fact[Install]
     platform: Fact[str]
     calico_apis: Fact[tuple[str, ...]]
-    """Group-versions of Calico that the server serves."""
+    """Group-versions of Calico that the server serves now."""
     cni: Fact[str]
-    """The CNI plugin of the Windows nodes, of Linux where there is none: ``Calico``, ``AmazonVPC``, ``flannel`` ..."""
+    """The CNI plugin of the Windows nodes, of Linux where there is none: ``Calico``, ``AmazonVPC``,
+    ``flannel`` ..."""
     kube_proxy_mode: Fact[str]
     evidence: Literal["lab", "field"]
+    apis_away: dict[str, str] = field(default_factory=dict)
+    """Group-versions that are listed, but not answered by their own server, with the answer."""
     ipam: Fact[str] = Fact(None, "not known: not read")
     """The IPAM plugin of Windows pods (of Linux' where no node has Windows): ``calico-ipam``, ``host-local``, or a
     cloud's own."""
     calico_edition: Fact[str] = Fact(None, "not known: not read")
-    """``Calico`` or ``Calico Enterprise``; claims are judged by the version of Calico that Enterprise is built on."""
+    """``Calico`` or ``Calico Enterprise``; claims are judged by the version of Calico that
+    Enterprise is built on."""
     calico_on_nodes: dict[str, Fact[str]] = field(default_factory=dict)
-    """Node to the version of Calico there: that of its pod, or what a look into the host has shown."""
+    """Node to the version of Calico there: that of its pod, or what a look into the host has
+    shown."""
     pod_network: Fact[str] = Fact(None, "not known: not read")
     """Regular expression (Felix' KUBE_NETWORK) that names the HNS network of Windows pods."""
     felix_pods: str = "k8s-app=calico-node-windows"
     """Label selector of Felix' pods on Windows nodes, where it runs in some."""
     tigera_status: Fact[str] = Fact(None, "not known: not read")
-    """What Calico's operator says of its components: ``all 4 available``, or those that are not."""
+    """Status of its components by Calico's operator: ``all 4 available``, or those that are not."""
     single_network: Fact[bool] = Fact(None, "not known: not read")
     """Calico's CNI plugin on Windows keeps a node to one network, which is one block."""
     mesh: Fact[bool] = Fact(None, "not known: not read")
     """Every node is every other node's BGP peer by itself (``nodeToNodeMeshEnabled``)."""
     dual_stack: Fact[bool] = Fact(None, "not known: not read")
     """Pods get addresses of both IP versions."""
+    kube_proxy_pods: Fact[bool] = Fact(None, "not known: not read")
+    """kube-proxy runs in a pod on every Windows node, and not as a service of the host."""
+    felix_overrides: dict[str, dict[str, Fact[str]]] = field(default_factory=dict)
+    """``linux``, ``windows`` or ``node.NAME`` to field of FelixConfiguration default to what wins
+    over it there."""
+    left_out: tuple[NodeFacts, ...] = ()
+    """Nodes that the run decides nothing about: virtual nodes, and Windows nodes without Calico in
+    a cluster with Windows nodes that have it."""
 
     def calico_on(self, node: str) -> Fact[str]:
-        """The version of Calico on a node; on Linux the cluster's where its own is not known.
+        """Return the version of Calico on a node; on Linux the cluster's where its own is not
+        known.
 
-        Windows nodes that run Calico as services may have any other (AKS: that of the node's image).
+        Windows nodes that run Calico as services may have any other (AKS: that of the node's
+        image).
         """
         own = self.calico_on_nodes.get(node)
         if own is None or (
@@ -156,12 +193,13 @@ class Facts:
         return own
 
     def ipam_of(self, node: NodeFacts) -> Fact[str]:
-        """The IPAM plugin of a node's pods, the cluster's where nobody looked for one of its own."""
+        """Return the IPAM plugin of a node's pods, the cluster's where nobody looked for one of its
+        own."""
         return node.ipam or self.ipam
 
     def summed_up(self) -> Facts:
-        """With CNI plugin and IPAM of the Windows nodes as the cluster's, where it has some: ``mixed`` where they
-        differ."""
+        """Return the facts with the Windows nodes' CNI plugin and IPAM as the cluster's; ``mixed``
+        if they differ."""
         windows = self.by_os("windows")
         return replace(
             self,
@@ -170,7 +208,8 @@ class Facts:
         )
 
     def learnt(self, name: str, node: str, fact: Fact[Any]) -> Facts:
-        """With what a look into a node has shown: a field of its NodeFacts, ``calico`` (its version) or ``install``."""
+        """Return the facts with a reading of a node: a field of its NodeFacts, ``calico`` or
+        ``install``."""
         if name == "install" and not self.install.known:
             return replace(self, install=fact)
         if name == "calico":
@@ -179,7 +218,18 @@ class Facts:
         nodes = tuple(
             item if item.name != node else replace(item, **changed) for item in self.nodes
         )
-        return replace(self, nodes=nodes).summed_up()
+        return replace(self, nodes=nodes).with_calico().summed_up()
+
+    def with_calico(self) -> Facts:
+        """Return these facts without virtual nodes and Windows nodes without Calico.
+
+        Where none has Calico the Windows nodes stay, since nothing would be left to say so of.
+        """
+        machines = [node for node in self.nodes if not node.virtual]
+        bare = all(node.without_calico for node in machines if node.os == "windows")
+        kept = tuple(node for node in machines if bare or not node.without_calico)
+        out = tuple(node for node in self.nodes if node not in kept)
+        return replace(self, nodes=kept, left_out=(*self.left_out, *out)) if out else self
 
     def by_os(self, os: OS) -> tuple[NodeFacts, ...]:
         return tuple(node for node in self.nodes if node.os == os)
@@ -201,11 +251,11 @@ class Facts:
         return found
 
 
-def _together(told: list[Fact[str]], otherwise: Fact[str]) -> Fact[str]:
-    """What nodes say, in one; unknown where one is."""
-    unknown = next((fact for fact in told if not fact.known), None)
-    if unknown or not told:
+def _together(facts: list[Fact[str]], otherwise: Fact[str]) -> Fact[str]:
+    """Return the nodes' facts as a single fact; unknown if any is."""
+    unknown = next((fact for fact in facts if not fact.known), None)
+    if unknown or not facts:
         return unknown or otherwise
-    if len({fact.value for fact in told}) == 1:
-        return told[0]
-    return Fact("mixed", "; ".join(dict.fromkeys(f"{fact.value}: {fact.source}" for fact in told)))
+    if len({fact.value for fact in facts}) == 1:
+        return facts[0]
+    return Fact("mixed", "; ".join(dict.fromkeys(f"{fact.value}: {fact.source}" for fact in facts)))

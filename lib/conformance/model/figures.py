@@ -11,24 +11,25 @@ from conformance.model.endpoint import OS
 
 @dataclass(frozen=True, kw_only=True)
 class Tries:
-    """How many times attempts of one direction had to be made before they showed, to the end, what was expected."""
+    """The number of attempts in a direction until they were as expected to the end."""
 
     direction: str
-    """``linux->windows``: operating systems of source and target; ``linux->-`` where the target is no pod."""
+    """``linux->windows``: operating systems of source and target; ``linux->-`` where the target is
+    no pod."""
     tries: int
     """1: right from the first round on."""
     attempts: int
     """Attempts that needed so many."""
     resent: int = 0
-    """Times that one of these was sent again because the way to the probe had broken."""
+    """How often an attempt was sent again because the connection to the probe had broken."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """How long one policy change took to show, on nodes of one operating system.
+    """The time until a policy change took effect, on nodes of an operating system.
 
-    Seconds from the API server's acceptance.  A denial counts from when its attempt was sent, not from when it was
-    given up; a connection from when it was there.
+    Seconds from the API server's acceptance.  A denial counts from when its attempt was sent, not
+    from when it was given up; a connection from when it was established.
     """
 
     change: str
@@ -42,12 +43,13 @@ class Effect:
     stable: float
     """s.  To the first of those right observations after which none was wrong."""
     exposure: float | None = None
-    """s.  To the last connection that still got through; 0: none did after the change.  Only for ``closed``."""
+    """s.  To the last connection that still got through; 0: none did after the change.  Only for
+    ``closed``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """All of one test."""
+    """All figures of a test."""
 
     tries: tuple[Tries, ...] = ()
     effects: tuple[Effect, ...] = ()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes say of themselves: HNS networks and endpoints on Windows, kernel networking on Linux.
+"""Readings of nodes: HNS networks and endpoints on Windows, kernel networking on Linux.
 
-Only what is read is here; whether it is right is for the claims.
+This module only holds readings; claims decide whether they are right.
 """
 
 from dataclasses import dataclass, field
@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 
 class BgpPeer(NamedTuple):
-    """A peer of a Windows host by Get-BgpPeer: ``Mesh_10_0_0_11``, its address, ``Connected`` or another state."""
+    """A peer of a Windows host by Get-BgpPeer: ``Mesh_10_0_0_11``, its address, ``Connected`` or
+    another state."""
 
     name: str
     address: str
@@ -17,7 +18,8 @@ class BgpPeer(NamedTuple):
 
 
 class BgpRoute(NamedTuple):
-    """A route that a Windows host learned, by Get-BgpRouteInformation, with the name of the peer that brought it."""
+    """A route that a Windows host learned, by Get-BgpRouteInformation, with the name of the peer
+    that brought it."""
 
     network: str
     next_hop: str
@@ -26,7 +28,7 @@ class BgpRoute(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BgpHost:
-    """What RemoteAccess of a Windows host says of BGP."""
+    """The BGP configuration of a Windows host's RemoteAccess."""
 
     service: str = ""
     """Status of the service, ``Running``; empty: there is none, or it is not known."""
@@ -37,24 +39,25 @@ class BgpHost:
     """The networks that it announces."""
     routes: tuple[BgpRoute, ...] = ()
     errors: dict[str, str] = field(default_factory=dict)
-    """What was asked (``service``, ``router``, ``peer``, ``custom``, ``route``) to the error that came: its id, then
-    its message."""
+    """The query (``service``, ``router``, ``peer``, ``custom``, ``route``) to its error: the id,
+    then the message."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HnsSubnet:
-    """One subnet of an HNS network."""
+    """A subnet of an HNS network."""
 
     prefix: str
     """``192.168.1.0/26``."""
     gateway: str
     vsid: int | None
-    """The VXLAN network identifier that HNS uses for it; None on networks without one (L2Bridge, nat)."""
+    """The VXLAN network identifier that HNS uses for it; None on networks without one (L2Bridge,
+    nat)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteSubnet:
-    """How an overlay network reaches another node's block: a RemoteSubnetRoute policy."""
+    """The way of an overlay network to another node's block: a RemoteSubnetRoute policy."""
 
     prefix: str
     """``192.168.1.0/26``."""
@@ -68,7 +71,7 @@ class RemoteSubnet:
 
 @dataclass(frozen=True, kw_only=True)
 class HnsNetwork:
-    """One network of the Host Networking Service, as Get-HnsNetwork shows it."""
+    """A network of the Host Networking Service, as Get-HnsNetwork shows it."""
 
     id: str
     name: str
@@ -79,17 +82,18 @@ class HnsNetwork:
     subnets: tuple[HnsSubnet, ...] = ()
     remote_subnets: tuple[RemoteSubnet, ...] = ()
     shows_policies: bool = False
-    """Whether it shows policies of any type: without, nothing is known of those that it lacks."""
+    """The network shows policies of any type; otherwise it is unknown which policies it lacks."""
     pods: bool = False
-    """Whether it is one of those that KUBE_NETWORK names."""
+    """KUBE_NETWORK names the network."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AclRule:
-    """One access rule of an endpoint.  Empty addresses and ports mean any."""
+    """An access rule of an endpoint.  Empty addresses and ports mean any."""
 
     id: str
-    """Felix' own (policysets.go), empty for rules that it gives none: the same rule given again has the same."""
+    """Felix' own (policysets.go), empty for rules that it gives none: the same rule given again has
+    the same."""
     action: str
     direction: str
     protocol: str
@@ -98,11 +102,13 @@ class AclRule:
     local_ports: str
     remote_ports: str
     priority: int
+    rule_type: str = ""
+    """``Switch``, or ``Host`` for the host's firewall; empty: HNS prints none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HnsEndpoint:
-    """One endpoint (a pod's adapter, or the host's own), as Get-HnsEndpoint shows it."""
+    """An endpoint (a pod's adapter, or the host's own), as Get-HnsEndpoint shows it."""
 
     id: str
     name: str
@@ -115,11 +121,25 @@ class HnsEndpoint:
     policies: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     """Everything HNS holds for it, untyped: NAT, routes, access rules."""
     acls: tuple[AclRule, ...] = ()
+    is_remote: bool = False
+    """It stands for an address of another node: kube-proxy makes these for backends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadBalancer:
+    """A load balancer of kube-proxy for a port of a Service, as Get-HnsPolicyList shows it."""
+
+    addresses: tuple[str, ...]
+    """Virtual addresses; none for a NodePort."""
+    protocol: int
+    port: int
+    endpoints: tuple[str, ...]
+    """Ids of its members, in upper case."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vxlan:
-    """What makes a link a VXLAN device."""
+    """The settings that make a link a VXLAN device."""
 
     vni: int
     port: int
@@ -129,7 +149,7 @@ class Vxlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """One network device."""
+    """A network device."""
 
     name: str
     mtu: int
@@ -140,7 +160,7 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True)
 class RouteEntry:
-    """One IPv4 route of any table."""
+    """An IPv4 route of any table."""
 
     destination: str
     """``192.168.1.0/26``, ``0.0.0.0/0`` for the default."""
@@ -153,7 +173,7 @@ class RouteEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class FdbEntry:
-    """Where a device sends frames for a MAC address."""
+    """The place where a device sends frames for a MAC address."""
 
     device: str
     mac: str
@@ -167,7 +187,7 @@ class FdbEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour:
-    """Which MAC address an IPv4 address has on a device."""
+    """The MAC address of an IPv4 address on a device."""
 
     device: str
     address: str
@@ -176,7 +196,7 @@ class Neighbour:
 
 @dataclass(frozen=True, kw_only=True)
 class LinuxFacts:
-    """Networking of one Linux node at one moment."""
+    """The networking of a Linux node at a moment."""
 
     node: str
     links: tuple[Link, ...]
@@ -186,7 +206,7 @@ class LinuxFacts:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """IPv4 addresses of the node, as the kernel's table of local routes has them."""
+        """Return IPv4 addresses of the node, as the kernel's table of local routes has them."""
         own = (route.destination for route in self.routes if route.table == 255)  # RT_TABLE_LOCAL
         return tuple(
             address

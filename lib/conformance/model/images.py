@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which images ran, by digest.  Data for the report; nobody judges by it."""
+"""The images that ran, by digest. They are data for the report; no verdict depends on them."""
 
 import re
 from collections.abc import Iterable
@@ -12,24 +12,26 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class RanImage:
-    """An image of the suite's pods, as nodes of one operating system ran it."""
+    """An image of the suite's pods that nodes of an operating system ran."""
 
     image: str
     """The reference that the pod asked for."""
     image_id: str
-    """As the kubelet says what it ran: ``docker.io/library/busybox@sha256:...``."""
+    """The image by the kubelet's report: ``docker.io/library/busybox@sha256:...``."""
     os: OS
     nodes: tuple[str, ...]
 
     @property
     def digest(self) -> str:
-        """``sha256:...``; empty when the kubelet says none."""
+        """Return ``sha256:...``; empty if the kubelet reports none."""
         found = _DIGEST.search(self.image_id)
         return found[0] if found else ""
 
 
 def together(images: Iterable[RanImage]) -> tuple[RanImage, ...]:
-    """The same image of several nodes or processes as one, in a fixed order."""
+    """Return the images with equal entries of several nodes or processes merged, in a fixed
+    order.
+    """
     nodes: dict[tuple[str, str, OS], set[str]] = {}
     for image in images:
         nodes.setdefault((image.image, image.image_id, image.os), set()).update(image.nodes)

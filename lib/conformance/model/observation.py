@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one attempt showed."""
+"""The observation of a single attempt."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,8 @@ from conformance.model.attempt import Attempt
 
 
 class Verdict(StrEnum):
-    """The outcome of one attempt.  That the probe broke is not among them: that is an exception (ProbeBroken)."""
+    """The outcome of an attempt.  A broken probe is not among them: that is an exception
+    (ProbeBroken)."""
 
     CONNECTED = "CONNECTED"
     """Connected; for HTTP and UDP also answered."""
@@ -37,12 +38,13 @@ class Verdict(StrEnum):
 
 
 DENIED_VERDICTS = frozenset({Verdict.TIMED_OUT})
-"""What a policy denial looks like in Calico's Linux and Windows data planes: a silent drop, never a refusal."""
+"""The observation of a policy denial in Calico's Linux and Windows data planes: a silent drop,
+never a refusal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """One attempt that was carried out, and what it found."""
+    """An attempt and its result."""
 
     attempt: Attempt
     verdict: Verdict
@@ -51,13 +53,14 @@ class Observation:
     seconds: float
     """On the agent's monotonic clock, from start of the attempt to its verdict."""
     began: float | None = None
-    """s.  When the agent began the attempt, on ``clock``; None: it came to no packet, or the agent did not say."""
+    """s.  When the agent began the attempt, on ``clock``; None: it came to no packet, or the agent
+    did not say."""
     clock: str = ""
-    """Names the agent process that ``began`` is told by.  Attempts are ordered by ``began`` within one clock only; an
-    agent that is started again has another."""
+    """Name of the agent process with the clock of ``began``.  Attempts are ordered by ``began``
+    within the same clock only; an agent that is started again has another."""
     began_at: float | None = None
-    """Unix seconds.  ``began`` on the suite's clock, so that attempts of several sources are placed beside each other;
-    an estimate, wrong by at most ``began_at_error``."""
+    """Unix seconds.  ``began`` on the suite's clock, so that attempts of different sources can be
+    compared; an estimate, wrong by at most ``began_at_error``."""
     began_at_error: float | None = None
     """s.  Half the width of the interval in which the true moment of ``began_at`` lies."""
     detail: str = ""
@@ -76,6 +79,8 @@ class Observation:
     body: bytes = b""
     answers: tuple[str, ...] = ()
     rcode: str = ""
-    """DNS, of NO_SUCH_NAME: ``NOERROR``, a name that was asked for exists and lacks such records; ``NXDOMAIN``."""
+    """DNS, of NO_SUCH_NAME: ``NOERROR``, a name that was asked for exists and lacks such records;
+    ``NXDOMAIN``."""
     tries: int = 1
-    """How many times transport errors made the suite send this attempt before it was carried out."""
+    """How many times transport errors made the suite send this attempt before it was carried
+    out."""

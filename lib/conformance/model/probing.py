@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What probing cost: execs, agents, attempts, and when which slot was in use.
+"""The cost of probing: execs, agents, attempts, and when each slot was in use.
 
-Data for the report; nobody judges by it."""
+Data for the report; nobody judges by it.
+"""
 
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from conformance.model.endpoint import OS
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCost:
-    """What probing cost one process, or all, on one node."""
+    """The cost of probing on one node, for one process or for all."""
 
     node: str
     os: OS
@@ -28,7 +29,7 @@ class NodeCost:
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A slot's use; two of one name and number never overlap."""
+    """A slot's use; two of the same name and number never overlap."""
 
     name: str
     """``powershell-NODE``, ``python-NODE`` or ``agent``."""
@@ -40,7 +41,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Probing:
-    """What one process of a run has used."""
+    """The use by one process of a run."""
 
     costs: tuple[NodeCost, ...] = ()
     intervals: tuple[Interval, ...] = ()

@@ -11,12 +11,14 @@ Side = Literal["client", "server"]
 
 
 class StreamVerdict(StrEnum):
-    """How one end fares.  That the probe broke is not among them: that is an exception (ProbeBroken)."""
+    """The state of an end.  A broken probe is not among them: that is an exception
+    (ProbeBroken)."""
 
     SURVIVED = "SURVIVED"
-    """Open, and heartbeats are heard."""
+    """Open, and heartbeats arrive."""
     STALLED = "STALLED"
-    """Open, and nothing was heard for the stall time: packets vanish, or the other end is gone without a word."""
+    """Open, and nothing arrived for the stall time: packets vanish, or the other end is gone
+    without a packet."""
     RESET = "RESET"
     """A RST arrived."""
     CLOSED = "CLOSED"
@@ -38,7 +40,7 @@ class StreamVerdict(StrEnum):
 LOST = frozenset(
     {StreamVerdict.STALLED, StreamVerdict.RESET, StreamVerdict.CLOSED, StreamVerdict.ABORTED}
 )
-"""What becomes of a stream that was open and is no more, or is of no use any more."""
+"""States of a stream that was open and is closed or useless now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ class StreamEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamEnd:
-    """One end."""
+    """An end."""
 
     workload: Workload
     side: Side
@@ -72,12 +74,12 @@ class StreamEnd:
 
     @property
     def lost(self) -> bool:
-        """Whether the stream is of no use any more to this end."""
+        """Return whether the stream is of no use any more to this end."""
         return self.verdict in LOST
 
     @property
     def words(self) -> str:
-        """``client RESET``, ``server heard nothing for 2.4 s``."""
+        """Return ``client RESET``, ``server heard nothing for 2.4 s``."""
         if self.verdict is StreamVerdict.STALLED and self.quiet is not None:
             return f"{self.side} heard nothing for {self.quiet:.1f} s"
         return f"{self.side} {self.verdict}"
@@ -91,7 +93,8 @@ class StreamState:
     server: StreamEnd
     target: Target
     recovered_after: float | None = None
-    """s.  From the client's first sign of an interruption until a new connection worked; None: none did."""
+    """s.  From the client's first sign of an interruption until a new connection worked; None: none
+    did."""
     recovery_tries: int = 0
 
     @property
@@ -99,13 +102,19 @@ class StreamState:
         return self.client, self.server
 
     @property
+    def direction(self) -> str:
+        """Return ``linux to windows`` or the like: how parts of claims about streams end."""
+        return f"{self.client.workload.os} to {self.server.workload.os}"
+
+    @property
     def lost(self) -> bool:
-        """Whether it is of no use any more to either end."""
+        """Return whether it is of no use any more to either end."""
         return any(end.lost for end in self.ends)
 
     @property
     def words(self) -> str:
-        """``client RESET, server heard nothing for 2.4 s, a new connection after 0.10 s``."""
+        """Return ``client RESET, server heard nothing for 2.4 s, a new connection after 0.10
+        s``."""
         parts = [end.words for end in self.ends]
         if self.recovered_after is not None:
             parts.append(f"a new connection after {self.recovered_after:.2f} s")
@@ -122,15 +131,15 @@ class StreamState:
 
     @property
     def label(self) -> str:
-        """``ns/client (windows, node w1) -> 10.244.2.9:9000/tcp (...)``."""
+        """Return ``ns/client (windows, node w1) -> 10.244.2.9:9000/tcp (...)``."""
         return f"{self.client.workload.label} -> {self.target.label}"
 
     @property
     def timeline(self) -> tuple[tuple[StreamEvent, Side], ...]:
-        """What happened at either end, in order."""
+        """Return the events at either end, in order."""
         return tuple(
             sorted(
                 ((event, end.side) for end in self.ends for event in end.events),
-                key=lambda one: one[0].at,
+                key=lambda entry: entry[0].at,
             )
         )

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run can say about a claim, by the claim's kind, and which of several verdicts counts."""
+"""The verdicts of claims, by the claim's kind, and which verdict counts."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class ClaimKind(StrEnum):
-    """What sort of statement a claim is; decides what a failed check means."""
+    """The kind of a claim's statement; it decides the meaning of a failed check."""
 
     CAPABILITY = "capability"
     REQUIREMENT = "requirement"
@@ -16,7 +16,7 @@ class ClaimKind(StrEnum):
 
 
 class ClaimVerdict(StrEnum):
-    """What a run says about one claim."""
+    """The verdict of a run for a claim."""
 
     CONFIRMED = "CONFIRMED"
     VIOLATED = "VIOLATED"
@@ -31,7 +31,7 @@ class ClaimVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict with its reason, one line that is enough on its own, and what to do about it."""
+    """A verdict with its reason (one line that stands alone) and the advice."""
 
     verdict: ClaimVerdict
     reason: str = ""
@@ -49,12 +49,14 @@ PRECEDENCE = (
     ClaimVerdict.NOT_OBSERVED,
     ClaimVerdict.NOT_APPLICABLE,
 )
-"""Several results of one claim: the first of these that occurs is the claim's verdict."""
+"""The order of verdicts: the first that occurs among a claim's results is the claim's verdict."""
 
 
 def precedence(kind: ClaimKind) -> tuple[ClaimVerdict, ...]:
-    """:data:`PRECEDENCE` for a claim of this kind: of a limitation or a known issue a build that still has it counts
-    before one that does not."""
+    """Return :data:`PRECEDENCE` for a claim of this kind.
+
+    Of a limitation or known issue, a build that still has it counts before a build that does not.
+    """
     if kind not in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE):
         return PRECEDENCE
     others = [verdict for verdict in PRECEDENCE if verdict is not ClaimVerdict.LIFTED]

@@ -6,14 +6,15 @@ Dormant unless a run names something under ``suites/``.  ``conftest.py`` loads i
 
 import re
 import resource
-import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance import product
 from conformance.catalog import catalog
-from conformance.errors import ClusterUnusable, SuiteError, UsageProblem
+from conformance.errors import ClusterUnusable, SuiteError, UsageProblem, first_line
 from conformance.kube.prepared import command as prepared_by
 from conformance.model.counted import counted
 from conformance.plugin import lists, options, state
@@ -24,6 +25,7 @@ from conformance.plugin.marked import demanded
 from conformance.plugin.qualification import Qualification, qualification
 from conformance.plugin.rerun import rerun_of
 from conformance.plugin.words import selects_nothing, subjects, untested
+from conformance.printing import Door, say
 from conformance.run.provider import Provider
 from conformance.run.run import Run
 from conformance.schedule import load
@@ -35,6 +37,7 @@ MARKERS = (
     "manifest(path, otherwise): the YAML file under manifests/ that the test applies",
     "smoke: belongs to --smoke",
     "each_world(edits): the worlds of policies that ship at rest, or with an edit",
+    "each_story: the stories of policies and events that ship",
     "begins_early: waits longer than others, and begins before them",
     "after_all_others: decides by the standing watch, once no process has another test left",
     "about(*words): subjects of -k that no claim is about alone",
@@ -45,8 +48,8 @@ MARKERS = (
 PYTESTS_MARKS = ("and", "or", "not", "parametrize", "skip", "skipif", "usefixtures", "xfail")
 """Words of ``-m`` that pytest knows by itself."""
 ONE_BY_ONE = 1
-"""Tests that xdist gives a worker at a time.  They take seconds each, and exclusive ones, which come last, wait for all
-that a worker was given before."""
+"""Tests that xdist gives a worker at a time.  They take seconds each, and exclusive tests, which
+come last, wait for all that a worker got before."""
 
 
 class Hooks:
@@ -54,7 +57,7 @@ class Hooks:
 
     @pytest.hookspec(firstresult=True)
     def pytest_conformance_provider(self, config: pytest.Config) -> Provider | None:
-        """Who opens clusters, finds out facts and hands out connections."""
+        """Return the provider that opens clusters, finds out facts and hands out connections."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,7 +72,20 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
-    """Answer ``--list-claims``; keep ``--plan`` in one process; end here where there is no cluster to run on."""
+    """Begin, unless the run ends here; what is not foreseen is printed by the door and no verdict."""
+    try:
+        return _begin(config)
+    except (pytest.UsageError, pytest.exit.Exception):
+        raise
+    except Exception:
+        say(*traceback.format_exc().splitlines(), error=True)
+        return pytest.ExitCode.INTERNAL_ERROR
+
+
+def _begin(config: pytest.Config) -> int | pytest.ExitCode | None:
+    """Answer ``--list-claims``; keep ``--plan`` in one process; end here without a cluster."""
+    if config.option.help:
+        say(*options.help_lines(product.command()))
     if config.option.list_claims:
         return _list_claims(config)
     if config.option.list_images:
@@ -84,7 +100,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
         return recover.command(config, clusters.access_of)
     if not hasattr(config, "workerinput") and state.awake(config) and not state.passive(config):
         _demands(config)
-    if state.only_told(config) and hasattr(config.option, "numprocesses"):
+    if state.is_listing(config) and hasattr(config.option, "numprocesses"):
         config.option.numprocesses = 0
     if state.awake(config) and getattr(config.option, "maxschedchunk", 1) is None:
         config.option.maxschedchunk = ONE_BY_ONE
@@ -113,9 +129,7 @@ def pytest_configure(config: pytest.Config) -> None:
         worlds,
     )
 
-    if (
-        config.option.tbstyle == "auto"
-    ):  # the long one begins with the values of fixtures, pages of them
+    if config.option.tbstyle == "auto":  # the long style begins with pages of fixtures' values
         config.option.tbstyle = "short"
     run_state = state.of(config)
     areas = (run, worker, traffic, worlds, reading, table, streams, disruption)
@@ -153,22 +167,34 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Put the gate around everything that other plugins have around tests by now."""
+    """Put a gate around other plugins' work around tests, and a filter before the terminal."""
     if state.awake(session.config) and not session.config.option.help:
+        _guard(session.config)
         from conformance.plugin.exclusive import Exclusive  # not for tests of the library
+        from conformance.plugin.limit import Limit  # not for tests of the library
         from conformance.plugin.once_more import LastTest, OnceMore  # not for tests of the library
 
         run_state = state.of(session.config)
         plugins = session.config.pluginmanager
         plugins.register(Exclusive(run_state), "conformance-exclusive")
+        plugins.register(Limit(run_state), "conformance-limit")
         if not run_state.tries_at_once:
             plugins.register(LastTest(run_state), "conformance-last-test")
             plugins.register(OnceMore(run_state), "conformance-once-more")
 
 
+def _guard(config: pytest.Config) -> None:
+    """Filter pytest's output, since tracebacks and logs contain a cluster's texts."""
+    if (reporter := config.pluginmanager.getplugin("terminalreporter")) is not None:
+        writer = reporter._tw
+        writer._file = Door(writer._file, own=writer.hasmarkup or reporter.isatty)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """``-n auto``: as many workers as the covered nodes allow (:class:`Workers` has what one costs there)."""
+    """Return the workers of ``-n auto``: as many as the covered nodes allow (:class:`Workers` has
+    the cost of one).
+    """
     if not state.awake(config):
         return None
     run_state = state.of(config)
@@ -176,16 +202,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
         return 0
     try:
         run_state.run.open()
-    except Exception:  # said once the session has begun, with its exit code
+    except Exception:  # reported once the session has begun, with its exit code
         return 0
     number, run_state.run.workers = _workers(run_state.run)
     return number
 
 
 def _note_too_many_workers(config: pytest.Config) -> None:
-    """For the header: that the user wants more workers than ``-n auto`` would start.  They are started all the same.
+    """Note in the header that the user wants more workers than ``-n auto`` would start; they are
+    started.
 
-    Raises pytest.UsageError where namespaces are prepared for fewer.
+    Raise pytest.UsageError if namespaces are prepared for fewer.
     """
     given = getattr(config.option, "numprocesses", None)
     if not isinstance(given, int) or hasattr(config, "workerinput") or not state.awake(config):
@@ -206,7 +233,7 @@ def _note_too_many_workers(config: pytest.Config) -> None:
 
 
 def _workers(run: Run) -> tuple[int, str]:
-    """What ``-n auto`` starts on an opened cluster, and why."""
+    """Return the number of workers of ``-n auto`` on an opened cluster, and the reason."""
     settings = run.settings
     inspection = run.inspection
     assert inspection is not None  # open() raised otherwise
@@ -224,21 +251,21 @@ def _workers(run: Run) -> tuple[int, str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Nothing goes on any more."""
+    """End all activity."""
     if state.STATE in config.stash:
         state.of(config).run.alive.end()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_conformance_provider(config: pytest.Config) -> Any:
-    """The provider of real clusters and labs, where nobody else offers one."""
+    """Return the provider of real clusters and labs, where nobody else offers one."""
     from conformance.run.clusters import Clusters  # brings the Kubernetes client's side in
 
     return Clusters(config.rootpath)
 
 
 def _demands(config: pytest.Config) -> Qualification:
-    """What the run's report has to show, read before the cluster is touched."""
+    """Read the requirements for the run's report, before the cluster is touched."""
     try:
         rerun_of(config)
         return qualification(config)
@@ -247,13 +274,15 @@ def _demands(config: pytest.Config) -> Qualification:
 
 
 def _open(config: pytest.Config) -> int | None:
-    """Open the cluster before the session, so that what is wrong with it is said once, as wrong options are."""
+    """Open the cluster before the session, so that an error is printed once, as for wrong
+    options."""
     if hasattr(config, "workerinput") or not state.awake(config) or state.passive(config):
         return None
     if _selects_nothing(config):
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
     run = state.of(config).run
-    run.alive.begin(run.settings.timings.run.progress_every, state.past_capturing(config))
+    patience = run.settings.timings.run
+    run.alive.begin(patience.progress_every, state.past_capturing(config), patience.silent)
     run.alive.doing("the lab is started" if run.choice.own_lab else "the cluster is looked at")
     try:
         run.open()
@@ -265,22 +294,21 @@ def _open(config: pytest.Config) -> int | None:
         raise pytest.UsageError(str(error)) from None
     except ClusterUnusable as error:
         reasons = [f"  {number}. {reason}" for number, reason in enumerate(error.reasons, 1)]
-        text = (
-            error.reasons[0] if len(reasons) == 1 else "\n".join(["for several reasons", *reasons])
-        )
-        print(f"ERROR: cannot run on this cluster: {text}", file=sys.stderr)
+        first, *others = error.reasons if len(reasons) == 1 else ("for several reasons", *reasons)
+        say(f"ERROR: cannot run on this cluster: {first}", *others, error=True)
         return 7
     except SuiteError as error:
-        print(f"ERROR: cannot run on this cluster: {str(error).splitlines()[0]}", file=sys.stderr)
+        say(f"ERROR: cannot run on this cluster: {first_line(error)}", error=True)
         return 7
     except KeyboardInterrupt:
-        print("ERROR: interrupted before the first test", file=sys.stderr)
+        say("ERROR: interrupted before the first test", error=True)
         return int(pytest.ExitCode.INTERRUPTED)
     return None
 
 
 def _demand_known(config: pytest.Config) -> None:
-    """Raises pytest.UsageError for tests that are not there and marks that no test has, before a lab is started."""
+    """Raise pytest.UsageError for tests that are not there and marks that no test has, before a
+    lab is started."""
     base = config.invocation_params.dir
     for argument in config.args:
         if not (base / argument.partition("::")[0]).exists():
@@ -291,9 +319,9 @@ def _demand_known(config: pytest.Config) -> None:
     )
     for word in re.findall(r"\w+(?![\w(]*=)", config.option.markexpr or ""):
         if word not in marks:
-            told = ", ".join(sorted(own))
+            names = ", ".join(sorted(own))
             raise pytest.UsageError(
-                f"-m {config.option.markexpr!r}: no test has the mark {word}; there are {told}"
+                f"-m {config.option.markexpr!r}: no test has the mark {word}; there are {names}"
             )
 
 
@@ -302,12 +330,12 @@ def _selects_nothing(config: pytest.Config) -> bool:
     _demand_known(config)
     why = _why_nothing(config.option, config.rootpath / state.SUITES)
     if why:
-        print(f"ERROR: {why}", file=sys.stderr)
+        say(*f"ERROR: {why}".split("\n"), error=True)
     return bool(why)
 
 
 def _why_nothing(option: Any, suites: Path) -> str:
-    """Return why ``-k`` selects no test, and what to write; empty: it selects some."""
+    """Return why ``-k`` selects no test, and what to write; empty if it selects tests."""
     expression = option.keyword
     if not expression or not selects_nothing(expression, suites, catalog(), option.claim):
         return ""
@@ -327,8 +355,9 @@ def _why_nothing(option: Any, suites: Path) -> str:
 
 
 def _report_paths(config: pytest.Config, run: Path) -> None:
-    """JUnit XML and Allure results into the run's directory, unless the user said where."""
-    if state.only_told(config):
+    """Put JUnit XML and Allure results into the run's directory, unless the user named another
+    place."""
+    if state.is_listing(config):
         return
     if not getattr(config.option, "xmlpath", None):
         config.option.xmlpath = str(run / "junit.xml")
@@ -349,7 +378,7 @@ def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
         config.option.claim = []
         session.perform_collect()
         tests = [item.stash[PLANNED] for item in session.items if PLANNED in item.stash]
-        print(*lists.claims_list(tests, wanted, whole=config.option.long), sep="\n")
+        say(*lists.claims_list(tests, wanted, whole=config.option.long))
 
     config.option.no_header = config.option.no_summary = True
     return wrap_session(config, body)
@@ -361,8 +390,8 @@ def _join_arguments(config: pytest.Config) -> None:
     Workers read the command line before they know these options, and take a separate word that is an existing path for
     the place of the tests.
     """
-    told = config.invocation_params
-    arguments = options.joined([str(argument) for argument in told.args])
+    parameters = config.invocation_params
+    arguments = options.joined([str(argument) for argument in parameters.args])
     config.invocation_params = pytest.Config.InvocationParams(
-        args=arguments, plugins=told.plugins, dir=told.dir
+        args=arguments, plugins=parameters.plugins, dir=parameters.dir
     )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In the controller: opens the cluster before the first test, hears every report, and ends the run with one verdict per
-claim, the reports, and the exit code.
+"""The controller: opens the cluster before the first test, receives every report, and ends the run.
+
+It ends with one verdict per claim, the reports, and the exit code.
 """
 
 import datetime
@@ -27,12 +28,15 @@ from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
 from conformance.plugin import header, lists, short_summary
+from conformance.plugin.following import Following
 from conformance.plugin.judge import LATER, OUTCOME, WAITS, from_here
 from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
-from conformance.plugin.state import WORKER_INPUT, State, only_told, passive, selects_all
+from conformance.plugin.state import WORKER_INPUT, State, is_listing, passive, selects_all
+from conformance.printing import line
+from conformance.qualify.sets import suite_parts
 from conformance.report import (
     allure_results,
     allure_words,
@@ -42,9 +46,8 @@ from conformance.report import (
     provenance,
     terminal,
 )
-from conformance.report.pace import Pace, recorded
 from conformance.report.probing import cost
-from conformance.report.run import RunReport, write_json
+from conformance.report.run import SHARD, RunReport, write_json
 from conformance.run.directory import RunDirectory
 from conformance.run.run import NODE_FACTS
 from conformance.schedule import load, plan
@@ -53,15 +56,29 @@ from conformance.schedule.missing_rights import (
     claims_blocked_by_missing_rights,
     lines_about_tests_not_run,
 )
+from conformance.schedule.order import order
 from conformance.schedule.plan import PlannedTest
-from conformance.verdicts.attempts import FLAKY, of_planned, silenced
-from conformance.verdicts.claims import TestOutcome, claim_outcomes, windows_missed
+from conformance.verdicts.acceptable import about_the_cluster
+from conformance.verdicts.attempts import FLAKY, of_planned, silenced, unanswered
+from conformance.verdicts.claims import (
+    ClaimOutcome,
+    TestOutcome,
+    claim_outcomes,
+    windows_missed,
+)
+from conformance.watch.result import gaps
 
 CRASH = "the worker's crash"
-"""Phase of the report that xdist makes of a test whose worker died; as it stands in pytest's headline."""
+"""Phase of the report that xdist makes of a test with a dead worker, as in pytest's headline."""
 AGENT_NOT_EXECUTED = (
     "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded "
     "files"
+)
+AGENTS = "hybridlab.windows-agents"
+"""Label by which a Windows node of a lab says what runs the probe programs there (docs/lab.md)."""
+QUICK = (
+    "quick run (--quick): a part of the tests, those that show most known faults in a few minutes; "
+    "it qualifies nothing"
 )
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
@@ -70,6 +87,14 @@ _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "warn": {"yellow": True},
     "bad": {"red": True, "bold": True},
 }
+
+
+def windows_agents(facts: Facts) -> str:
+    """Return what ran the Windows agents of a lab."""
+    ran = sorted({node.labels[AGENTS] for node in facts.nodes if AGENTS in node.labels})
+    if not ran:
+        return AGENT_NOT_EXECUTED
+    return f"Windows agents: {', '.join(ran).replace('-', ' ', 1)} inside the lab"
 
 
 class Controller:
@@ -86,34 +111,38 @@ class Controller:
         self.crashed: dict[str, str] = {}
         self.before_crash: dict[str, TestOutcome] = {}
         self.problems: list[str] = []
-        """What is wrong with the test files: the run ends with exit code 4, and nothing ran."""
+        """Errors of the test files: the run ends with exit code 4, and nothing ran."""
         self.report: RunReport | None = None
         """The report, once the run has ended."""
         self.by_user = False
         self.running: list[str] = []
         """Tests that have begun and not ended, the oldest first."""
         self.interrupted = False
-        """Whether pytest did not get to its end by itself."""
+        """pytest was interrupted before its end."""
         self.left: list[str] = []
-        """What the run's processes had left on the cluster when they had ended."""
+        """Objects that the run's processes had left on the cluster when they had ended."""
+        self.logged: list[str] = []
+        """Findings of the last look at logs."""
         self.unusable = ""
         """Why the run could not begin, although its tests were collected."""
         self.short = ""
-        """That the user's token ends before the run may; empty: it does not."""
+        """Warning that the user's token ends before the run may; empty: it does not."""
         self._planned = self._exclusive = False
         self._watch: Any = None
-        self.pace = Pace(recorded={})
-        self._paced = 0.0
-        """When the pace was told last, on the clock of time.monotonic; 0: not yet asked."""
-        self._first = 0.0
+        self.following = Following(state)
+        self._waits: set[str] = set()
+        """Tests that are run once more, so that their present outcome counts for nothing."""
         self._over = False
-        """Whether it was told that no test begins any more."""
+        """The user was informed that no test begins any more."""
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         if passive(config) or not self.run.connection:
             return []
         lines = header.lines(self.run, whole=config.option.verbose > 0 or config.option.plan)
-        return lines[:-1] if only_told(config) else lines  # the last says where reports are
+        shown = (
+            lines[:-1] if is_listing(config) else lines
+        )  # the last line has the place of reports
+        return [*map(line, shown)]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -124,13 +153,13 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
-        """A worker has collected; none has been given tests yet."""
+        """Note that a worker has collected; no worker has been given tests yet."""
         self._keep_others_out()
         self._begin_watch()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
-        """Without workers this process has collected."""
+        """Take the plan: without workers this process has collected."""
         self._keep_others_out()
         self._begin_watch()
 
@@ -148,9 +177,10 @@ class Controller:
         planned = self._plan()
         if planned and not self._planned:
             self._planned = True
+            self.following.begin(planned)
             self._look_at_token(planned)
-            for line in self.out_of_reach():
-                self.run.progress().tell(f"note: {line}")
+            for why in self.out_of_reach():
+                self.following.note(why)
         if self._exclusive or not any(test.exclusivity.exclusive for test in planned):
             return
         self._exclusive = True
@@ -158,10 +188,10 @@ class Controller:
             self.run.take_lock()
         except SuiteError as error:
             self.unusable = str(error).splitlines()[0]
-            pytest.exit(f"cannot run on this cluster: {self.unusable}", returncode=7)
+            pytest.exit(line(f"cannot run on this cluster: {self.unusable}"), returncode=7)
 
     def _plan(self) -> list[PlannedTest]:
-        """What the run plans; nothing before a process has collected, and in a dry run."""
+        """Return what the run plans; nothing before a process has collected, and in a dry run."""
         directory = self.run.directory if not self.run.settings.dry_run else None
         plans = directory.read(directory.plans) if directory else []
         return [from_plain(PlannedTest, item) for item in plans[0]] if plans else []
@@ -175,10 +205,10 @@ class Controller:
         longest = lists.estimated(self.run, tests).minutes(workers)[1]
         self.short = token_line(inspection.token_ends, longest, time.time())
         if self.short:
-            self.run.progress().tell(f"note: {self.short}")
+            self.following.note(self.short)
 
     def out_of_reach(self) -> list[str]:
-        """Which required sets cannot be complete, whatever the tests find, known once they are planned."""
+        """Return the required sets that cannot be complete, whatever the planned tests find."""
         config = self.state.config
         facts = self.run.facts
         if (
@@ -190,40 +220,47 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """A worker that died may have left the cluster changed, under the other workers' tests."""
+        """Handle a dead worker, which may have left the cluster changed while other
+        workers test.
+        """
         if error:
             self.left += self.state.restoration.put_back(node.gateway.id)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """A test begins, here or in a worker."""
+        """Note that a test begins, here or in a worker."""
         self.running.append(nodeid)
-        self.run.alive.doing(f"{self.running[0]} runs")
+        self.run.alive.test_began(nodeid)
+        self.run.alive.doing("")
+        self.following.test_begun(nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Of what runs, the user is told of the oldest."""
+        """Show the user which tests still run."""
         self.running = [name for name in self.running if name != nodeid]
-        over = self.pace.planned and len(self.pace.done) == len(self.pace.planned)
+        self.run.alive.test_ended(nodeid)
+        over = self.following.pace.over
         idle = "all tests have ended, and processes end" if over else "the next test is waited for"
-        self.run.alive.doing(f"{self.running[0]} runs" if self.running else idle)
+        self.run.alive.doing("" if self.running else idle)
 
     def pytest_enter_pdb(self) -> None:
-        """Who looks at a test by hand knows what goes on."""
+        """Stop the progress lines: a user in the debugger knows what goes on."""
         self.run.alive.doing("")
+        for test in self.running:
+            self.run.alive.test_ended(test)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the newest outcome of each test; a later phase only ever knows more."""
-        self.run.alive.heard()
+        self.run.alive.note_output()
+        self.run.alive.note_news_of(report.nodeid)
         outcome = next((value for name, value in report.user_properties if name == OUTCOME), None)
         if isinstance(outcome, str):
-            heard = self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
-            if heard.remedy == LATER and not self._over:
+            received = self.outcomes[report.nodeid] = from_plain(TestOutcome, json.loads(outcome))
+            if received.remedy == LATER and not self._over:
                 self._over = True
                 self.run.progress().tell(
                     f"--max-minutes {self.run.settings.max_minutes:g} are over: no test begins now"
                 )
-            if report.when == "teardown" or report.skipped:
-                self._tell_pace(heard)
+            self._follow(report, received)
         elif report.when not in (
             "setup",
             "call",
@@ -235,26 +272,21 @@ class Controller:
             if report.nodeid in self.outcomes:
                 self.before_crash[report.nodeid] = self.outcomes.pop(report.nodeid)
 
-    def _tell_pace(self, heard: TestOutcome) -> None:
-        """A line now and then about how far the run is, with or without a terminal."""
-        directory = self.run.directory
-        now = time.monotonic()
-        if not directory:
+    def _follow(self, report: pytest.TestReport, outcome: TestOutcome) -> None:
+        """Show a failure at once, and the pace when a test has ended for good."""
+        if str(report.outcome) in (WAITS, "rerun"):
+            self._waits.add(report.nodeid)
             return
-        if not self._first:
-            self._first = self._paced = now - heard.seconds
-            self.pace = Pace(recorded=recorded(directory.path.parent, directory.path))
-        if not self.pace.planned:
-            self.pace.planned = [test.test for test in self._plan()]
-        self.pace.ended(heard.test, sum(len(result.decisions) for result in heard.results))
-        if now - self._paced >= self.run.settings.timings.run.progress_every:
-            self._paced = now
-            self.run.progress().tell(
-                f"[{now - self._first:.0f} s] {self.pace.line(now - self._first)}"
-            )
+        waits = report.nodeid in self._waits
+        if report.when == "teardown":
+            self._waits.discard(report.nodeid)
+            if not waits:
+                self.following.ended(outcome)
+        if not waits:
+            self.following.failed(outcome)
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Tell Ctrl-C from the interruption by which xdist carries out ``-x``."""
+        """Distinguish Ctrl-C from the interruption by which xdist carries out ``-x``."""
         by_software = (
             issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
         )
@@ -270,7 +302,7 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
-        """A letter and a word of its own for every verdict that is not plain CONFIRMED."""
+        """Return a letter and a word for every verdict that is not plain CONFIRMED."""
         verdict = next(
             (value for name, value in getattr(report, "user_properties", ()) if name == "verdict"),
             None,
@@ -297,13 +329,14 @@ class Controller:
     def pytest_sessionfinish(
         self, session: pytest.Session, exitstatus: int
     ) -> Generator[None, object, object]:
-        """After pytest's own files are written and before its summary: verdicts, reports, exit code."""
+        """After pytest's own files are written and before its summary: verdicts, reports, exit
+        code."""
         result = yield
         config = session.config
         directory = self.run.directory
         if passive(config) or not self.run.facts or not directory:
             return result
-        if only_told(config):
+        if is_listing(config):
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
         self._end_run(directory)
@@ -326,31 +359,37 @@ class Controller:
             folder=directory.path,
         )
         self._agree(config, report)
+        self.following.end(report)
         self.run.alive.doing("the run ends")
         return result
 
     def _end_run(self, directory: RunDirectory) -> None:
-        """Put back what the run changed, remove what it made, and note what stays."""
+        """Restore the run's changes, remove its objects, and note what stays."""
         if self._watch:
             self._watch.end()
         self.run.alive.doing("what the run made is removed, and reports are written")
         self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
+        self.run.alive.doing("logs of Calico and kube-proxy are read")
+        if self.run.facts:
+            self.logged = self.run.last_look(header.covered(self.run.facts, self.run.settings))
         if directory.problem.exists():
             self.problems.append(directory.problem.read_text())
 
     def _collect(self, config: pytest.Config, directory: RunDirectory) -> RunReport:
-        """Return the report as tests and claims make it, with those of the run that this run continues."""
+        """Return the report of tests and claims, merged with the run that this run continues."""
         for name in NODE_FACTS:
             self.run.take_in(name)
         facts = self.run.facts
         assert facts is not None
         now = self._tests()
         again = rerun_of(config)
+        selection = self._selection
         tests = again.together(now) if again else now
         whole = again.whole if again else selects_all(config)
         claims = claim_outcomes(catalog(), facts, tests, whole=whole)
         claims = again.answered(claims) if again else claims
+        claims = _with_shares(claims) if config.option.quick else claims
         command = ("pytest", *config.invocation_params.args)
         report = RunReport(
             run_id=self.run.settings.run_id,
@@ -370,9 +409,11 @@ class Controller:
             suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
             cut_short=self._cut_short(now) or self._cut_short(tests),
+            selection=selection,
             installed=self.run.inspection.installed if self.run.inspection else Installed(),
             covered=header.covered(facts, self.run.settings),
             attachments=self._attachments(tests, directory.attachments),
+            unverified=self.run.connection.unverified if self.run.connection else "",
             notes=self._notes(tests, facts, directory),
             images=together(
                 from_plain(RanImage, image)
@@ -384,17 +425,17 @@ class Controller:
         return again.join(report, now, self.qualification.attested) if again else report
 
     def _with_leftovers(self, report: RunReport) -> RunReport:
-        """Return the report with what was not put back in its last line, whatever else is wrong."""
+        """Return the report with unrestored changes in its last line, whatever else is wrong."""
         left = [
-            line
-            for line in self.left
-            if line.startswith(str(Outcome.FAILED)) or "; put back by: " in line
+            each
+            for each in self.left
+            if each.startswith(str(Outcome.FAILED)) or "; put back by: " in each
         ]
         cause = report.exit_cause or terminal.EXIT_MEANINGS.get(report.exit_code, "")
         return replace(report, exit_cause="; ".join([cause, *left])) if left else report
 
     def _agree(self, config: pytest.Config, report: RunReport) -> None:
-        """Bring pytest's JUnit file and Allure's results to say what the report says."""
+        """Change pytest's JUnit file and Allure's results to agree with the report."""
         path = getattr(config.option, "xmlpath", None)
         if path and Path(path).exists():
             junit.mend(Path(path), report)
@@ -407,7 +448,7 @@ class Controller:
             allure_words.retell(report, folder)
 
     def _tests(self) -> tuple[TestOutcome, ...]:
-        """All planned tests: what was heard of them, else that they crashed or were never run."""
+        """Return all planned tests: their outcomes, else that they crashed or were never run."""
         tests = {test.test: self._outcome(test) for test in self._plan()}
         return (
             *tests.values(),
@@ -442,31 +483,44 @@ class Controller:
     def _notes(
         self, tests: tuple[TestOutcome, ...], facts: Facts, directory: RunDirectory
     ) -> tuple[str, ...]:
-        """Return what every reader should know."""
+        """Return the notes for every reader."""
         run = self.run
         settings = run.settings
         ran = [test.test for test in tests if test.ran]
         not_allowed = (settings.not_disruptive, settings.not_cluster_disruptive)
         lines = (
             windows_missed(tests),
+            run.connection.unverified if run.connection else "",
             *header.assumed_versions(settings),
             *header.assumptions(facts),
             "" if settings.workers.watch else header.NO_WATCH,
             plan.by_kubernetes(self._plan(), ran, facts, settings),
-            AGENT_NOT_EXECUTED if run.evidence == "lab" else "",
+            windows_agents(facts) if run.evidence == "lab" else "",
             *claims_blocked_by_missing_rights(settings.lacking, tests),
             f"the run ended: {run.reach.ended}" if run.reach.ended else "",
+            self._selection,
             self.short,
             load.note(directory.read(directory.late)),
+            *gaps(directory),
+            unanswered(tests),
             *self.left,
+            *self.logged,
             *(_cost_of(why, tests) for why in not_allowed if why),
             self._loss_of_cluster(),
+            self.state.events.problem,
             f"{run.lost}: nothing beyond the run's own namespaces was changed from then on"
             if run.lost
             else "",
             self._cut_short(tests),
         )
         return tuple(filter(None, lines))
+
+    @property
+    def _selection(self) -> str:
+        """Return what a quick run, or a part of a run, chose; empty: it is neither."""
+        part = self.run.settings.shard
+        shard = f"{SHARD}{part} (--shard): the other tests are in the other parts" if part else ""
+        return QUICK if self.state.config.option.quick else shard
 
     def _loss_of_cluster(self) -> str:
         """Return that the API server is gone, or was for a time; empty: it always answered."""
@@ -479,7 +533,7 @@ class Controller:
         return f"{back}; it answers again, and what was left then is INCONCLUSIVE" if back else ""
 
     def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
-        """Why the run did not get to its end; empty: it did."""
+        """Return why the run did not get to its end; empty: it did."""
         if late := sum(test.remedy == LATER for test in tests):
             return f"{counted(late, 'planned test was', 'planned tests were')} not run, because --max-minutes had passed"
         lost = sum(1 for test in tests if not test.ran)
@@ -491,34 +545,52 @@ class Controller:
         return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The summary of claims; pytest's own, which comes after it, has whole first lines."""
+        """Print the summary of claims; pytest's own summary follows with whole first lines."""
         usual = terminalreporter.short_test_summary
         terminalreporter.short_test_summary = functools.partial(
             short_summary.tell, terminalreporter, usual
         )
         for problem in self.problems:
-            terminalreporter.write_line(f"ERROR: {problem}", red=True)
+            terminalreporter.write_line(line(f"ERROR: {problem}"), red=True)
         if self.run.settings.dry_run:
             others = [test for test in self.outcomes.values() if not test.reason.startswith(SIGN)]
-            for line in lines_about_tests_not_run(others, self.run.settings.lacking):
-                terminalreporter.write_line(line)
+            for text in lines_about_tests_not_run(others, self.run.settings.lacking):
+                terminalreporter.write_line(line(text))
         if not self.report or not self.run.directory:
             return
         terminalreporter.section("claims", sep="=")
-        for line, tone in terminal.summary(
+        has_header = terminalreporter.showheader and not terminalreporter.no_header
+        in_header = f"note: {self.report.unverified}" if has_header else None
+        for text, tone in terminal.summary(
             self.report.plain,
             from_here(self.run.directory.path),
             figures=self.state.config.option.verbose > 0,
         ):
-            terminalreporter.write_line(line, **_MARKUP[tone])
+            if text != in_header:
+                terminalreporter.write_line(text, **_MARKUP[tone])
         if self.compared:
             terminalreporter.section("compared with the baseline", sep="=")
-            for line in self.compared:
-                terminalreporter.write_line(line)
+            for text in self.compared:
+                terminalreporter.write_line(line(text))
         if self.run.settings.keep:
             terminalreporter.write_line(
                 f"kept: remove everything with  {removed_by_hand(self.run.settings.run_id)}"
             )
+
+
+def _with_shares(claims: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:
+    """Return claims with how much of each a quick run decided."""
+    found = []
+    for claim in claims:
+        decided = [result for result in claim.results if about_the_cluster(result.verdict)]
+        share = order().share(
+            claim.claim.id,
+            [result.test for result in decided],
+            [result.part for result in decided],
+            len(suite_parts().get(claim.claim.id, ())),
+        )
+        found.append(replace(claim, share=share))
+    return tuple(found)
 
 
 def _cost_of(why: str, tests: Sequence[TestOutcome]) -> str:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In every process that runs tests: each takes its turn at the gate, around its whole protocol.
+"""Turns at the gate, in every process that runs tests, around each test's whole protocol.
 
-Fixtures and teardown lie inside, and so does work that a test has started and not waited for.  Waiting lies outside of
-what pytest, pytest-timeout and Allure measure: the plugin is registered last, which makes its wrapper the outermost.
+Fixtures and teardown lie inside, and so does work that a test has started and not waited for.
+Waiting lies outside of what pytest, pytest-timeout and Allure measure: the plugin is registered
+last, which makes its wrapper the outermost.
 """
 
 import json
@@ -21,6 +22,7 @@ from conformance.plugin.judge import PLANNED, WAITED
 from conformance.plugin.state import State
 from conformance.run.directory import BEGUN
 from conformance.run.unrestored import ExclusiveMark
+from conformance.schedule.order import order
 from conformance.schedule.plan import assign_exclusivity
 from conformance.schedule.scheduler_lock import Exclusivity, HeldLocks, ReadWriteGate
 
@@ -41,7 +43,9 @@ class Exclusive:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Decide what every test has to itself; those that wait long come first, and exclusive ones last."""
+        """Decide which nodes every test has to itself; tests that show most known faults per second
+        come first, exclusive tests last.
+        """
         facts = self.run.facts
         directory = self.run.directory
         if not facts or not directory:
@@ -69,7 +73,9 @@ class Exclusive:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Wait for the test's turn; afterwards tell the others that pods may have changed."""
+        """Wait for the test's turn; afterwards notify other processes that pods may
+        have changed.
+        """
         if self._gate is None:
             return (yield)
         exclusivity = item.stash[PLANNED].exclusivity
@@ -104,21 +110,23 @@ class Exclusive:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Let others' exclusive turns begin, which need not wait for what is cleaned up now."""
+        """Let other processes' exclusive turns begin, which need not wait for this process'
+        clearing up.
+        """
         if self._gate is not None:
             self._gate.leave()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Tell Allure's reader of a wait that a person would notice; it lies before the test's own time."""
+        """Attach a noticeable wait for Allure's readers; it is not part of the test's own time."""
         waited = item.stash.get(WAITED, 0.0)
         exclusivity = item.stash[PLANNED].exclusivity
         if waited >= NOTICEABLE:
-            whose = f"{exclusivity} to itself" if exclusivity.exclusive else "a turn beside others"
-            self.state.attachments.text("waited", f"{waited:.1f} s for {whose}\n")
+            turn = f"{exclusivity} to itself" if exclusivity.exclusive else "a turn beside others"
+            self.state.attachments.text("waited", f"{waited:.1f} s for {turn}\n")
 
     def _begin(self, test: str, exclusivity: Exclusivity) -> ExclusiveMark | None:
-        """Wait for what others have changed to be put back; the mark of an exclusive turn that may be used."""
+        """Wait until other tests' changes are restored; return the mark of an exclusive turn."""
         restoration = self.state.restoration
         worker = self.run.settings.worker
         unrestored = restoration.unrestored
@@ -159,10 +167,10 @@ class Exclusive:
 
 
 def _take_turns(items: list[pytest.Item], systems: Mapping[str, OS]) -> None:
-    """Of tests that have nodes to themselves those for Linux and for Windows follow each other in turns.
+    """Let node-exclusive tests for Linux and for Windows follow each other in turns.
 
-    A worker is dealt two tests at a time: of two for Windows the second would wait for it, whatever node is free.  The
-    system with more of them begins.
+    A worker is dealt two tests at a time: of two for Windows the second would wait for the first,
+    whatever node is free.  The system with more tests begins.
     """
     places = [
         place for place, item in enumerate(items) if item.stash[PLANNED].exclusivity.kind == "node"
@@ -176,12 +184,17 @@ def _take_turns(items: list[pytest.Item], systems: Mapping[str, OS]) -> None:
         items[place] = item
 
 
-def _place(item: pytest.Item, rivals: Mapping[frozenset[str], int]) -> tuple[int, bool, int]:
-    """Where a test stands in the order; those that stand together stay in the order of their files.
+def _place(item: pytest.Item, rivals: Mapping[frozenset[str], int]) -> tuple[int | bool, ...]:
+    """Return a test's place in the order; tests in the same place stay in the order of their files.
 
-    ``rivals``: nodes to how many tests have them to themselves.  Those with the fewest come first: the others, which
-    wait for each other, run beside them.
+    ``rivals``: maps nodes to how many tests have them to themselves.  Tests with the fewest rivals
+    come first: the others, which wait for each other, run beside them.  Tests with long waits come
+    after those of ``--quick``.
     """
     exclusivity = item.stash[PLANNED].exclusivity
-    early = item.get_closest_marker("begins_early") is not None
-    return ORDER.index(exclusivity.kind), not early, rivals[frozenset(exclusivity.nodes)]
+    late = item.get_closest_marker("begins_early") is None
+    kind = ORDER.index(exclusivity.kind)
+    if exclusivity.kind != "shared":
+        return kind, late, rivals[frozenset(exclusivity.nodes)]
+    world, other, place = order().place(item.nodeid)
+    return kind, world, other, other and late, place

@@ -1,10 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lines at the top of a run: which cluster, why this one, and the facts that decide what applies."""
+"""The lines at the top of a run: the cluster, why this cluster, and the facts that decide what
+applies."""
 
 from collections import Counter
 from collections.abc import Sequence
 
-from conformance.catalog import Applies, NotApplicable, Version, applicability, catalog
+from conformance.catalog import (
+    KNOWN,
+    NEXT,
+    Applies,
+    NotApplicable,
+    Version,
+    applicability,
+    catalog,
+)
+from conformance.facts.calico_api import ADDRESS
 from conformance.facts.windows_troubles import windows_troubles
 from conformance.model.by_key import by_key
 from conformance.model.endpoint import OS
@@ -22,15 +32,18 @@ SHOWN = 3
 
 
 def lines(run: Run, *, whole: bool) -> list[str]:
-    """For pytest's header: six lines, and notes.
+    """Return six lines for pytest's header, and notes.
 
-    ``whole``: also which nodes are covered and which claims left out.
+    ``whole``: also which nodes are covered and which claims are left out.
     """
     label = run.connection.label if run.connection else "none"
     busy = load.busy()
-    late = "the lab on it" if run.shares_machine else "what the suite asks and hears"
+    late = "the lab on it" if run.shares_machine else "the suite's requests and answers"
     text = [
         f"cluster: {label} (chosen by {run.choice.why})",
+        f"note: {run.connection.unverified}"
+        if run.connection and run.connection.unverified
+        else "",
         *(_of_facts(run, run.facts, whole=whole) if run.facts else ()),
         f"note: this machine is busy ({busy}): {late} may be late, "
         "and budgets are stretched by what is measured"
@@ -60,7 +73,7 @@ def _of_facts(run: Run, facts: Facts, *, whole: bool) -> list[str]:
 
 
 def assumed_versions(settings: Settings) -> list[str]:
-    """Return the versions of Calico that the user named in place of what is found."""
+    """Return the versions of Calico that the user named in place of detected versions."""
     named = {
         "judged as Calico {}, by --calico-version": settings.calico_version,
         "Windows nodes judged as Calico {}, by --windows-calico-version": (
@@ -71,8 +84,10 @@ def assumed_versions(settings: Settings) -> list[str]:
 
 
 def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
-    """Nodes, and every other fact in its own words; what Calico's operator says unless all is well, or ``whole``."""
-    told: list[tuple[str, Fact[str]]] = [
+    """Return lines with nodes and facts; the operator's status only if something is not well, or
+    with ``whole``.
+    """
+    named: list[tuple[str, Fact[str]]] = [
         ("Calico", facts.calico_version),
         ("mode", facts.mode),  # type: ignore[list-item]
         ("datastore", facts.datastore),  # type: ignore[list-item]
@@ -86,9 +101,10 @@ def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
     status = facts.tigera_status.value
     values = ", ".join(
         [
-            *(f"{name} {_value(fact)}" for name, fact in told),
+            *(f"{name} {_value(fact)}" for name, fact in named),
             f"plane {planes(facts)}",
             f"DSR on Windows {dsr(facts)}",
+            f"this suite knows Calico up to {KNOWN}",
         ]
     )
     return [
@@ -116,7 +132,8 @@ def parts_elsewhere(facts: Facts) -> list[str]:
 
 
 def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
-    """Which nodes the run decides on and why; and which builds it leaves out because the user named others."""
+    """Return which nodes the run decides on and why, and which builds the user's choice leaves
+    out."""
     found = covered_nodes(facts, settings)
     names = {item.node.name for item in found}
     others = [node for node in facts.nodes if node.name not in names]
@@ -127,11 +144,27 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
         f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}",
         *_line("         not {}", [*map(_with_readiness, others)]),
         *_line("note: no node of Windows build {} is covered", sorted(builds)),
+        *_left_out_lines(facts),
         *_line(
             "note: not ready, and nothing is decided on: {}",
             [f"{node.name} ({node.unready})" for node in others if node.unready],
         ),
         *([_unlike_line(unlike)] if unlike else []),
+    ]
+
+
+def _left_out_lines(facts: Facts) -> list[str]:
+    """Return the nodes that the run decides nothing about, and why: nodes without Calico, and
+    virtual nodes."""
+    return [
+        *_line(
+            "note: without Calico, and nothing is decided on: {}",
+            [f"{node.name} ({node.without_calico})" for node in facts.left_out if not node.virtual],
+        ),
+        *_line(
+            "note: virtual, and no nodes of the cluster: {}",
+            [f"{node.name} ({node.virtual})" for node in facts.left_out if node.virtual],
+        ),
     ]
 
 
@@ -165,7 +198,7 @@ def covered_nodes(facts: Facts, settings: Settings) -> list[Covered]:
 
 
 def nodes(facts: Facts, os: OS) -> str:
-    """``4 Linux nodes`` or ``2 Windows nodes (10.0.20348.2762, 10.0.17763.1999)``."""
+    """Return ``4 Linux nodes`` or ``2 Windows nodes (10.0.20348.2762, 10.0.17763.1999)``."""
     found = facts.by_os(os)
     name = "Windows" if os == "windows" else "Linux"
     builds = Counter(node.kernel_version for node in found)
@@ -174,14 +207,19 @@ def nodes(facts: Facts, os: OS) -> str:
 
 
 def assumptions(facts: Facts) -> list[str]:
-    """What is taken for granted: where a fact is not known, where one version stands for several, and what is not
-    Calico's fault.
-    """
+    """Return the assumptions: unknown facts, a single version for several, and faults that are not
+    Calico's."""
     return [
         *_version(facts),
         *_edition(facts),
         *_versions_on_nodes(facts),
         *_windows_versions(facts),
+        *_felix(facts),
+        *(
+            f"{group} is listed, and not served now: {why}"
+            for group, why in facts.apis_away.items()
+        ),
+        *_unannounced(facts),
         *windows_troubles(facts.nodes),
     ]
 
@@ -196,13 +234,29 @@ def _edition(facts: Facts) -> list[str]:
 
 
 def _versions_on_nodes(facts: Facts) -> list[str]:
+    """Return that nodes run other releases than each other or the cluster, suffixes aside."""
     nodes = by_key((fact.value, node) for node, fact in facts.calico_on_nodes.items() if fact.value)
-    versions = "; ".join(f"{version} on {', '.join(names)}" for version, names in nodes.items())
+    there = [f"{version} on {', '.join(names)}" for version, names in nodes.items()]
+    releases = {known_release(version) for version in nodes}
+    if (cluster := facts.calico_version.value) and known_release(cluster) not in releases and nodes:
+        there.append(f"the cluster says {cluster}")
     line = (
-        f"nodes run different versions of Calico ({versions}): claims about Windows are judged by "
-        "that of its nodes"
+        f"nodes run different versions of Calico ({'; '.join(there)}): claims about Windows are "
+        "judged by that of its nodes"
     )
-    return [line] if len(nodes) > 1 else []
+    return [line] if len(releases) > 1 or len(there) > len(nodes) else []
+
+
+def _unannounced(facts: Facts) -> list[str]:
+    """Return the nodes of a network of Calico's that announce no address, where others do."""
+    missing = [node.name for node in facts.nodes if ADDRESS not in node.annotations]
+    if facts.mode.value == "policy-only" or len(missing) == len(facts.nodes):
+        return []
+    return _line(
+        f"no annotation {ADDRESS} is on {{}}: Calico has announced no address there, and others "
+        "have no way to its pods; read calico-node's log on that node",
+        missing,
+    )
 
 
 def _windows_versions(facts: Facts) -> list[str]:
@@ -214,20 +268,41 @@ def _windows_versions(facts: Facts) -> list[str]:
     )
 
 
+def _felix(facts: Facts) -> list[str]:
+    unknown = [
+        f"{node.name} ({node.felix.source.removeprefix('not known: ')})"
+        for node in facts.by_os("windows")
+        if node.felix and not node.felix.known
+    ]
+    return _line("whether Calico runs on a Windows node a look into it decides: {}", unknown)
+
+
 def _version(facts: Facts) -> list[str]:
-    try:
-        Version.parse(facts.calico_version.value or "")
-    except ValueError:
-        version = facts.calico_version.value or "unknown"
+    """Return what an unreadable version is judged as, or that the suite knows no such release."""
+    version = facts.calico_version.value or "unknown"
+    release = known_release(version)
+    if isinstance(release, str):
         return [
             f"the Calico version is {version} ({facts.calico_version.source}): claims are judged as for the newest; "
             "name it by --calico-version"
         ]
-    return []
+    newer = (
+        f"Calico {version} is newer than this suite knows ({KNOWN}): its tables and known issues "
+        "end there"
+    )
+    return [newer] if release >= NEXT else []
+
+
+def known_release(text: str) -> Version | str:
+    """Return the release that a version names; the text where it names none."""
+    try:
+        return Version.parse(text)
+    except ValueError:
+        return text
 
 
 def installs(facts: Facts) -> Fact[str]:
-    """How Calico was installed, with the Windows nodes onto which it came otherwise."""
+    """Return how Calico was installed, with the Windows nodes that differ."""
     others = [
         f"{node.install.value} on {node.name}" for node in facts.by_os("windows") if node.install
     ]
@@ -235,7 +310,7 @@ def installs(facts: Facts) -> Fact[str]:
 
 
 def planes(facts: Facts) -> str:
-    """``overlay``: what carries the pods of Windows nodes; several where nodes differ."""
+    """Return the network of Windows nodes' pods, such as ``overlay``; several if nodes differ."""
     return (
         " and ".join(sorted({node.plane.value or "unknown" for node in facts.by_os("windows")}))
         or "unknown"
@@ -243,7 +318,7 @@ def planes(facts: Facts) -> str:
 
 
 def dsr(facts: Facts) -> str:
-    """``on``, or ``on (windows-2022), unknown (windows-2019)``: what kube-proxy was told on the Windows nodes."""
+    """Return kube-proxy's DSR setting: ``on``, or ``on (windows-2022), unknown (windows-2019)``."""
     words = {True: "on", False: "off", None: "unknown"}
     found = by_key((words[node.dsr.value], node.name) for node in facts.by_os("windows"))
     if len(found) < 2:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In every process that runs tests: selects them, decides before each whether it can run here, and turns what it raised
-into claim results, which travel to the controller as user properties of its reports.
+"""The judge in every process that runs tests: selects them, and turns what they raise into results.
 
-In pytest's terms VIOLATED is failed, INCONCLUSIVE an error, NOT_RUN and NOT_APPLICABLE are skipped, all else passed.
+It decides before each test whether it can run here.  The results of claims travel to the controller
+as user properties of its reports.  In pytest's terms VIOLATED is failed, INCONCLUSIVE an error,
+NOT_RUN and NOT_APPLICABLE are skipped, all else passed.
 """
 
 import json
@@ -23,10 +24,12 @@ from conformance.errors import (
     Unmet,
     Wavered,
     first_line,
+    reason_of,
 )
 from conformance.evidence import felix_cause
 from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
 from conformance.model.codec import to_plain
+from conformance.model.moment import utc
 from conformance.plugin import options
 from conformance.plugin.marked import planned
 from conformance.plugin.rerun import tests_to_run
@@ -36,6 +39,7 @@ from conformance.report import allure_results, junit
 from conformance.report.diagnostics import Failure
 from conformance.schedule import plan
 from conformance.schedule.builds import builds_of
+from conformance.schedule.order import order
 from conformance.schedule.plan import PlannedTest
 from conformance.verdicts import statement as verdicts
 from conformance.verdicts.attempts import FLAKY, merged
@@ -51,22 +55,30 @@ PLANNED = pytest.StashKey[PlannedTest]()
 PROSPECT = pytest.StashKey[Prospect]()
 STATEMENT = pytest.StashKey[Statement]()
 EARLIER = pytest.StashKey[list[TestOutcome]]()
-"""What earlier attempts at a test said."""
+"""The outcomes of a test's earlier attempts."""
 PUT_OFF = pytest.StashKey[bool]()
-"""Whether it is run once more at the end, since what it saw may have passed; False: it was, or it is that."""
+"""The test is run once more at the end, since the disturbance may have passed; False: it was, or
+this is that run."""
 WAITS = "run once more later"
-"""What pytest is told of such a test at first, in the place of passed or failed."""
+"""pytest's first status of such a test, in place of passed or failed."""
+BEGAN = pytest.StashKey[float]()
+"""When the test's first attempt began, Unix seconds."""
 SECONDS = pytest.StashKey[float]()
 WAITED = pytest.StashKey[float]()
 """Seconds until the test's turn came."""
 LATER = "give the run more minutes, or go on where it ended by  calico-conformance rerun"
-"""What to do about a test that did not begin within ``--max-minutes``."""
+"""Advice about a test that did not begin within ``--max-minutes``."""
 AGAIN = "mend that, then go on where the run ended by  calico-conformance rerun"
-"""What to do about a test that did not begin since none could decide anything any more."""
+"""Advice about a test that did not begin since no test could decide anything any more."""
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    """Return whether a test belongs to ``--quick``; what disrupts never does."""
+    return order().is_quick(item.nodeid) and not item.get_closest_marker("disruptive")
 
 
 def hide_how_it_was_decided() -> None:
-    """Let the report of a verdict show the line of the test; what else is raised is shown whole."""
+    """Shorten the report of a verdict to the line of the test; other exceptions are shown whole."""
     for name, module in list(sys.modules.items()):
         if name.startswith("conformance.expect."):
             vars(module)["__tracebackhide__"] = is_verdict
@@ -81,7 +93,7 @@ class Judge:
     """The hooks around tests."""
 
     def __init__(self, state: State, demands: Mapping[str, Conditions]) -> None:
-        """``demands``: fixture to the only sort of cluster of which it tells anything."""
+        """``demands``: maps a fixture to the only sort of cluster that it describes."""
         self.state = state
         self.run = state.run
         self.demands = demands
@@ -92,7 +104,9 @@ class Judge:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Read the marks; make tags known to ``-k``; leave out what ``--claim`` and ``--smoke`` do not ask for."""
+        """Read the marks; pass tags to ``-k``; leave out tests that ``--claim``, ``--smoke``,
+        ``--quick`` and ``--shard`` do not select.
+        """
         try:
             tests = [planned(item, self.catalog, self.demands) for item in items]
         except pytest.UsageError as problem:
@@ -100,7 +114,7 @@ class Judge:
                 raise
             self.run.directory.problem.write_text(
                 str(problem)
-            )  # by which the controller hears of it, and ends the run
+            )  # so that the controller learns of it, and ends the run
             items.clear()
             return
         for item, test in zip(items, tests, strict=True):
@@ -108,10 +122,30 @@ class Judge:
             self._mark(item, test)
         self.words.select(config, items)
         again = tests_to_run(config)
-        chosen = [item for item in items if self._chosen(item, config.option, again)]
+        mine = self._shard(items)
+        chosen = [
+            item
+            for item in items
+            if item.nodeid in mine and self._chosen(item, config.option, again)
+        ]
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
             items[:] = chosen
+
+    def _shard(self, items: list[pytest.Item]) -> set[str]:
+        """Return the node ids of this run's part of the tests, without disruptive ones.
+
+        Tests by the standing watch are in each part, since it watches no longer than its run.
+        """
+        names = sorted(item.nodeid for item in items)
+        found = options.shard(self.run.settings.shard)
+        if found is None:
+            return set(names)
+        number, parts = found
+        last = {item.nodeid for item in items if item.stash[PLANNED].last}
+        changing = {item.nodeid for item in items if item.get_closest_marker("disruptive")}
+        split = [name for name in names if name not in last | changing]
+        return {*split[number - 1 :: parts], *last}
 
     def _mark(self, item: pytest.Item, test: PlannedTest) -> None:
         """Give a test the words that ``-k`` and ``-m`` select by, and its labels for Allure."""
@@ -127,7 +161,7 @@ class Judge:
             item.add_marker(pytest.mark.allure_label(value, label_type=kind))
 
     def _subjects(self, item: pytest.Item) -> set[str]:
-        """A test's claims and what they are about; ``windows`` only where it does not speak of Linux alone."""
+        """Return a test's claims and tags; ``windows`` only if it is not about Linux alone."""
         test = item.stash[PLANNED]
         found = {word for claim in test.claims(self.catalog) for word in (claim.id, *claim.tags)}
         return found if test.about_windows else found - {"windows"}
@@ -137,37 +171,42 @@ class Judge:
         test = item.stash[PLANNED]
         conditions = (
             not option.smoke or item.get_closest_marker("smoke"),
+            not option.quick or _is_quick(item),
             not option.claim or any(part.claim in option.claim for part in test.parts),
             again is None or item.nodeid in again,
             not option.world or item.get_closest_marker("each_world"),
+            (not option.story and option.explore is None) or item.get_closest_marker("each_story"),
             self.run.settings.workers.watch or not test.last,
         )
         return all(conditions)
 
-    @pytest.hookimpl(tryfirst=True)  # the controller looks as soon as xdist tells it of the end
+    @pytest.hookimpl(tryfirst=True)  # the controller checks as soon as xdist reports the end
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Leave the plan for the controller, which has to know of tests that nobody heard of again."""
-        if self.run.directory:
+        """Leave the plan for the controller, which has to know of tests without any report; none
+        where the collection was interrupted."""
+        if self.run.directory and all(PLANNED in item.stash for item in session.items):
             tests = [to_plain(item.stash[PLANNED]) for item in session.items]
             self.run.directory.write(self.run.directory.plans, self.run.settings.worker, tests)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Outermost, so that it knows what the run's end has made of the exit code."""
+        """Run outermost, to know the exit code at the run's end."""
         result = yield
         self.state.interruption.exit_code = int(session.exitstatus)
         return result
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """From here on attachments and requests are this test's."""
+        """Count attachments and requests for this test from here on."""
         self.state.attachments.enter(nodeid)
         if self.run.provider:
             self.run.provider.enter(nodeid)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Skip what cannot run here; an error in fixtures is never a verdict about the cluster."""
+        """Skip a test that cannot run here; an error in fixtures is never a verdict about the
+        cluster.
+        """
         __tracebackhide__ = True
         if STATEMENT in item.stash:
             self._try_again(item)
@@ -196,13 +235,11 @@ class Judge:
             ) from None
         except Exception as error:
             self._blame(item, error)
-            self._inconclusive(
-                item, error, f"in set-up: {type(error).__name__}: {first_line(error)}"
-            )
+            self._inconclusive(item, error, f"in set-up: {reason_of(error)}")
             raise
 
     def decide(self, item: pytest.Item, *, looks: bool = True) -> Prospect:
-        """Whether it can run here by what is known now; skips it where it cannot."""
+        """Return the test's possible verdicts by the present facts; skip it if it cannot run."""
         __tracebackhide__ = True
         facts = self.run.facts
         settings = self.run.settings
@@ -263,7 +300,7 @@ class Judge:
             raise self._broken(item, failure) from None
         except Exception as error:
             self._blame(item, error)
-            self._inconclusive(item, error, f"{type(error).__name__}: {first_line(error)}")
+            self._inconclusive(item, error, reason_of(error))
             may_wait = (
                 item.stash[PLANNED].exclusivity.kind == "shared" and PUT_OFF not in item.stash
             )
@@ -277,7 +314,7 @@ class Judge:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """An error while clearing up leaves a violation standing, and everything else inconclusive."""
+        """Keep a violation if clearing up fails, and make every other verdict inconclusive."""
         __tracebackhide__ = True
         try:
             return (yield)
@@ -286,9 +323,7 @@ class Judge:
                 item, failure, "clearing up after the test failed: ", "in clearing up: "
             ) from None
         except Exception as error:
-            self._inconclusive(
-                item, error, f"in clearing up: {type(error).__name__}: {first_line(error)}"
-            )
+            self._inconclusive(item, error, f"in clearing up: {reason_of(error)}")
             raise
         finally:
             item.session.shouldstop = self.run.reach.ended or item.session.shouldstop
@@ -300,6 +335,7 @@ class Judge:
         """Hand the outcome on, as far as it is known."""
         hide_how_it_was_decided()
         report = yield
+        item.stash.setdefault(BEGAN, call.start)
         item.stash[SECONDS] = item.stash.get(SECONDS, 0.0) + call.duration
         if call.when == "call" and item.stash.get(PUT_OFF, False):
             report.outcome = WAITS  # type: ignore[assignment]  # as pytest-rerunfailures does: more is to come
@@ -308,7 +344,7 @@ class Judge:
             tried = bool(outcome.attempts) and call.when != "teardown"
             if tried and outcome.verdict in verdicts.SETTLED and not report.failed:
                 report.outcome = (
-                    "failed"  # as an earlier attempt: what builds on pytest is not to see a success
+                    "failed"  # an earlier attempt: tools on top of pytest must not get a success
                 )
                 report.longrepr = outcome.reason
             if tried and outcome.flaky:
@@ -325,15 +361,17 @@ class Judge:
         return report
 
     def outcome(self, item: pytest.Item) -> TestOutcome:
-        """What the test has said by now, in all its attempts; the last one of one that was put off tells of both."""
+        """Return the test's outcome by now, over all its attempts; if it was put off, over both."""
         now = self._attempt(item)
         earlier = item.stash.get(EARLIER, [])
         if earlier and PUT_OFF in item.stash and now.verdict in verdicts.SETTLED:
-            return replace(now, seconds=now.seconds + sum(one.seconds for one in earlier))
+            return replace(now, seconds=now.seconds + sum(outcome.seconds for outcome in earlier))
         return merged([*earlier, now])
 
     def _try_again(self, item: pytest.Item) -> None:
-        """Keep what the attempt before said; it may also have changed what an exclusive test changes."""
+        """Keep the outcome of the previous attempt; an exclusive test's changes may have been
+        made again.
+        """
         item.stash.setdefault(EARLIER, []).append(self._attempt(item))
         if item.stash[PLANNED].exclusivity.exclusive:
             self.state.restoration.epoch.advance()
@@ -349,6 +387,7 @@ class Judge:
             reason=found.reason,
             remedy=found.remedy,
             results=results,
+            started=utc(item.stash.get(BEGAN, 0.0)),
             seconds=item.stash.get(SECONDS, 0.0),
             waited=item.stash.get(WAITED, 0.0),
             exclusive=str(test.exclusivity),
@@ -361,7 +400,8 @@ class Judge:
         )
 
     def _results(self, item: pytest.Item, statement: Statement) -> tuple[ClaimResult, ...]:
-        """What the test says of its claims: judged when its body has ended, and anew only if clearing up says more."""
+        """Return the test's results, judged when its body has ended, and anew only if clearing up
+        adds some."""
         if statement.results is None:
             statement.results = tuple(
                 self._result(item, part, statement) for part in item.stash[PLANNED].parts
@@ -387,30 +427,32 @@ class Judge:
         )
 
     def _builds(self, item: pytest.Item, part: ClaimPart) -> dict[str, str]:
-        """Windows builds that a part has to reach, with a node of each."""
+        """Return Windows builds that a part has to reach, with a node of each."""
         if not (self.run.facts and item.stash[PLANNED].needs.windows and part.about_windows):
             return {}
         return builds_of(self.catalog[part.claim], self.run.facts, self.run.settings, part.applies)
 
     def _blamed(self, item: pytest.Item) -> list[str]:
-        """Windows nodes that all wrong decisions are about, where some were right: what to repeat the test on."""
+        """Return the Windows nodes of all wrong decisions, if other decisions were right: the
+        nodes for a repetition.
+        """
         statement = item.stash[STATEMENT]
         if not self.run.facts or item.stash[PLANNED].needs.windows > 1:
             return []
         builds = {node.name: node.build for node in self.run.facts.by_os("windows")}
         wrong = {
             name
-            for seen in statement.seen
-            if seen.verdict is ClaimVerdict.VIOLATED
-            for name in (seen.source, seen.target)
-            if builds.get(name, "") in seen.about
+            for decision in statement.decisions
+            if decision.verdict is ClaimVerdict.VIOLATED
+            for name in (decision.source, decision.target)
+            if builds.get(name, "") in decision.about
         }
         return sorted(wrong) if set(builds) - wrong else []
 
     def _demand_decisions(self, item: pytest.Item) -> None:
-        """A body that returned decided something, and on every node.
+        """Check that a body that returned decided something, on every node.
 
-        Raises EnvironmentBroken where a node could not be judged, _Undecided where a result is NOT_RUN.
+        Raise EnvironmentBroken if a node could not be judged, _Undecided if a result is NOT_RUN.
         """
         for result in self._results(item, item.stash[STATEMENT]):
             if result.verdict is ClaimVerdict.INCONCLUSIVE:
@@ -427,17 +469,21 @@ class Judge:
         ]
 
     def _blame(self, item: pytest.Item, error: BaseException) -> None:
-        """Say first what it fails of, where Felix does not run on a node that it is about."""
+        """Put the cause first if Felix does not run on a node of the failure."""
         names = [node.name for node in self.run.facts.nodes] if self.run.facts else []
-        item.stash[STATEMENT].cause = felix_cause.name_felix(error, names, self.state.felix_down)
+        felix = felix_cause.name_felix(error, names, self.state.felix_down)
+        item.stash[STATEMENT].cause = felix or getattr(error, "cause", "")
 
     def _lacking(self, item: pytest.Item, lack: MissingCapability) -> BaseException:
-        """Note that something is missing: the skip that says so, or the error that says which lost node it had been."""
+        """Record a missing capability: as a skip, or as an error that names the lost node that
+        had it.
+        """
         statement = item.stash[STATEMENT]
         found = verdicts.from_body(lack)
         statement.say(found)
+        statement.cause = lack.cause
         for result in self._results(item, statement):
-            if result.verdict is ClaimVerdict.INCONCLUSIVE:
+            if result.verdict is ClaimVerdict.INCONCLUSIVE and not self.run.settings.dry_run:
                 broken = EnvironmentBroken(f"{result.reason}\n  lacking   {lack}")
                 self._inconclusive(item, broken, result.reason)
                 return broken
@@ -446,7 +492,7 @@ class Judge:
     def _broken(
         self, item: pytest.Item, failure: BaseException, what: str = "", where: str = ""
     ) -> EnvironmentBroken:
-        """What failed, told as no statement about the cluster."""
+        """Return the error for a failure that says nothing about the cluster."""
         broken = EnvironmentBroken(f"{what}{failure}")
         self._inconclusive(item, broken, f"{where}{first_line(failure)}")
         return broken.with_traceback(failure.__traceback__)
@@ -457,24 +503,29 @@ class Judge:
         self._fail(item, error)
 
     def _fail(self, item: pytest.Item, error: BaseException) -> None:
-        """Collect the bundle, and tell in the failure where it lies and how to run just this again."""
+        """Collect the bundle; name its place in the failure, and the command that repeats this
+        test.
+        """
         claims = [part.claim for part in item.stash[PLANNED].parts]
         again = options.repeat_command(item.config, list(dict.fromkeys(claims)), self._blamed(item))
         if any(again in note for note in getattr(error, "__notes__", ())):
             return  # a session fixture's error, raised again for its next test
         failure = Failure(
-            test=item.nodeid, claims=tuple(claims), error=error, seen=getattr(error, "seen", ())
+            test=item.nodeid,
+            claims=tuple(claims),
+            error=error,
+            observations=getattr(error, "observations", ()),
         )
         if self.state.diagnostics.collect(failure, self.state.attachments):
             error.add_note(f"  see       {from_here(self.state.attachments.folder)}")
         error.add_note(f"  again     {again}")
-        told = error.explanation if isinstance(error, Nonconformance | SuiteError) else None
-        if told and not item.stash[STATEMENT].explanation:
-            item.stash[STATEMENT].explanation = replace(told, again=again)
+        explanation = error.explanation if isinstance(error, Nonconformance | SuiteError) else None
+        if explanation and not item.stash[STATEMENT].explanation:
+            item.stash[STATEMENT].explanation = replace(explanation, again=again)
 
 
 def recorder(item: pytest.Item) -> Recorder:
-    """The ``record`` fixture's value for a test."""
+    """Return the ``record`` fixture's value for a test."""
     return Recorder(item.stash[PLANNED].claims(catalog()), item.stash[STATEMENT])
 
 
@@ -483,7 +534,8 @@ class _Undecided(Exception):
 
 
 def from_here(path: Path) -> Path:
-    """A path from where the user stands, if it lies below: no file that is handed on names a machine's folders."""
+    """Return a path from where the user stands, if it lies below: no file that is handed on names a
+    machine's folders."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 

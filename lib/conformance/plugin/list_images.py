@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--list-images``: what the suite's pods need, of the cluster that is named or for all Windows builds.
+"""``--list-images``: the images of the suite's pods, for the named cluster or for all Windows
+builds.
 
-Two columns and a comment: the image as it is published, and what the kubelets are told to pull; for mirror scripts.
+Two columns and a comment: the published image, and the image that kubelets pull; for mirror
+scripts.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from conformance.errors import MissingCapability, SuiteError, UsageProblem
+from conformance.errors import MissingCapability, SuiteError, UsageProblem, first_line
 from conformance.facts.detect import node_facts
 from conformance.kube.access import Access
 from conformance.kube.client import Kube, first_contact
@@ -18,6 +19,7 @@ from conformance.model.by_key import by_key
 from conformance.model.facts import NodeFacts
 from conformance.plugin import options
 from conformance.pods import images
+from conformance.printing import say
 from conformance.run.choice import Choice
 from conformance.settings import Images
 
@@ -28,30 +30,27 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         choice = options.read_choice(config)
         settings = options.read_settings(config, choice, "images", "main")
         if choice.own_lab:
-            print("\n".join(every_build(settings.images)))
+            say(*every_build(settings.images))
             return 0
         access = door(choice)
     except UsageProblem as error:
         raise pytest.UsageError(str(error)) from None
     kube = Kube(access, settings.timings.run, read_only=True)
     try:
-        print(
-            "\n".join(
-                of_nodes([node_facts(obj) for obj in kube.objects("v1", "Node")], settings.images)
-            )
-        )
+        nodes = [node_facts(obj) for obj in kube.objects("v1", "Node")]
+        say(*of_nodes(nodes, settings.images))
         return 0
     except (ApiRefused, ApiUnreachable) as error:
-        print(f"ERROR: {first_contact(access, error)}", file=sys.stderr)
+        say(f"ERROR: {first_contact(access, error)}", error=True)
     except SuiteError as error:
-        print(f"ERROR: {str(error).splitlines()[0]}", file=sys.stderr)
+        say(f"ERROR: {first_line(error)}", error=True)
     finally:
         kube.close()
     return 7
 
 
 def every_build(chosen: Images) -> Iterator[str]:
-    """The list for all Windows builds that the suite has images for."""
+    """Yield the list for all Windows builds that the suite has images for."""
     builds = by_key((tag, str(build)) for build, tag in images.WINDOWS_TAGS.items())
     for system, published in images.published().items():
         for image in published:
@@ -62,7 +61,8 @@ def every_build(chosen: Images) -> Iterator[str]:
 
 
 def of_nodes(nodes: Sequence[NodeFacts], chosen: Images) -> Iterator[str]:
-    """The list for the nodes of a cluster; a node that the suite has no image for is a comment."""
+    """Yield the list for the nodes of a cluster; a node that the suite has no image for is a
+    comment."""
     wanted: dict[str, list[str]] = {}
     for node in nodes:
         try:

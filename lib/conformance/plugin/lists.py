@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--plan`` and ``--list-claims``: what would run here and why, and what there is at all."""
+"""``--plan`` and ``--list-claims``: the tests that would run here, with reasons, and the whole
+catalog.
+"""
 
 import itertools
 import time
@@ -20,28 +22,33 @@ from conformance.catalog import (
 from conformance.foreign.beforehand import Beforehand
 from conformance.model.by_key import by_key
 from conformance.model.counted import counted
-from conformance.model.facts import Facts
 from conformance.plugin.header import covered_nodes
 from conformance.plugin.judge import PLANNED
 from conformance.plugin.state import State
+from conformance.printing import say
 from conformance.run.run import Run
 from conformance.schedule import plan
-from conformance.schedule.estimate import Estimate, estimate, token_line
+from conformance.schedule.estimate import Estimate, estimate, lines_of_many_nodes, token_line
 from conformance.schedule.plan import PlannedTest
 from conformance.schedule.workers import workers_for
-from conformance.verdicts.prospect import ClaimPart, applying
+from conformance.verdicts.prospect import ClaimPart, Prospect, applying
+
+AFTER_A_LOOK = "after a look"
+"""State of tests that run if a look into the Windows nodes shows that they are about this
+cluster."""
 
 
 def claims_list(
     tests: Sequence[PlannedTest], wanted: Sequence[str], *, whole: bool = False
 ) -> Iterator[str]:
-    """The catalog by area, with the number of tests of each claim; ``whole``: with all that it says of each."""
+    """Yield the catalog by area, with the number of tests of each claim; ``whole``: with all that
+    it says of each."""
     claims = [claim for claim in catalog().values() if not wanted or claim.id in wanted]
     covered = coverage(
         catalog().values(), [(part.claim, test.test) for test in tests for part in test.parts]
     )
     for area, of_area in itertools.groupby(claims, lambda claim: claim.area):
-        yield f"\n{area}"
+        yield from ("", area)
         for claim in of_area:
             number = counted(len(covered.tests.get(claim.id, ())), "test")
             tested = "by hand" if claim.id in covered.manual else number
@@ -62,14 +69,14 @@ def _claim_lines(claim: Claim, tested: str) -> Iterator[str]:
 
 
 def _details(claim: Claim) -> Iterator[str]:
-    """Return a claim's sources, how it is checked, and what is observed where it holds or fails."""
+    """Yield a claim's sources, how it is checked, and the observations if it holds or fails."""
     yield from (f"  {'':18} {source}: {source.url}" for source in claim.sources)
     texts = {"checked so": claim.verify, "holds": claim.holds, "fails": claim.fails}
     yield from (f"  {'':18} {name}: {text}" for name, text in texts.items() if text)
 
 
 def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterator[str]:
-    """Every claim of the catalog against the facts."""
+    """Yield every claim of the catalog against the facts."""
     assert run.facts is not None
     claims: Catalog = catalog()
     by_claim = by_key(
@@ -78,19 +85,19 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
         for ident in dict.fromkeys(part.claim for part in test.parts)
     )
     for area, of_area in itertools.groupby(claims.values(), lambda claim: claim.area):
-        yield f"\n{area}"
+        yield from ("", area)
         for claim in of_area:
             mine = by_claim.get(claim.id, [])
             word, why = _prospect(claim, claims, run, mine, whole=whole)
             yield f"  {claim.id:9} {word:14} {why}"
-            yield from _parts_elsewhere(claim, mine, run.facts)
-    going = _able_to_run(run, tests)
+            yield from _parts_elsewhere(claim, mine, run)
+    going = able_to_run(run, tests)
     if run.inspection and run.inspection.policies.lines:
         yield from _foreign_policies(run.inspection.policies, going)
     yield from _costs(run, going)
 
 
-def _able_to_run(run: Run, tests: Sequence[PlannedTest]) -> list[PlannedTest]:
+def able_to_run(run: Run, tests: Sequence[PlannedTest]) -> list[PlannedTest]:
     """Return the tests that nothing known of the cluster keeps from running."""
     facts = run.facts
     assert facts is not None
@@ -101,12 +108,12 @@ def _able_to_run(run: Run, tests: Sequence[PlannedTest]) -> list[PlannedTest]:
 
 
 def _foreign_policies(found: Beforehand, going: Sequence[PlannedTest]) -> Iterator[str]:
-    """Return which claims policies of other owners may keep from a verdict, and the remedy."""
-    yield "\nPolicies of others"
+    """Yield which claims policies of other owners may keep from a verdict, and the remedy."""
+    yield from ("", "Policies of others")
     use = "pods" if found.closing else "policies"  # what only opens takes denials alone
     claims = dict.fromkeys(part.claim for test in going if use in test.uses for part in test.parts)
-    for told in filter(None, [found.closing, found.opening]):
-        yield f"  {told}"
+    for text in filter(None, [found.closing, found.opening]):
+        yield f"  {text}"
     if found.closing or found.opening:
         yield f"  may take {', '.join(claims) or 'no claim'}; to keep them: {found.exempt}"
     if found.unread:
@@ -114,7 +121,7 @@ def _foreign_policies(found: Beforehand, going: Sequence[PlannedTest]) -> Iterat
 
 
 def _with_conditions(claim: Claim, tests: Sequence[PlannedTest]) -> list[ClaimPart]:
-    """Parts of a claim that say something about some of its clusters only."""
+    """Return the parts of a claim that apply to only some of its clusters."""
     parts = (
         part
         for test in tests
@@ -124,23 +131,28 @@ def _with_conditions(claim: Claim, tests: Sequence[PlannedTest]) -> list[ClaimPa
     return list(dict.fromkeys(parts))
 
 
-def _parts_elsewhere(claim: Claim, tests: Sequence[PlannedTest], facts: Facts) -> Iterator[str]:
-    """What is not decided of a claim that is about this cluster, since a part of it is not, or nobody can tell."""
+def _parts_elsewhere(claim: Claim, tests: Sequence[PlannedTest], run: Run) -> Iterator[str]:
+    """Return the parts of a claim about this cluster that are not about it, or may not be."""
+    facts = run.facts
+    assert facts is not None
     if not isinstance(applicability(claim, facts), Applies):
         return
     for part in _with_conditions(claim, tests):
-        if settled := applying([part], catalog(), facts, looks=False).of(part):
+        known = applying([part], catalog(), facts, looks=plan.may_look(run.settings))
+        if settled := known.of(part):
             yield f"  {'':9} {settled[0]:14} part {part.part}: {settled[1]}"
+        elif known.look:
+            yield f"  {'':9} {AFTER_A_LOOK:14} part {part.part}: {'; '.join(known.assumed)}"
 
 
 def _costs(run: Run, going: Sequence[PlannedTest]) -> Iterator[str]:
-    """Return what tests that change the whole cluster cost its other users."""
+    """Yield the costs of cluster-wide tests for the cluster's other users."""
     assert run.facts is not None
     exclusive = plan.assign_exclusivity(going, catalog(), run.facts, run.settings)
     if run.inspection is None or all(item.kind != "cluster" for item in exclusive):
         return
     windows = [node.name for node in run.facts.by_os("windows")]
-    yield "\nWhat this costs others"
+    yield from ("", "What this costs others")
     yield f"  each Windows node is drained, one after the other: {', '.join(windows)}"
     if len(windows) == 1:
         yield "  it is the only one: what runs on Windows waits for it meanwhile"
@@ -149,20 +161,24 @@ def _costs(run: Run, going: Sequence[PlannedTest]) -> Iterator[str]:
 
 
 def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
-    """What those of the tests that would run take, and whether the user's token lasts as long."""
+    """Return the estimate of the tests that would run, and whether the user's token lasts that
+    long."""
     found = estimated(run, tests)
     assert run.inspection is not None
     short = token_line(run.inspection.token_ends, found.minutes(found.workers)[1], time.time())
-    return [*found.lines(), *([f"note: {short}"] if short else [])]
+    covered = len(covered_nodes(run.inspection.facts, run.settings))
+    many = lines_of_many_nodes(found.shared, covered, run.settings.cover.pairs)
+    return [*many, *found.lines(), *([f"note: {short}"] if short else [])]
 
 
 def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
-    """What those of the tests that would run take, by ``-n auto``'s workers."""
+    """Estimate the tests that would run, by ``-n auto``'s workers."""
     assert run.inspection is not None
     limits = run.settings.workers
     covered = covered_nodes(run.inspection.facts, run.settings)
     number, _ = workers_for(limits, covered, run.inspection.room, prepared=run.inspection.prepared)
-    return estimate(_able_to_run(run, tests), covered, number, limits)
+    going = able_to_run(run, tests)
+    return estimate(going, covered, number, limits, lab=run.choice.stands_in)
 
 
 def _prospect(
@@ -170,20 +186,30 @@ def _prospect(
 ) -> tuple[str, str]:
     assert run.facts is not None
     whole_claim = ClaimPart(claim=claim.id)
-    if settled := applying([whole_claim], claims, run.facts, looks=False).of(whole_claim):
+    looks = bool(tests) and plan.may_look(run.settings)
+    known = applying([whole_claim], claims, run.facts, looks=looks)
+    if settled := known.of(whole_claim):
         return str(settled[0]), settled[1]
     if not tests and claim.isolation.kind is IsolationKind.MANUAL:
         return "by hand", claim.verify
     if not tests:
         return "no test" if whole else "not selected", claim.statement
     prospects = [plan.prospect_of(test, claims, run.facts, run.settings) for test in tests]
+    return _of_tests(prospects, known)
+
+
+def _of_tests(prospects: Sequence[Prospect], known: Prospect) -> tuple[str, str]:
+    """Return the plan's state and text for a claim with tests that is about this cluster as far as
+    ``known``."""
     held = [prospect for prospect in prospects if prospect.verdict]
-    if len(held) == len(prospects):
-        return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
-    if not held:
-        return "runs", counted(len(prospects), "test")
     running = len(prospects) - len(held)
-    return "runs", f"{running} of {len(prospects)} tests; not the others: {held[0].reason}"
+    if not running:
+        return str(held[0].verdict), f"{held[0].reason}; {held[0].remedy}"
+    text = f"{running} of {len(prospects)} tests" if held else counted(running, "test")
+    if known.look:
+        text = f"{text}; it is about {'; '.join(known.assumed)}"
+    others = f"; not the others: {held[0].reason}" if held else ""
+    return AFTER_A_LOOK if known.look else "runs", f"{text}{others}"
 
 
 class PlanOnly:
@@ -197,11 +223,10 @@ class PlanOnly:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         tests = [item.stash[PLANNED] for item in session.items]
-        print(
+        say(
             *plan_list(self.state.run, tests, whole=self.whole),
             "",
             *estimate_lines(self.state.run, tests),
             *(f"note: {line}" for line in self.short()),
-            sep="\n",
         )
         return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test says about itself by marks, parameters and fixtures."""
+"""The marks, parameters and fixtures of a test, read for the run."""
 
 import functools
 import re
@@ -19,6 +19,7 @@ from conformance.enforcement.worlds import WorldFile
 from conformance.model.endpoint import OS
 from conformance.product import MANIFESTS
 from conformance.schedule.plan import CHANGING, PlannedTest, isolation_of
+from conformance.stories.files import StoryFile
 from conformance.verdicts.prospect import ClaimPart
 
 CHANGES_NAMESPACES = frozenset({"temporary_namespace", "relabel_namespaces"})
@@ -26,11 +27,12 @@ CHANGES_NAMESPACES = frozenset({"temporary_namespace", "relabel_namespaces"})
 WHOLE_CLUSTER = re.compile(
     r"^kind: *(Staged)?(Global|Cluster|Admin|BaselineAdmin|Tier)", re.MULTILINE
 )
-"""In a manifest: an object that no namespace contains."""
+"""Line of a manifest that declares an object outside namespaces."""
 
 
 def demanded(areas: Iterable[ModuleType]) -> dict[str, Conditions]:
-    """Fixture to the only sort of cluster of which it tells anything: ``ABOUT`` of the class that it gives."""
+    """Map fixtures to the only sort of cluster that they describe: ``ABOUT`` of the class that they
+    return."""
     found = {}
     for name, fixture in (pair for area in areas for pair in vars(area).items()):
         given = get_type_hints(fixture).get("return") if hasattr(fixture, "__wrapped__") else None
@@ -40,7 +42,7 @@ def demanded(areas: Iterable[ModuleType]) -> dict[str, Conditions]:
 
 
 def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Conditions]) -> PlannedTest:
-    """A collected test's marks, read.  Raises pytest.UsageError, naming the test.
+    """Return a collected test's marks, read.  Raise pytest.UsageError, naming the test.
 
     ``demands``: :func:`demanded`.
     """
@@ -49,9 +51,7 @@ def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Condition
     marks = item.iter_markers("verifies")
     parts = tuple(dict.fromkeys(_part(item, mark, parameters) for mark in marks))
     if not parts and not item.get_closest_marker("smoke"):
-        raise pytest.UsageError(
-            f"{item.nodeid} says of no claim that it verifies it: add pytestmark = verifies(...)"
-        )
+        raise pytest.UsageError(f"{item.nodeid} verifies no claim: add pytestmark = verifies(...)")
     _refuse_foreign_facts(item, parts, catalog, demands)
     of_test = (mark.args[0] for mark in item.iter_markers("needs"))
     of_claims = (catalog[ident].needs for ident in {part.claim for part in parts})
@@ -91,19 +91,20 @@ def _refuse_foreign_facts(
     catalog: Catalog,
     demands: Mapping[str, Conditions],
 ) -> None:
-    """Raises pytest.UsageError where a part reads what only one sort of cluster has, and may run on others."""
+    """Raise pytest.UsageError if a part reads facts that only some clusters have, and may run on
+    others."""
     for fixture in demands.keys() & set(getattr(item, "fixturenames", ())):
         for part in parts:
             lacking = part.applies.missing(catalog[part.claim].applies.missing(demands[fixture]))
             if lacking != ALL:
                 raise pytest.UsageError(
-                    f"{item.nodeid}: fixture {fixture} tells of {lacking} alone, and {part.claim} is about other "
-                    f"clusters, too: say verifies({part.claim!r}, part={part.part!r}, applies={lacking.plain})"
+                    f"{item.nodeid}: fixture {fixture} describes only {lacking}, and {part.claim} is "
+                    f"about other clusters, too: write verifies({part.claim!r}, part={part.part!r}, applies={lacking.plain})"
                 )
 
 
 def _filled(item: pytest.Item, mark: pytest.Mark, field: str, parameters: Mapping[str, str]) -> str:
-    """What a ``verifies`` mark says, with the test's parameters in it.  Raises pytest.UsageError."""
+    """Return a ``verifies`` mark with the test's parameters filled in.  Raise pytest.UsageError."""
     given = str(mark.kwargs.get(field, ""))
     try:
         return given.format_map(parameters)
@@ -117,7 +118,8 @@ def _filled(item: pytest.Item, mark: pytest.Mark, field: str, parameters: Mappin
 def _uses(
     item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, *, nodes: bool
 ) -> tuple[str, ...]:
-    """What a test takes rights for, by the fixtures that it asks for, what it applies, and its claims' isolation.
+    """Return what a test uses and needs rights for: by its fixtures, its manifests, and its
+    claims' isolation.
 
     ``nodes``: it needs pods in a node's network, or HostProcess pods.
     """
@@ -127,8 +129,11 @@ def _uses(
     whole, labels = _applied(item)
     found = {
         "pods": "deployer" in fixtures,
-        "policies": bool({"policy", "world"} & fixtures),
+        "service-backends": "own_backends" in fixtures,
+        "policies": bool({"policy", "world", "story"} & fixtures),
         "disruption": disrupts,
+        "pools": "own_pool" in fixtures,
+        "node-status": "own_node_status" in fixtures,
         "cluster policies": whole,
         "namespaces": labels or bool(CHANGES_NAMESPACES & fixtures),
         "nodes": nodes or "hosts" in fixtures,
@@ -137,11 +142,12 @@ def _uses(
 
 
 def _applied(item: pytest.Item) -> tuple[bool, bool]:
-    """Whether a test applies something of the whole cluster by its manifest or world, and labels a namespace by it."""
+    """Return two answers: a test applies cluster-wide objects, and it labels a namespace."""
     mark = item.get_closest_marker("manifest")
     callspec = getattr(item, "callspec", None)
-    world = callspec.params.get("world") if callspec else None
-    if isinstance(world, WorldFile):
-        return world.whole_cluster, world.labels_namespaces
+    params = callspec.params if callspec else {}
+    file = params.get("world") or params.get("story")
+    if isinstance(file, WorldFile | StoryFile):
+        return file.whole_cluster, file.labels_namespaces
     text = (MANIFESTS / mark.args[0]).read_text() if mark else ""
     return bool(WHOLE_CLUSTER.search(text)), False

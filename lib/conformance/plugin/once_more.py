@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In every process that runs tests: those that were put off are run once more when all others of it have ended.
+"""Tests that were put off, in every process that runs tests: they run once more after all others.
 
-The session's fixtures, the worker's pods among them, last until then: what is asked once more is the same path.
+The session's fixtures, the worker's pods among them, last until then: the same path is asked again.
 """
 
 from collections.abc import Generator, Sequence
@@ -25,7 +25,8 @@ class OnceMore:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """After the last test, outside of its turn, run what was put off; each takes a turn of its own."""
+        """After the last test, outside of its turn, run what was put off; each takes a turn of its
+        own."""
         result = yield
         if (
             nextitem is None
@@ -35,7 +36,7 @@ class OnceMore:
             again = self.state.put_off
             self.state.put_off = []
             self.state.run.progress().tell(
-                f"run once more now, since what they saw may have passed: {', '.join(one.nodeid for one in again)}"
+                f"run once more now, since the disturbance may have passed: {', '.join(item.nodeid for item in again)}"
             )
             self.state.restoration.epoch.advance()  # pods may have changed since
             self._run(item, again)
@@ -45,9 +46,9 @@ class OnceMore:
     def _run(last: pytest.Item, again: Sequence[pytest.Item]) -> None:
         plugins = last.config.pluginmanager.get_plugins()
         items = last.session.items
-        xdist: Any = next((one for one in plugins if hasattr(one, "run_one_test")), None)
+        xdist: Any = next((plugin for plugin in plugins if hasattr(plugin, "run_one_test")), None)
         for item, following in zip_longest(again, again[1:]):
-            if xdist:  # its worker takes each report for one of the test that it was told to run
+            if xdist:  # its worker assigns each report to the test that it was sent
                 xdist.item_index = items.index(item)
             item.stash[PUT_OFF] = False
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -56,7 +57,8 @@ class OnceMore:
 
 
 class LastTest:
-    """Runs a process's last test in pytest's place: only when it has ended is it known whether it is the last."""
+    """Runs a process's last test in pytest's place: only when it has ended is it known whether it
+    is the last."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -65,7 +67,7 @@ class LastTest:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> bool | None:
-        """As pytest's own, but that the session's fixtures stay while tests are put off."""
+        """Run pytest's own protocol, but keep the session's fixtures while tests are put off."""
         if nextitem is not None:
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -75,12 +77,12 @@ class LastTest:
 
 
 class _Following:
-    """In the place of the next test, of which pytest asks which collectors stay set up."""
+    """A stand-in for the next test, of which pytest asks which collectors stay set up."""
 
     def __init__(self, state: State, session: pytest.Session) -> None:
         self._state = state
         self._session = session
 
     def listchain(self) -> list[pytest.Session]:
-        """The session, if a test is put off; else nothing."""
+        """Return the session, if a test is put off; else nothing."""
         return [self._session] if self._state.put_off else []

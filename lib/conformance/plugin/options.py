@@ -6,9 +6,10 @@ that is an existing path for a test path, and looks for its configuration there 
 """
 
 import os
+import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ import pytest
 from conformance import product
 from conformance.catalog import Version, catalog
 from conformance.errors import UsageProblem
+from conformance.model.meant import known_as, meant
 from conformance.run.choice import Choice, choose
 from conformance.run.image_choices import image_choices
 from conformance.settings import (
@@ -26,6 +28,7 @@ from conformance.settings import (
     Mirror,
     PodLimits,
     Settings,
+    Timings,
     Toleration,
     Workers,
     external_target,
@@ -34,6 +37,10 @@ from conformance.settings import (
 )
 
 T = TypeVar("T")
+GRACE = "CALICO_CONFORMANCE_GRACE"
+"""Environment variable with the seconds that Kubernetes gives the run's pod to end."""
+GRACE_LEFT = 30.0
+"""s.  Of these, for the report, once all is put back."""
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
     ("cluster", "cluster that the conformance suites run on"): {
@@ -42,9 +49,11 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--kubeconfig=PATH": "run on the cluster that this file names (write --kubeconfig=PATH)",
         "--context=NAME": "context in the kubeconfig, or in KUBECONFIG's files",
         "--lab-profile=NAME": "kind of lab (see `hybridlab profiles`)",
+        "--lab-powershell=PROGRAM": "a pwsh that runs the probe programs of the lab's Windows "
+        "pods, at the timings of a cluster",
         "--namespaces-prefix=PREFIX": "run in the namespaces PREFIX-... that the cluster's owner has prepared, and "
         "change nothing else (`calico-conformance namespaces PREFIX` prints them)",
-        "--keep": "leave the run's objects on the cluster, and say how to remove them",
+        "--keep": "leave the run's objects on the cluster, and print how to remove them",
         "--image-registry=[UPSTREAM=]PREFIX": "take images from this registry, or only those of one upstream: "
         "mcr.microsoft.com=registry.example/mcr (repeatable)",
         "--images=FILE": "YAML with name, tag, digest or pull secret of single images (docs/images.md)",
@@ -60,9 +69,9 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--calico-version=VERSION": "judge by this version instead of the detected one",
         "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, where it is another and cannot be "
         "read (AKS, services by hand)",
-        "--timings=FILE": "YAML with timings to use in place of the packaged ones",
+        "--timings=FILE": "YAML with timings in place of the packaged ones, or calibration.json",
         "--restore": "put the cluster back as it was before runs that died, remove what they left, and end",
-        "--janitor": "the same as --restore; with --dry-run only say what there is",
+        "--janitor": "the same as --restore; with --dry-run only list what there is",
         "--run=ID": "with --restore or --janitor: only of this run, whose machine is known to be gone",
         "--dry-run": "print every change that the selected tests (or --janitor) would make, and make none",
     },
@@ -72,16 +81,26 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--nodes=NAME,...": "cover exactly these, of each operating system of which one is named (repeatable)",
         "--node-selector=KEY[=VALUE],...": "cover exactly the nodes with these labels",
         "--every-node": "cover all nodes that take pods",
+        "--workers-per-windows-node=N": "let -n auto start N workers where Windows nodes bound it, "
+        "and N PowerShells at once on such a node, with agents to match (default 2, or what "
+        "--timings says)",
     },
     ("claims", "claims that the conformance suites decide"): {
         "--claim=ID": "run only tests of this claim (repeatable)",
         "--world=FILE": "run only this world of policies, or those of a folder (docs/policy.md)",
+        "--story=FILE": "run only this story of events, or those of a folder (docs/stories.md)",
+        "--explore=MINUTES": "run only random stories, for so long; needs the extra `explore`",
+        "--seed=N": "with --explore: which stories (default 1)",
         "--smoke": "run only a quick check of every node: agent, exec, image pull, one path",
+        "--quick": "run the tests that show most known faults in a few minutes, none of them "
+        "disruptive; qualifies nothing (docs/selecting.md)",
+        "--shard=I/N": "run the I-th of N parts of the tests, none of them disruptive; "
+        "`calico-conformance merge` makes one report of all (docs/in-cluster.md)",
         "--max-minutes=N": "begin no test after N minutes: what runs is finished, everything is removed, the rest is "
         "NOT_RUN",
-        "--plan": "say for each claim what would run on this cluster and why, and end",
+        "--plan": "print for each claim what would run on this cluster and why, and end",
         "--list-claims": "list the catalog and which claims have tests, and end",
-        "--long": "with --list-claims: each claim's sources, how it is checked, what is seen",
+        "--long": "with --list-claims: each claim's sources, how it is checked, what is observed",
         "--allow-disruptive": "also run tests that change a whole node (restart Felix, say)",
         "--allow-cluster-disruptive": "also those that change what the whole cluster shares (VXLAN-9, VXLAN-10), where "
         "its owner has opted in",
@@ -92,47 +111,82 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "
         "is tried again",
         "--no-watch": "ask no paths that no test touches all through the run (POL-1)",
+        "--events=FILE": "write a JSON line for each test begun and ended, decision, cause and "
+        "note as it happens (docs/schema)",
         "--report-dir=DIR": "where reports go, one folder per run (default: reports)",
     },
     ("qualification", "qualification by the run's report"): {
-        "--require=SET[,SET]": "say whether the run qualifies for these sets (core, ...)",
+        "--require=SET[,SET]": "report whether the run qualifies for these sets (core, ...)",
         "--waivers=FILE": "YAML with verdicts that are accepted, by whom and until when",
         "--attest=FILE": "YAML with a person's answers to claims that no program can decide",
+        "--accept-unverified-tls": "let sets pass although nobody verified the API server's "
+        "certificate, or the way to it is plain HTTP",
         "--fail-on=VERDICT[,VERDICT]": "exit code 1 also when a claim has one of these",
         "--baseline=REPORT": "compare with this report; exit code 1 when it became worse",
         "--rerun-of=REPORT": "run again what is VIOLATED, INCONCLUSIVE or NOT_RUN in this report, and report on both",
-        "--label=KEY=VALUE": "say this of the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
+        "--label=KEY=VALUE": "label the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
     },
 }
-"""Groups, and each option with what it takes, to their help.  One that takes nothing is a flag."""
+"""Groups, and each option with its argument, mapped to their help.  Without an argument it is a
+flag."""
+EXAMPLES = {
+    "-n auto": "everything, on a lab of its own",
+    "-k vxlan": "one subject; --claim DEMO-7: one claim",
+    "--kubeconfig=lane.yaml --plan": "what would run on a cluster, and why; only reads",
+    "--kubeconfig=lane.yaml -n auto --require core": "does the cluster qualify?",
+}
+"""Options of a run, with what it does."""
 OF_TYPE: dict[str, dict[str, Any]] = {
     "--cluster": {"choices": ("lab", "kubeconfig", "in-cluster"), "metavar": None},
     "--max-nodes-per-os": {"type": int},
     "--max-disrupted-nodes": {"type": int},
+    "--workers-per-windows-node": {"type": int},
     "--max-minutes": {"type": float},
+    "--explore": {"type": float},
+    "--seed": {"type": int, "default": 1},
 }
 """Options that take no text."""
 
 
+def help_lines(command: str) -> list[str]:
+    """Return what stands above the options in a run's help: its purpose, examples, exit codes."""
+    return [
+        "Run the conformance suite for Calico for Windows on a cluster, or on a lab of its own.",
+        "",
+        "examples:",
+        *(f"  {command} {words:50} {what}" for words, what in EXAMPLES.items()),
+        "",
+        "exit codes: 0 nothing violated; 1 a claim is VIOLATED, or a gate fails; 2 interrupted;",
+        "  3 internal error; 4 options or files that cannot be used; 5 nothing selected;",
+        "  6 something is undecided; 7 no usable environment",
+        "",
+        "The suite's own options come first, pytest's after them.",
+        "",
+    ]
+
+
 def add_options(parser: pytest.Parser) -> None:
-    """Register them with pytest."""
+    """Register them with pytest, before pytest's own."""
+    before = "_anonymous"
     for (name, about), options in OPTIONS.items():
-        group = parser.getgroup(name, about)
-        for words, told in options.items():
+        group = parser.getgroup(name, about, after=before)
+        before = name
+        for words, choices in options.items():
             option, _, takes = words.partition("=")
             taken: dict[str, Any] = {"metavar": takes} if takes else {"action": "store_true"}
-            taken |= {"action": "append", "default": []} if told.endswith("(repeatable)") else {}
-            group.addoption(option, help=told, **{**taken, **OF_TYPE.get(option, {})})
+            taken |= {"action": "append", "default": []} if choices.endswith("(repeatable)") else {}
+            group.addoption(option, help=choices, **{**taken, **OF_TYPE.get(option, {})})
 
 
 WITH_PATHS = (
-    "--kubeconfig", "--timings", "--calicoctl", "--report-dir", "--images", "--waivers", "--attest", "--baseline",
-    "--rerun-of", "--world",
+    "--kubeconfig", "--timings", "--calicoctl", "--lab-powershell", "--report-dir", "--images", "--waivers", "--attest", "--baseline",
+    "--rerun-of", "--world", "--story", "--events",
 )  # fmt: skip
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """The command line with ``--option PATH`` written as ``--option=PATH``, for options whose value is a path."""
+    """Return the command line with ``--option=PATH`` for ``--option PATH``, where the value is a
+    path."""
     found: list[str] = []
     for argument in arguments:
         if found and found[-1] in WITH_PATHS:
@@ -143,18 +197,19 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 
 WORKERS_PER_CPU = 3
-"""On a lab, whose nodes share this machine with the workers.  A whole run uses 90 to 130 s of CPU.  With six workers on
-two cores, at load 10, a change of policy took at most 5.6 s of its 10 s, and all verdicts were those of four workers;
-with eight that asked every 100 ms Felix was late by more than its budget, and healthy policies were VIOLATED."""
+"""Maximum for a lab, with nodes that share this machine with the workers.  A whole run uses 90 to
+130 s of CPU.  With six workers on two cores, at load 10, a change of policy took at most 5.6 s of
+its 10 s, and all verdicts were those of four workers; with eight workers and attempts every 100 ms
+Felix was late by more than its budget, and healthy policies were VIOLATED."""
 _LAB_MOST = max(1, min(Workers.at_most, WORKERS_PER_CPU * (os.cpu_count() or 1)))
 LAB_WORKERS = Workers(
     at_most=_LAB_MOST, per_windows_node=_LAB_MOST, agents=200, agents_per_windows_node=200
 )
-"""On an embedded lab PowerShell starts and agents cost next to nothing."""
+"""On an embedded lab PowerShell starts and agents cost next to nothing, unless they are real."""
 
 
 def read_choice(config: pytest.Config) -> Choice:
-    """The cluster that the options choose.  Raises UsageProblem."""
+    """Return the cluster that the options choose.  Raise UsageProblem."""
     option = config.option
     given = Counter(str(argument).partition("=")[0] for argument in config.invocation_params.args)
     for words, described in (entry for group in OPTIONS.values() for entry in group.items()):
@@ -172,6 +227,7 @@ def read_choice(config: pytest.Config) -> Choice:
         kubeconfig=option.kubeconfig,
         context=option.context,
         profile=option.lab_profile,
+        powershell=option.lab_powershell,
         keep=option.keep,
     )
 
@@ -195,6 +251,11 @@ def _version_problem(text: str | None) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def _gate(option: Any) -> str:
+    """Return the first option that asks for a gate; empty: none does."""
+    return next((_written(name) for name in ("require", "baseline") if getattr(option, name)), "")
 
 
 def _not_with_prefix(option: Any) -> str:
@@ -245,6 +306,10 @@ REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
         "--max-nodes-per-os {max_nodes_per_os}: expected at least 1",
     ),
     (
+        lambda option, choice: _below_one(option.workers_per_windows_node),
+        "--workers-per-windows-node {workers_per_windows_node}: expected at least 1",
+    ),
+    (
         lambda option, choice: option.calicoctl and not Path(option.calicoctl).is_file(),
         "--calicoctl {calicoctl}: no such file",
     ),
@@ -263,8 +328,32 @@ REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
         "-n {numprocesses}: expected 0 or more workers",
     ),
     (
+        lambda option, choice: option.quick and option.smoke,
+        "--quick and --smoke choose different tests: leave one out",
+    ),
+    (
+        lambda option, choice: option.quick and _gate(option),
+        "--quick runs a part of the tests, and {problem} needs all: leave one of them out",
+    ),
+    (
+        lambda option, choice: option.shard and not shard(option.shard),
+        "--shard {shard}: expected the part and their number, 1/3",
+    ),
+    (
+        lambda option, choice: (
+            option.shard and (option.allow_disruptive or option.allow_cluster_disruptive)
+        ),
+        "--shard {shard} runs no disruptive test: leave out --allow-disruptive, and run those by "
+        "themselves",
+    ),
+    (
+        lambda option, choice: option.shard and _gate(option),
+        "--shard {shard} runs a part of the tests, and {problem} needs all: leave it out, and "
+        "judge the merged report (calico-conformance gate)",
+    ),
+    (
         lambda option, choice: option.run and not (option.restore or option.janitor),
-        "--run {run} says which run is put back: add --restore",
+        "--run {run} names the run to put back: add --restore",
     ),
     (
         lambda option, choice: (
@@ -289,16 +378,17 @@ In a message stand the options by name, and as ``problem`` what the condition re
 
 
 def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: str) -> Settings:
-    """Return what all other options mean. Raise UsageProblem."""
+    """Return the settings from all other options. Raise UsageProblem."""
     option = config.option
     for condition, message in REFUSALS:
         if problem := condition(option, choice):
             raise UsageProblem(message.format_map({**vars(option), "problem": problem}))
     labels(option.label)
     check_claims(option.claim)
-    lab_may_break = choice.own_lab and not option.no_disruptive
+    lab_may_break = choice.own_lab and not (option.no_disruptive or option.shard)
+    timings = load_timings(_parsed(Path, option.timings), lab=choice.stands_in)
     return Settings(
-        timings=load_timings(_parsed(Path, option.timings), lab=choice.own_lab),
+        timings=timings,
         images=Images(
             mirrors=tuple(map(Mirror.parse, option.image_registry)),
             choices=image_choices(Path(option.images)) if option.images else {},
@@ -312,10 +402,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
             every=option.every_node,
         ),
         tolerations=tuple(map(Toleration.parse, option.tolerate)),
-        workers=replace(
-            LAB_WORKERS if choice.own_lab else Workers(),
-            watch=0 if option.no_watch else Workers.watch,
-        ),
+        workers=_workers(option, choice, timings),
         calicoctl=_parsed(Path, option.calicoctl),
         calico_version=option.calico_version,
         windows_calico_version=option.windows_calico_version,
@@ -323,6 +410,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         max_minutes=option.max_minutes,
         dry_run=option.dry_run,
         plan=option.plan,
+        verified_only=_is_verified_only(option),
         namespaces_prefix=option.namespaces_prefix or "",
         keep=option.keep,
         capture_packets=option.capture_packets,
@@ -331,13 +419,48 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         max_disrupted_nodes=option.max_disrupted_nodes or Settings.max_disrupted_nodes,
         delete_emptydir_data=option.delete_emptydir_data,
         disruptive_node=option.disruptive_node or "",
+        shard=option.shard or "",
+        clearing_up=clearing_up(os.environ),
         run_id=run_id,
         worker=worker,
     )
 
 
+def shard(text: str) -> tuple[int, int] | None:
+    """Return the part and the number of parts that ``--shard`` names; None: it names none."""
+    found = re.fullmatch(r"([1-9]\d{0,2})/([1-9]\d{0,2})", text)
+    if found is None or int(found[1]) > int(found[2]):
+        return None
+    return int(found[1]), int(found[2])
+
+
+def clearing_up(environ: Mapping[str, str]) -> float:
+    """Return the seconds for clearing up after an interruption: a Job in the cluster says how long
+    its pod may take to end.  Raise UsageProblem.
+    """
+    if not (text := environ.get(GRACE, "")):
+        return Settings.clearing_up
+    try:
+        return max(Settings.clearing_up, float(text) - GRACE_LEFT)
+    except ValueError:
+        raise UsageProblem(f"{GRACE}={text}: expected seconds") from None
+
+
+def _workers(option: Any, choice: Choice, timings: Timings) -> Workers:
+    """Return the bounds of ``-n auto``; a lab of the run's own has no real Windows nodes."""
+    watch = 0 if option.no_watch else Workers.watch
+    wanted: int | None = option.workers_per_windows_node
+    if choice.stands_in and wanted is None:
+        return replace(LAB_WORKERS, watch=watch)
+    return Workers(watch=watch).on_windows_nodes(wanted or timings.run.workers_per_windows_node)
+
+
+def _is_verified_only(option: Any) -> bool:
+    return bool(option.require) and not option.accept_unverified_tls
+
+
 def labels(given: Sequence[str]) -> dict[str, str]:
-    """What ``--label`` says of the run.  Raises UsageProblem."""
+    """Return the labels of ``--label``.  Raise UsageProblem."""
     found: dict[str, str] = {}
     for text in given:
         key, equals, value = (word.strip() for word in text.partition("="))
@@ -351,15 +474,16 @@ def labels(given: Sequence[str]) -> dict[str, str]:
 
 
 def check_claims(wanted: list[str]) -> None:
-    """Refuse claims that the catalog does not know.  Raises UsageProblem."""
-    claims = catalog()
-    for claim in wanted:
-        if claim not in claims:
-            near = claims.nearest(claim)
-            meant = f"; meant {' or '.join(near)}?" if near else ""
+    """Write claims as the catalog does, in place; refuse those it does not know.  Raise
+    UsageProblem."""
+    for place, word in enumerate(wanted):
+        claim = known_as(word, catalog())
+        if claim is None:
+            near = meant(word, catalog())
             raise UsageProblem(
-                f"--claim {claim}: no such claim{meant} (pytest --list-claims shows all)"
+                f"--claim {word}: no such claim{near} (calico-conformance claims lists all)"
             )
+        wanted[place] = claim
 
 
 WITH_VALUES = (
@@ -367,6 +491,7 @@ WITH_VALUES = (
     "kubeconfig",
     "context",
     "lab_profile",
+    "lab_powershell",
     "calicoctl",
     "calico_version",
     "windows_calico_version",
@@ -412,5 +537,5 @@ def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str
 
 
 def _written(name: str, value: str = "") -> str:
-    """Return an option as it stands on the command line: ``--max-minutes=5``."""
+    """Return an option in command-line form: ``--max-minutes=5``."""
     return f"--{name.replace('_', '-')}{f'={value}' if value else ''}"

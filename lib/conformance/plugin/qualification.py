@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``--require``, ``--waivers``, ``--attest``, ``--fail-on`` and ``--baseline`` make of a finished report.
+"""The effect of ``--require``, ``--waivers``, ``--attest``, ``--fail-on`` and ``--baseline`` on a
+report.
 
-They are read before anything is touched, so that a waiver that has expired costs nobody a run.
+They are read before anything is touched, so that an expired waiver costs nobody a run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from conformance.qualify.gate import GateResult
 from conformance.qualify.sets import GateSet, sets
 from conformance.qualify.stored import Report, read
 from conformance.qualify.waivers import Waiver, waiver_for
-from conformance.report.run import Gate, RunReport
+from conformance.report.run import Gate, RunReport, SetAnswer
 from conformance.report.summed_up import UNSELECTED
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome, exit_code
 from conformance.verdicts.meaning import of_waived
@@ -33,7 +34,7 @@ QUALIFICATION = pytest.StashKey["Qualification"]()
 
 
 def qualification(config: pytest.Config) -> Qualification:
-    """What the options demand, read once.  Raises UsageProblem."""
+    """Return the options' requirements, read once. Raise UsageProblem."""
     if QUALIFICATION not in config.stash:
         config.stash[QUALIFICATION] = Qualification.of(config)
     return config.stash[QUALIFICATION]
@@ -41,17 +42,18 @@ def qualification(config: pytest.Config) -> Qualification:
 
 @dataclass(frozen=True, kw_only=True)
 class Qualification:
-    """What the options demand of a report."""
+    """The demands of the options on a report."""
 
     required: tuple[GateSet, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     attested: Mapping[str, attest.Attestation] = field(default_factory=dict)
     fail_on: frozenset[ClaimVerdict] = frozenset()
     baseline: Report | None = None
+    accept_unverified: bool = False
 
     @classmethod
     def of(cls, config: pytest.Config) -> Qualification:
-        """From the options.  Raises UsageProblem: one line, before anything is touched."""
+        """Read the options.  Raise UsageProblem: one line, before anything is touched."""
         option = config.option
         today = datetime.datetime.now(datetime.UTC).date()
         return cls(
@@ -60,13 +62,14 @@ class Qualification:
             attested=attest.load(Path(option.attest), catalog(), today) if option.attest else {},
             fail_on=_verdicts(option.fail_on) if option.fail_on else frozenset(),
             baseline=read(Path(option.baseline)) if option.baseline else None,
+            accept_unverified=option.accept_unverified_tls,
         )
 
     def answered(self, outcomes: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:
-        """The claims, with what a person attested in the place of "no program can decide it"."""
+        """Return the claims, with attestations in place of "no program can decide it"."""
         return tuple(
-            replace(outcome, verdict=said.answer, reason=str(said), remedy="")
-            if (said := self.attested.get(outcome.claim.id)) and not outcome.results
+            replace(outcome, verdict=attestation.answer, reason=str(attestation), remedy="")
+            if (attestation := self.attested.get(outcome.claim.id)) and not outcome.results
             else outcome
             for outcome in outcomes
         )
@@ -82,7 +85,13 @@ class Qualification:
             attested={**report.attested, **{key: str(a) for key, a in self.attested.items()}},
         )
         claims = _by_claim(report)
-        gates = gate.judge(claims, self.required, self.waivers, catalog())
+        gates = gate.judge(
+            claims,
+            self.required,
+            self.waivers,
+            catalog(),
+            accept_unverified=self.accept_unverified,
+        )
         found = compare(self.baseline, claims, self.waivers) if self.baseline else None
         status = self._status(report.tests, pytest_status, by_user=by_user)
         causes = {**self._causes(report, gates, found), status: ""}
@@ -94,11 +103,28 @@ class Qualification:
             exit_cause=causes[code] if code else "",
             notes=(*report.notes, *unused),
             gates=tuple(map(_reported, gates)),
+            sets=self._of_all_sets(claims),
         )
         return report, tuple(as_text(found).splitlines()) if found else ()
 
+    def _of_all_sets(self, claims: Report) -> tuple[SetAnswer, ...]:
+        """Return the answers for all sets, required or not."""
+        results = gate.judge(
+            claims,
+            tuple(sets().values()),
+            self.waivers,
+            catalog(),
+            accept_unverified=self.accept_unverified,
+        )
+        return tuple(
+            SetAnswer(
+                name=result.name, build=result.build, answer=result.word, headline=result.headline
+            )
+            for result in results
+        )
+
     def _status(self, tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool) -> int:
-        """Return the exit code that tests give: what is waived does not count."""
+        """Return the exit code of the tests; waived results do not count."""
         excused = [self._excused(test) for test in tests]
         open_verdicts = {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE}
         is_settled = open_verdicts.isdisjoint(test.verdict for test in excused)
@@ -137,7 +163,8 @@ class Qualification:
         return [waiver for waiver in gate.unused(self.waivers, gates) if id(waiver) not in used]
 
     def out_of_reach(self, facts: Facts, claims: Sequence[ClaimOutcome]) -> list[str]:
-        """A line for each required set of which the selection leaves claims out; ``claims``: before a test has run."""
+        """Return a line for each required set of which the selection leaves claims out; ``claims``:
+        before a test has run."""
         plan = Report(run={}, facts=facts, claims={each.claim.id: each for each in claims})
         gone: dict[str, dict[str, None]] = {}
         for result in gate.judge(plan, self.required, (), catalog()):
@@ -149,7 +176,7 @@ class Qualification:
         ]
 
     def _waived(self, claims: Sequence[ClaimOutcome]) -> dict[str, str]:
-        """Claims whose verdict comes from results that are all waived."""
+        """Map claims whose verdict comes from waived results alone to the waiver."""
         found = {}
         for claim in claims:
             guilty = [result for result in claim.results if result.verdict is claim.verdict]
@@ -159,7 +186,7 @@ class Qualification:
         return found
 
     def _attested_against(self, outcome: ClaimOutcome, attested: Mapping[str, str]) -> bool:
-        """Whether a person says that a claim is violated, and no waiver accepts it."""
+        """Return whether a person attests that a claim is violated, and no waiver accepts it."""
         if (
             outcome.results
             or outcome.claim.id not in attested
@@ -169,7 +196,8 @@ class Qualification:
         return waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
 
     def _fails(self, outcome: ClaimOutcome) -> bool:
-        """Whether a claim has a verdict of ``--fail-on`` somewhere, on one build only included, that is not waived."""
+        """Return whether a claim has an unwaived verdict of ``--fail-on`` anywhere, if only on one
+        build."""
         if not outcome.results:
             return (
                 outcome.verdict in self.fail_on
@@ -183,7 +211,7 @@ class Qualification:
         )
 
     def _excused(self, test: TestOutcome) -> TestOutcome:
-        """A test as the exit code counts it: what is waived is left out, and hides nothing beside it."""
+        """Return a test for the exit code: waived results are left out, all others still count."""
         guilty = [result for result in test.results if result.verdict is ClaimVerdict.VIOLATED]
         if (
             test.verdict is ClaimVerdict.VIOLATED
@@ -197,7 +225,8 @@ class Qualification:
         return test
 
     def _waivers_of(self, result: ClaimResult) -> list[Waiver | None]:
-        """For each place where a result's verdict was decided the waiver that accepts it there, or None."""
+        """Return, for each place where a result's verdict was decided, the waiver that accepts it,
+        or None."""
         builds = [
             build
             for decision in result.decisions
@@ -215,13 +244,15 @@ GRAVEST_FIRST = (3, 4, 2, 1, 6, 7, 5)
 
 
 def _by_claim(report: RunReport) -> Report:
-    """Return what gates and comparisons read of a report, without its JSON form."""
+    """Return the part of a report that gates and comparisons read, without its JSON form."""
     return Report(
         run={
             "id": report.run_id,
             "started": report.started,
             "evidence": report.evidence,
             "cut_short": report.cut_short,
+            "selection": report.selection,
+            "unverified": report.unverified,
         },
         facts=report.facts,
         claims={outcome.claim.id: outcome for outcome in report.claims},

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``--restore`` and ``--janitor``, which do the same; ``--janitor --dry-run`` only says what there is.
+"""The commands ``--restore`` and ``--janitor``, which do the same; ``--janitor --dry-run`` only
+lists leftovers.
 
-Their exit codes: 0 all is as it was; 6 something is left (somebody else's value, something to do by hand, pods that do
-not reach each other); 4 and 7 as for any run.
+Their exit codes: 0 everything is as before; 6 something is left (somebody else's value, something
+to do by hand, pods that do not reach each other); 4 and 7 as for any run.
 """
 
 import fcntl
 import secrets
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +23,7 @@ from conformance.kube.access import Access
 from conformance.kube.client import Kube, first_contact
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.plugin import options
+from conformance.printing import say
 from conformance.run.choice import Choice
 from conformance.undo.dead_runs import FINDING_RIGHTS, clear_up
 
@@ -41,6 +42,7 @@ def _recover(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
     settings = options.read_settings(config, choice, f"r{secrets.token_hex(3)}", "main")
     _refuse(option, choice)
     access = door(choice)
+    say(*(f"note: {why}" for why in (access.unverified,) if why), error=True)
     kube = Kube(access, settings.timings.run, read_only=settings.reads_only)
     try:
         with _signature() as process:
@@ -57,8 +59,7 @@ def _recover(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         problems = [first_line(error)]
     finally:
         kube.close()
-    for line in problems:
-        print(f"ERROR: {line}", file=sys.stderr)
+    say(*(f"ERROR: {line}" for line in problems), error=True)
     return 7
 
 
@@ -69,7 +70,7 @@ def _refuse(option: Any, choice: Choice) -> None:
         (choice.own_lab, f"{word} is for a cluster that stays: name it by --kubeconfig=PATH"),
         (
             option.plan,
-            f"{word} --plan contradict each other: pytest --janitor --dry-run says what there is",
+            f"{word} --plan contradict each other: pytest --janitor --dry-run lists what there is",
         ),
         (
             option.dry_run and option.restore,
@@ -83,7 +84,9 @@ def _refuse(option: Any, choice: Choice) -> None:
 
 @contextmanager
 def _signature() -> Iterator[str]:
-    """What signs all that is made meanwhile: should this process be killed, the next one can tell that it is dead."""
+    """Yield the signature for all objects made meanwhile, so that the next process can recognize
+    this one as dead.
+    """
     with TemporaryDirectory(prefix="calico-conformance-") as folder:
         path = Path(folder) / "alive"
         with path.open("a+") as file:

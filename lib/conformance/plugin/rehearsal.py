@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--dry-run``: the selected tests as far as they go without changing or probing anything, every change printed.
+"""``--dry-run``: runs the selected tests without changing or probing anything, and prints every
+change.
 
-Where a test goes on by what the cluster would have answered, it ends here, and says so.  The door to the API server
-refuses everything but reading.
+A test whose next step depends on the cluster's answers ends there, and the output says so.
+Requests to the API server other than reads are refused.
 """
 
 from collections.abc import Generator
@@ -10,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import MissingCapability, first_line
+from conformance.errors import MissingCapability, first_line, reason_of
 from conformance.model.counted import counted
 from conformance.plugin.state import State
+from conformance.printing import say
 
 NAME = "conformance-rehearsal"
 """The name of the plugin, by which fixtures find it."""
@@ -32,7 +34,7 @@ class Rehearsal:
         """Tests that would run."""
 
     def tell(self, text: str) -> None:
-        """One change's line, or its content."""
+        """Print a change's line, or its content."""
         lines = text.splitlines()
         if text.startswith(SIGN):
             self.count += 1
@@ -44,7 +46,7 @@ class Rehearsal:
 
     def _say(self, text: str) -> None:
         with self.state.run.uncaptured():
-            print(f"{text}\n", end="", flush=True)  # at once: several threads make changes
+            say(*text.split("\n"))
 
     @pytest.hookimpl
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -52,26 +54,27 @@ class Rehearsal:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """No letters between the lines."""
+        """Return no letters, so that none stand between the lines."""
         return (
             None if report.when == "teardown" or report.passed else ("rehearsed", "", "REHEARSED")
         )
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        """What cannot be set up without changing anything ends the test; one that would not run never gets here."""
+        """End a test with a set-up that would change something; a test that would not run never
+        gets here."""
         self.begun += 1
         return (yield from self._as_far_as_it_goes())
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self) -> Generator[None, object, object]:
-        """However it ends, it has decided nothing."""
+        """Run the body; its result decides nothing."""
         yield from self._as_far_as_it_goes()
         raise MissingCapability("dry run: nothing was changed and nothing was asked", REMEDY)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_teardown(self) -> Generator[None, object, object]:
-        """Clearing up after nothing may not find what it looks for."""
+        """Ignore errors while clearing up, since nothing was made."""
         try:
             return (yield)
         except Exception as error:
@@ -84,14 +87,16 @@ class Rehearsal:
         except pytest.skip.Exception:
             raise
         except Exception as end:
-            why = f"{type(end).__name__}: {first_line(end)}"
+            why = reason_of(end)
             self._say(f"from here on it goes as the cluster answers ({why})")
             raise MissingCapability(
                 f"dry run: it goes on as the cluster answers ({why})", REMEDY
             ) from None
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """How much it was, and what it does not know; the controller says what would not run."""
+        """Print the number of changes, and the unknowns; the controller prints the tests that
+        would not run.
+        """
         if not self.begun:
             terminalreporter.write_line(f"{SIGN}nothing would run, so nothing would be changed")
             return

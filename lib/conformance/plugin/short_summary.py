@@ -1,63 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest's short summary, each line with the verdict's own word and the first line of what was found."""
+"""pytest's short summary, each line with the verdict's own word and the first line of what was
+found."""
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from conformance import printing
 from conformance.model.claim import ClaimVerdict
 from conformance.plugin.judge import OUTCOME
-from conformance.report import terminal
 
 _SUMMED_UP = {"s": ("skipped", ""), "E": ("error", "INCONCLUSIVE"), "f": ("failed", "VIOLATED")}
-"""Letter of ``-r`` to the reports that it asks for, and the word that they get; the gravest come last, at the end."""
+"""Letter of ``-r`` to the reports that it asks for, and the word that they get; the gravest come
+last, at the end."""
 
 
 def tell(reporter: Any, usual: Callable[[], object]) -> None:
-    """As pytest's, which cuts a line to the terminal's width: a test's name leaves nothing of why it failed.
+    """Print pytest's summary without cutting lines to the width: names leave no room for the
+    reason.
 
-    ``usual``: what prints all else that ``-r`` asks for.
+    ``usual``: prints all else that ``-r`` asks for.
     """
     chars = reporter.reportchars
     whole = reporter.config.option.verbose > 0
     lines: list[str] = []
     for letter, (kind, word) in _SUMMED_UP.items():
         reports = reporter.stats.get(kind, []) if letter in chars else []
-        failed = [f"{word} {report.nodeid} - {_said_of(report)[1]}" for report in reports]
+        failed = [
+            f"{word} {report.nodeid} - {_verdict_and_reason(report)[1]}" for report in reports
+        ]
         lines += failed if word else _skipped(reports, whole=whole)
     reporter.reportchars = "".join(letter for letter in chars if letter not in _SUMMED_UP)
     usual()
     if lines:
         reporter.write_sep("=", "short test summary info", cyan=True, bold=True)
         for line in lines:
-            reporter.write_line(line)
+            reporter.write_line(printing.line(line))
 
 
 def _skipped(reports: Sequence[Any], *, whole: bool) -> Iterator[str]:
-    """Each verdict with its reason; how many are not about this cluster, and why each is not if ``whole``."""
-    found = Counter((*_said_of(report), report.nodeid.partition("::")[0]) for report in reports)
+    """Yield each verdict with its reason; how many are not about this cluster, and why each is not
+    if ``whole``."""
+    found = Counter(
+        (*_verdict_and_reason(report), report.nodeid.partition("::")[0]) for report in reports
+    )
     elsewhere = sum(
         number for (verdict, *_), number in found.items() if verdict == ClaimVerdict.NOT_APPLICABLE
     )
     if elsewhere and not whole:
-        yield f"NOT_APPLICABLE [{elsewhere}] not about this cluster; -v tells why of each"
+        yield f"NOT_APPLICABLE [{elsewhere}] not about this cluster; -v prints each reason"
     for (verdict, reason, file), number in found.items():
         if whole or verdict != ClaimVerdict.NOT_APPLICABLE:
             yield f"{verdict} [{number}] {file}: {reason}"
 
 
-def _said_of(report: Any) -> tuple[str, str]:
-    """A test's verdict and why, with what to do where it did not run; of one without a verdict the end of its text."""
+def _verdict_and_reason(report: Any) -> tuple[str, str]:
+    """Return a test's verdict and reason, with the advice if it did not run; else the end of its
+    text.
+    """
     outcome = next(
         (value for name, value in getattr(report, "user_properties", ()) if name == OUTCOME), None
     )
     if not isinstance(outcome, str):
         text = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
         return "SKIPPED", text.strip().rpartition("\n")[2]
-    said = json.loads(outcome)
-    line = said["reason"].partition("\n")[0]
-    remedy = said["remedy"] if report.skipped else ""
-    return said["verdict"], terminal.printable(
-        line if not remedy or remedy in line else f"{line}; {remedy}"
-    )
+    stored = json.loads(outcome)
+    line = stored["reason"].partition("\n")[0]
+    remedy = stored["remedy"] if report.skipped else ""
+    return stored["verdict"], line if not remedy or remedy in line else f"{line}; {remedy}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one process of a run knows: made once, kept in pytest's stash, handed to hooks and fixtures."""
+"""The state of a run's process: made once, kept in pytest's stash, handed to hooks and fixtures."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,32 +17,38 @@ from conformance.plugin import options
 from conformance.report.attach import Attachments
 from conformance.report.diagnostics import Diagnostics
 from conformance.run.directory import RunDirectory
+from conformance.run.events import Events
 from conformance.run.interruption import Interruption
 from conformance.run.provider import Connection, Inspection
 from conformance.run.restoration import Restoration
 from conformance.run.run import Run, permitted, with_external_target
 
 SUITES = "suites"
-"""Only a run that names something in there is a conformance run; tests of the library never start a lab."""
+"""Only a run that names something in there is a conformance run; tests of the library never start a
+lab."""
 WORKER_INPUT = "conformance"
 """Key of what xdist's controller hands to its workers."""
 
 
 @dataclass(kw_only=True)
 class State:
-    """One process's part in a run, as pytest's hooks and fixtures share it."""
+    """A process's part in a run, as pytest's hooks and fixtures share it."""
 
     config: pytest.Config
     run: Run
     attachments: Attachments = field(default_factory=lambda: Attachments(Path("attachments")))
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     background: list[Callable[[], Iterable[Future[Any]]]] = field(default_factory=list)
-    """Whoever starts work that outlives the test it was started for: asked for what has not ended."""
+    """Whoever starts work that outlives the test it was started for: asked for what has not
+    ended."""
     put_off: list[pytest.Item] = field(default_factory=list)
     """Tests that are run once more when this process has run all others."""
     felix_down: Callable[[Sequence[str]], Mapping[str, str]] = field(default=lambda nodes: {})
-    """Which of some nodes have no Felix that runs, not by this run's own hand; told by the worker's fixtures."""
+    """Returns nodes without a running Felix, not by this run's own hand; set by the worker's
+    fixtures."""
     interruption: Interruption = field(default_factory=Interruption)
+    events: Events = field(default_factory=Events)
+    """The file of ``--events``, in the process that the user started."""
     restoration: Restoration = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,24 +57,25 @@ class State:
 
     @property
     def tries_at_once(self) -> bool:
-        """Whether failed tests are tried again at once, by pytest-rerunfailures, so that none is put off."""
+        """Return whether pytest-rerunfailures tries failed tests again at once, so that none is put
+        off."""
         return bool(getattr(self.config.option, "reruns", None))
 
     def for_worker(self) -> dict[str, Any]:
-        """What a worker needs, as plain values."""
+        """Return the values that a worker needs, as plain values."""
         return {
             "allure": getattr(self.config.option, "allure_report_dir", None)
         } | self.run.for_worker()
 
 
 def uncaptured(config: pytest.Config) -> AbstractContextManager[object]:
-    """Within it, what is printed passes pytest's capturing by."""
+    """Return a context in which printing bypasses pytest's capturing."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     return capture.global_and_fixture_disabled() if capture else nullcontext()
 
 
 def past_capturing(config: pytest.Config) -> int:
-    """File descriptor of the user's standard error, whatever pytest has put in its place."""
+    """Return a file descriptor of the user's standard error, not of pytest's replacement."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     return int(
         getattr(
@@ -81,7 +88,8 @@ STATE = pytest.StashKey[State]()
 
 
 def passive(config: pytest.Config) -> bool:
-    """Whether this run has no tests to run: it makes no run directory and opens no cluster for them."""
+    """Return whether this run has no tests to run: it makes no directory and opens no cluster for
+    them."""
     option = config.option
     return bool(
         option.collectonly
@@ -94,13 +102,13 @@ def passive(config: pytest.Config) -> bool:
     )
 
 
-def only_told(config: pytest.Config) -> bool:
-    """Whether this run says what it would do, and does nothing: it decides nothing, and leaves no report."""
+def is_listing(config: pytest.Config) -> bool:
+    """Return whether this run only lists its plan: it decides nothing, and leaves no report."""
     return bool(config.option.plan or config.option.dry_run)
 
 
 def of(config: pytest.Config) -> State:
-    """This process's state; made at the first call.  Raises pytest.UsageError."""
+    """Return this process's state; made at the first call.  Raise pytest.UsageError."""
     if STATE not in config.stash:
         try:
             config.stash[STATE] = (
@@ -116,6 +124,8 @@ def _controller(config: pytest.Config) -> State:
     settings = options.read_settings(config, choice, "none", "main")  # before a directory is made
     if passive(config):
         return State(config=config, run=Run(choice=choice, settings=settings, directory=None))
+    path = config.option.events
+    events = Events(Path(path) if path and not is_listing(config) else None)
     reports = Path(config.option.report_dir or config.rootpath / "reports").absolute()
     try:
         directory, run_id = RunDirectory.create(reports)
@@ -138,8 +148,9 @@ def _controller(config: pytest.Config) -> State:
         run=run,
         attachments=Attachments(directory.attachments),
         interruption=interruption,
+        events=events,
     )
-    if only_told(
+    if is_listing(
         config
     ):  # before the next, so that the lab has ended; where it does not start its log stays
         config.add_cleanup(lambda: directory.discard() if run.inspection else None)
@@ -182,20 +193,21 @@ def _worker(config: pytest.Config) -> State:
 
 
 def awake(config: pytest.Config) -> bool:
-    """Whether this is a conformance run (a worker of one included)."""
+    """Return whether this is a conformance run (or a worker of such a run)."""
     if hasattr(config, "workerinput"):
         return WORKER_INPUT in config.workerinput
     return _named(config)
 
 
 def _named(config: pytest.Config) -> bool:
-    """Whether the arguments, or testpaths in their place, name something under ``suites/``."""
+    """Return whether the arguments, or testpaths in their place, name something under
+    ``suites/``."""
     suites = config.rootpath / SUITES
     return any(_touches(argument, suites, config.invocation_params.dir) for argument in config.args)
 
 
 def selects_all(config: pytest.Config) -> bool:
-    """Whether nothing narrows the selection, so that a claim without results has no test."""
+    """Return whether nothing narrows the selection, so that a claim without results has no test."""
     option = config.option
     suites = config.rootpath / SUITES
     everything = any(
@@ -207,6 +219,8 @@ def selects_all(config: pytest.Config) -> bool:
         or option.markexpr
         or option.claim
         or option.smoke
+        or option.quick
+        or option.shard
         or getattr(option, "deselect", None)
         or getattr(option, "lf", False)
     )

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``-k`` words select: a word of the catalog selects its subject, and nothing by accident of a name.
+"""The words of ``-k``: a word of the catalog selects its subject, and nothing by accident of a
+name.
 
-pytest matches ``-k`` words anywhere in names of files, tests and parameters, so that ``nat`` finds ``snat``, and
-``VXLAN-1`` finds VXLAN-10, which drains nodes.  A word that is a subject or a claim's id is therefore matched here:
-against a test's claims, their tags, and what its ``about`` mark says.  All other words are matched as pytest does.
+pytest matches ``-k`` words anywhere in names of files, tests and parameters, so that ``nat`` finds
+``snat``, and ``VXLAN-1`` finds VXLAN-10, which drains nodes.  A word that is a subject or a claim's
+id is therefore matched here: against a test's claims, their tags, and its ``about`` mark.  All
+other words are matched as pytest does.
 """
 
-import ast
-import functools
 import itertools
 import re
 from collections.abc import Callable, Collection, Generator, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -19,22 +18,23 @@ from _pytest.mark import KeywordMatcher  # pytest offers nothing public that rea
 from _pytest.mark.expression import Expression
 
 from conformance.catalog import Catalog
+from conformance.catalog.suite_tests import SuiteTest, suite_tests
 from conformance.marks import ABOUT
 
 UNTOLD = (
     "linux-to-linux", "linux-to-windows", "windows-to-linux", "windows-to-windows", "linux-node", "same-node",
     "other-windows-node", "kubernetes", "calico", "ingress", "egress", "disruptive", "smoke",
 )  # fmt: skip
-"""Words that only a collection tells whether a test answers to them: parameters' ids, and what the plan says."""
+"""Words that only a collection can match with tests: parameters' ids, and words of the plan."""
 
 
 def subjects(catalog: Catalog) -> dict[str, str]:
-    """Every word that is a subject, with what it selects."""
+    """Return every subject word, with the claims that it selects."""
     return dict(sorted({**catalog.tags, **ABOUT}.items()))
 
 
 def selected(item: pytest.Item, expression: str, own: Iterable[str], catalog: Catalog) -> bool:
-    """Whether ``-k expression`` selects a test; ``own``: the subjects that it is about, and its claims."""
+    """Return whether ``-k expression`` selects a test; ``own``: its subjects, and its claims."""
     about = frozenset(own)
     otherwise = KeywordMatcher.from_item(item)
     return _evaluated(
@@ -44,8 +44,10 @@ def selected(item: pytest.Item, expression: str, own: Iterable[str], catalog: Ca
 
 
 def untested(expression: str, suites: Path, catalog: Catalog) -> dict[str, list[str]]:
-    """Words of an expression that are subjects or claims of the catalog without any test yet, to these claims."""
-    tested = {claim for test in _tests(suites) for claim in test.claims}
+    """Map the words of an expression that are subjects or claims without any test to these
+    claims.
+    """
+    tested = {claim for test in suite_tests(suites) for claim in test.claims}
     found = {}
     for word in _words(expression):
         subject = _subject(word, catalog)
@@ -66,19 +68,20 @@ def _words(expression: str) -> list[str]:
 
 
 def _subject(word: str, catalog: Catalog) -> str:
-    """The subject, or the id of the claim, that a word is; empty: it is neither."""
+    """Return the subject, or the id of the claim, that a word is; empty: it is neither."""
     return word if word in subjects(catalog) else word.upper() if word.upper() in catalog else ""
 
 
 def selects_nothing(
     expression: str, suites: Path, catalog: Catalog, claims: Collection[str] = ()
 ) -> bool:
-    """Whether an expression can select no test, by what the files say: known before anything is started.
+    """Return whether an expression can select no test, by the files: known before anything is
+    started.
 
     ``claims``: only tests of these count; empty: all do.
     """
     words = {word.lower(): _subject(word, catalog) for word in _words(expression)}
-    tests = _tests(suites)
+    tests = suite_tests(suites)
     open_words = [
         word
         for word, subject in words.items()
@@ -88,39 +91,25 @@ def selects_nothing(
     for test in (test for test in tests if not claims or test.claims.intersection(claims)):
         about = test.about(catalog)
         texts = [text.lower() for text in (*test.names, *test.claims)]
-        told = {
+        hints = {
             word: subject in about if subject else any(word in text for text in texts)
             for word, subject in words.items()
         }
         for case in cases:
-            case_of = told | dict(zip(open_words, case, strict=True))
+            case_of = hints | dict(zip(open_words, case, strict=True))
             if _evaluated(expression, lambda word, case_of=case_of: case_of[word.lower()]):  # type: ignore[misc]
                 return False
     return True
 
 
-@dataclass
-class _Test:
-    """One test function, as its file's text shows it."""
-
-    names: tuple[str, ...]
-    claims: set[str] = field(default_factory=set)
-    said: set[str] = field(default_factory=set)
-
-    def about(self, catalog: Catalog) -> set[str]:
-        """Its claims, their subjects, and those that it names itself."""
-        return self.said.union(
-            self.claims, *(catalog[claim].tags for claim in self.claims if claim in catalog)
-        )
-
-
-def _may_be_an_id(word: str, suites: Path, tests: Iterable[_Test]) -> bool:
-    """Whether a word may stand in a parameter's id: a number, one that is known to, or one that only the text has."""
+def _may_be_an_id(word: str, suites: Path, tests: Iterable[SuiteTest]) -> bool:
+    """Return whether a word may stand in a parameter's id: a number, a known id, or text of the
+    file."""
     if word.isdecimal() or any(word in item for item in UNTOLD):
         return True
     if any(word in name.lower() for test in tests for name in test.names):
         return False
-    if any(word in path.stem for path in suites.rglob("*.yaml")):  # a world of policies
+    if any(word in path.stem for path in suites.rglob("*.yaml")):  # a world of policies, or a story
         return True
     return any(
         word in path.read_text(encoding="utf-8").lower() for path in suites.rglob("test_*.py")
@@ -128,65 +117,16 @@ def _may_be_an_id(word: str, suites: Path, tests: Iterable[_Test]) -> bool:
 
 
 def _evaluated(expression: str, match: Callable[[str], bool]) -> bool:
-    """Raises pytest.UsageError for what is no expression."""
+    """Return the expression's value. Raise pytest.UsageError for an invalid expression."""
     try:
         return bool(Expression.compile(expression).evaluate(lambda word, /, **_: match(word)))
     except SyntaxError as error:
         raise pytest.UsageError(f"-k {expression}: {error}") from None
 
 
-@functools.cache
-def _tests(suites: Path) -> list[_Test]:
-    found = []
-    for path in sorted(suites.rglob("test_*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        common = _Test(())
-        for node in tree.body:
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "pytestmark":
-                _read(node.value, common)
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                test = _Test(
-                    (path.name, path.parent.name, node.name), set(common.claims), set(common.said)
-                )
-                for mark in node.decorator_list:
-                    _read(mark, test)
-                    if "each_world" in ast.unparse(mark):
-                        test.claims |= _of_worlds(suites)
-                found.append(test)
-    return found
-
-
-@functools.cache
-def _of_worlds(suites: Path) -> frozenset[str]:
-    """The claims of worlds of policies, which stand in their files."""
-    texts = [
-        path.read_text(encoding="utf-8") for path in (suites / "policy" / "worlds").rglob("*.yaml")
-    ]
-    return frozenset(
-        claim
-        for text in texts
-        for claim in re.findall(r"^(?:claim|beside): \[?([A-Z0-9-]+)", text, re.M)
-    )
-
-
-def _read(marks: ast.AST, into: _Test) -> None:
-    """Take the claims and subjects of the marks somewhere in this code."""
-    for call in ast.walk(marks):
-        name = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
-        given = [
-            str(constant.value)
-            for constant in getattr(call, "args", ())
-            if isinstance(constant, ast.Constant)
-        ]
-        if name in ("verifies", "each_build"):  # both name a claim first
-            into.claims.update(given[:1])
-        elif name == "about":
-            into.said.update(given)
-
-
 class Words:
-    """Selects by ``-k`` in pytest's place; the subjects of tests are known once :class:`Judge` has read their marks."""
+    """Selects by ``-k`` in pytest's place; the subjects of tests are known once :class:`Judge` has
+    read their marks."""
 
     def __init__(self, catalog: Catalog, of: Callable[[pytest.Item], Iterable[str]]) -> None:
         """``of``: a test's claims and their subjects."""

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of worlds of policies: one for each world that ships, or for the file or folder that ``--world`` names.
+"""Tests of worlds and stories of policies: one for each that ships, or for the files of ``--world``
+and ``--story``.
 
-Of several workers two run them: each that does makes pods of its own for them, three on every covered node.
+Two workers at most run them: each makes pods of its own for them, three on every covered node.
 """
 
 from collections.abc import Generator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,61 +19,87 @@ from conformance.enforcement.worlds import WorldFile, shipped, worlds_in
 from conformance.errors import UsageProblem
 from conformance.marks import verifies
 from conformance.plugin import state
+from conformance.schedule.order import order
+from conformance.stories.files import FOLDER, StoryFile, stories_in
 
 FILE = "policy/test_worlds.py"
-"""Where every test marked with ``each_world`` is: the process that deals tests out knows their names alone."""
+STORIES = "policy/test_stories.py"
+"""Files of every test marked with ``each_world`` or ``each_story``: the process that distributes
+tests knows only their names."""
 SEATED = 2
 """Workers that run worlds.  On a lab with two cores all of them cost 100 s of wall by six workers, and 8 s by two
 (docs/performance.md); on a cluster they are the two that issue 28 has in mind."""
 
 
+LONGEST = 24 * 60
+"""Minutes that random stories may take."""
+
+
 class Dealer(LoadScheduling):  # type: ignore[misc]  # xdist has no types
-    """Deals tests of worlds to the first workers alone, before all others, since exclusive tests wait for their end."""
+    """Deals tests of worlds to the first workers alone: last where there are no others, else after
+    the tests of ``--quick``, since exclusive tests wait for their end."""
 
     def schedule(self) -> None:
         super().schedule()
         if (
             self.collection
-        ):  # of few tests every worker was offered one, which it keeps until it has another
+        ):  # with few tests every worker has only one, which it keeps until it gets another
             for node in self.nodes:
                 self.check_schedule(node)
 
     def _send_tests(self, node: WorkerController, num: int) -> None:
-        assert self.collection is not None  # xdist deals no test before
-        worlds = [one for one in self.pending if f"{FILE}::" in self.collection[one]]
-        others = [one for one in self.pending if one not in worlds]
-        seated = [one for one in self.nodes if not one.shutting_down][:SEATED]
-        dealt = ([*worlds, *others] if node in seated else others)[:num]
-        self.pending[:] = [one for one in self.pending if one not in dealt]
+        dealt = self._choice(node)[:num]
+        self.pending[:] = [index for index in self.pending if index not in dealt]
         self.node2pending[node].extend(dealt)
         if dealt:
             node.send_runtest_some(dealt)
         elif not self.node2pending[node][
             1:
-        ]:  # it keeps its last test back until it is told that no other one comes
+        ]:  # it keeps its last test back until it learns that no other test comes
             node.shutdown()
+
+    def _choice(self, node: WorkerController) -> list[int]:
+        """Return the tests that a worker may get, those that it gets first at the beginning."""
+        assert self.collection is not None  # xdist deals no test before
+        active = [node for node in self.nodes if not node.shutting_down]
+        if len(active) <= SEATED:
+            return list(self.pending)
+        files = (f"{FILE}::", f"{STORIES}::")
+        worlds = [
+            index for index in self.pending if any(file in self.collection[index] for file in files)
+        ]
+        others = [index for index in self.pending if index not in worlds]
+        if node not in active[:SEATED]:
+            return others
+        first = [index for index in others if order().is_quick(self.collection[index])]
+        return list(dict.fromkeys((*first, *worlds, *others)))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduling | None:
-    """Who deals tests out, unless the user chose another distribution."""
+    """Return the scheduler of worlds, unless the user chose another distribution."""
     return Dealer(config, log) if state.awake(config) and config.option.dist == "load" else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test that is marked with ``each_world`` its worlds, with the claims of each."""
+    """Give a test that is marked with ``each_world`` or ``each_story`` these, with the claims of
+    each."""
+    if not state.awake(metafunc.config):
+        return
+    if metafunc.definition.get_closest_marker("each_story"):
+        _generate_stories(metafunc)
     mark = metafunc.definition.get_closest_marker("each_world")
-    if mark is None or not state.awake(metafunc.config):
+    if mark is None:
         return
     edits = mark.kwargs["edits"]
     named = metafunc.config.option.world
     try:
-        several = worlds_in(Path(named).resolve()) if named else shipped(edits=edits)
+        files = worlds_in(Path(named).resolve()) if named else shipped(edits=edits)
     except UsageProblem as problem:
         raise pytest.UsageError(str(problem)) from None
     metafunc.parametrize(
         "world",
-        [_parameter(one) for one in several if bool(one.world.then) is edits],
+        [_parameter(file) for file in files if bool(file.world.then) is edits],
         indirect=True,
     )
 
@@ -79,17 +107,46 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(wrapper=True)  # before the judge reads what each test verifies
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
     """Leave out the test for which ``--world`` names none: that of edits, or of worlds at rest."""
-    items[:] = [
-        one
-        for one in items
-        if not (one.get_closest_marker("each_world") and "[NOTSET]" in one.nodeid)
-    ]
+    items[:] = [item for item in items if not (_is_generated(item) and "[NOTSET]" in item.nodeid)]
     return (yield)
 
 
-def _parameter(one: WorldFile) -> ParameterSet:
-    claims = (one.world.claim, *one.world.beside)
-    tiers = any(obj["kind"] == "Tier" for obj in one.world.objects)
+def _is_generated(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(mark) for mark in ("each_world", "each_story"))
+
+
+def _generate_stories(metafunc: pytest.Metafunc) -> None:
+    option = metafunc.config.option
+    named = option.story
+    if option.explore is not None:
+        metafunc.parametrize("story", [_random(option)], indirect=True)
+        return
+    try:
+        files = stories_in(Path(named).resolve() if named else FOLDER)
+    except UsageProblem as problem:
+        raise pytest.UsageError(str(problem)) from None
+    metafunc.parametrize("story", [_parameter(file) for file in files], indirect=True)
+
+
+def _random(option: Any) -> ParameterSet:
+    """Return the parameter of random stories; it has no file."""
+    if not 0 < option.explore <= LONGEST:
+        raise pytest.UsageError(
+            f"--explore={option.explore:g}: expected minutes, more than 0 and at most {LONGEST}"
+        )
+    if find_spec("hypothesis") is None:
+        raise pytest.UsageError(
+            "--explore needs hypothesis: pip install 'calico-windows-conformance[explore]'"
+        )
+    if option.dry_run:
+        raise pytest.UsageError("--explore makes its stories up as it runs: nothing to print here")
+    mark = verifies("POL-1", part="stories at random", provisional=True)
+    return pytest.param(None, marks=[mark], id="explore")
+
+
+def _parameter(file: WorldFile | StoryFile) -> ParameterSet:
+    claims = (file.world.claim, *file.world.beside)
+    tiers = any(obj["kind"] == "Tier" for obj in file.world.objects)
     applies = {"calico": ">=3.29"} if tiers else None  # Windows has none before
-    marks = [verifies(claim, part=one.part, provisional=True, applies=applies) for claim in claims]
-    return pytest.param(one, marks=marks, id=one.world.name)
+    marks = [verifies(claim, part=file.part, provisional=True, applies=applies) for claim in claims]
+    return pytest.param(file, marks=marks, id=file.world.name)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Covered nodes: those a run decides on.  Pure: from facts and options.
+"""Covered nodes: the nodes on which a run decides. Pure: from facts and options.
 
-One node of each Windows build, even above the cap; of Linux, up to the cap, nodes of other subnets first, then of other
-kernels; more up to the cap; or exactly those that the user names.
+By default one node of each Windows build is covered, even above the cap. Of Linux, nodes of other
+subnets come first, then nodes of other kernels, up to the cap. If the user names nodes, exactly
+these are covered.
 """
 
 import ipaddress
@@ -26,7 +27,7 @@ class Covered:
 
 
 def covered(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> tuple[Covered, ...]:
-    """Which of the usable nodes of one OS are covered, in their order."""
+    """Return the usable nodes of an OS that are covered, in their order."""
     chosen = (
         {node.name: "every node" for node in usable} if cover.every else _chosen(os, usable, cover)
     )
@@ -34,7 +35,9 @@ def covered(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> tuple[Covered,
 
 
 def _chosen(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]:
-    """Covered nodes to why each is: those that the user names, else those that differ."""
+    """Map covered nodes to the reason of each: the nodes that the user names, else nodes that
+    differ.
+    """
     if named := _named(usable, cover):
         return named
     found: dict[str, str] = {}
@@ -54,7 +57,7 @@ def _chosen(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]
 
 
 def _named(usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]:
-    """Nodes that the user names, and those that have the labels of the user's selector."""
+    """Return the nodes that the user names, and the nodes that the user's selector selects."""
     named = {node.name: "named" for node in usable if node.name in cover.nodes}
     if cover.selector:
         fits = [node.name for node in usable if matches(cover.selector, node)]
@@ -63,9 +66,10 @@ def _named(usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]:
 
 
 def _unlike(candidates: Sequence[NodeFacts]) -> list[NodeFacts]:
-    """Linux nodes of which no two have kernel and subnet in common: a router between nodes shows most, so it is first.
+    """Return a Linux node of each subnet, then of each other kernel, then of each other pair.
 
-    It is not so many as there are nodes: where each has a subnet to itself, none is known.
+    A router between nodes shows most, so subnets come first. All unknown subnets count as one
+    (:func:`subnet`).
     """
     found: list[NodeFacts] = []
     aspects: tuple[Callable[[NodeFacts], str], ...] = (
@@ -81,13 +85,14 @@ def _unlike(candidates: Sequence[NodeFacts]) -> list[NodeFacts]:
 
 
 def unlike_covered(usable: Sequence[NodeFacts], chosen: Sequence[NodeFacts]) -> list[str]:
-    """Kernel and subnet of Linux nodes that no covered node has; control planes left out."""
-    seen = {_linux(node) for node in chosen}
-    return sorted({_linux(node) for node in usable if not node.control_plane} - seen)
+    """Return kernel and subnet of Linux nodes that no covered node has; control planes left out."""
+    chosen_kinds = {_linux(node) for node in chosen}
+    return sorted({_linux(node) for node in usable if not node.control_plane} - chosen_kinds)
 
 
 def matches(selector: str, node: NodeFacts) -> bool:
-    """Whether a node has all labels of a selector: ``pool=windows,zone=a``; a key alone asks for its presence."""
+    """Return whether a node has all labels of a selector: ``pool=windows,zone=a``; a key alone: any
+    value."""
     for wanted in selector.split(","):
         key, equals, value = wanted.strip().partition("=")
         if key not in node.labels or (equals and node.labels[key] != value):
@@ -96,12 +101,12 @@ def matches(selector: str, node: NodeFacts) -> bool:
 
 
 def subnet(node: NodeFacts) -> str:
-    """The underlay subnet a node stands in, as Calico's annotation tells it; empty: not known.
+    """Return the underlay subnet of a node, from Calico's annotation; empty: not known.
 
-    A prefix that holds one address, as Google's clouds give it to nodes, tells of no subnet.
+    A prefix that holds one address, as Google's clouds give it to nodes, names no subnet.
     """
-    said = node.annotations.get(UNDERLAY, "")
-    network = ipaddress.ip_interface(said).network if "/" in said else None
+    annotation = node.annotations.get(UNDERLAY, "")
+    network = ipaddress.ip_interface(annotation).network if "/" in annotation else None
     return str(network) if network is not None and network.num_addresses > 1 else ""
 
 

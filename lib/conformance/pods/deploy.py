@@ -12,8 +12,10 @@ from conformance.errors import EnvironmentBroken, MissingCapability, SuiteError
 from conformance.kube import manifest, prepared, waits
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import pod_address
 from conformance.kube.prepared import BASELINE
 from conformance.kube.refused import ApiRefused
+from conformance.kube.rights import Right, missing
 from conformance.model.change import ObjectRef
 from conformance.model.counted import counted
 from conformance.model.endpoint import OS, Workload
@@ -30,9 +32,10 @@ from conformance.settings import Images, Settings
 PRIVILEGED = {
     f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")
 }
-"""For pods in a node's own network, which baseline refuses."""
+"""Labels for pods in a node's own network, which baseline refuses."""
 MOST_COPIES = 9
-"""Copies of one pull secret in one namespace: each attempt to prepare the namespace that broke off left one."""
+"""Copies of a pull secret in a namespace: each interrupted attempt to prepare the namespace left
+one."""
 NEVER = "conformance/never"
 """A condition of pods that nobody sets."""
 PROGRAMS = (
@@ -43,7 +46,8 @@ PROGRAMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """One pod that somebody wants: a role on a node, under a name of its own where there are several of a role."""
+    """A wanted pod: a role on a node, under a name of its own if there are more pods of the
+    role."""
 
     role: str
     node: NodeFacts
@@ -57,7 +61,7 @@ class Wish:
     namespace: str = ""
     """"": the worker's namespace, or its host namespace for roles in a node's network."""
     never_ready: bool = False
-    """Its pod runs and answers but has a readiness gate whose condition nobody sets."""
+    """The pod runs and answers but has a readiness gate with a condition that is never set."""
 
     @property
     def called(self) -> str:
@@ -66,7 +70,7 @@ class Wish:
 
 
 class Pods:
-    """Pods of one worker on one cluster."""
+    """The pods of a worker on a cluster."""
 
     def __init__(
         self,
@@ -99,7 +103,7 @@ class Pods:
     ) -> None:
         """Create a namespace of this worker with the probe programs and pull secrets in it; once each.
 
-        Raises UsageProblem when it exists and is not this run's, MissingCapability for a ``privileged`` one where the
+        Raise UsageProblem when it exists and is not this run's, MissingCapability for a ``privileged`` one where the
         cluster's owner has prepared namespaces.
         """
         if namespace in self._prepared:
@@ -144,7 +148,8 @@ class Pods:
         self._prepared.add(namespace)
 
     def apply(self, made: Obj, why: str, namespace: str) -> None:
-        """Apply a pod, or a workload, in a prepared namespace; it pulls with the secrets that are there."""
+        """Apply a pod, or a workload, in a prepared namespace; it pulls with the secrets that are
+        there."""
         spec = made["spec"]["template"]["spec"] if "template" in made["spec"] else made["spec"]
         pull_with(spec, self._pull_secrets.get(namespace, {}))
         self.changes.apply(made, why, namespace=namespace)
@@ -152,7 +157,7 @@ class Pods:
     def deploy(self, wishes: Sequence[Wish]) -> dict[str, Workload]:
         """Deploy all of them at once and wait until they are ready: Workloads by their Deployment's name.
 
-        Raises EnvironmentBroken (image cannot be pulled, not ready in time, landed elsewhere), MissingCapability (no
+        Raise EnvironmentBroken (image cannot be pulled, not ready in time, landed elsewhere), MissingCapability (no
         image for the node's Windows build, the node has gone away).
         """
         made = [self._object(wish) for wish in wishes]
@@ -171,14 +176,14 @@ class Pods:
             return {wish.called: pod for wish, pod in zip(wishes, there, strict=True)}
 
     def _imagined(self, wish: Wish) -> Workload:
-        """The pod that a dry run does not make: where it would be, without an address."""
+        """Return the pod that a dry run does not make: where it would be, without an address."""
         role = ROLES[wish.role]
         node = wish.node
         return Workload(
             namespace=self._home(wish),
             pod=wish.called,
             container=role.agent,
-            uid=f"dry-run/{wish.called}",
+            uid=f"dry-run/{self._home(wish)}/{wish.called}",
             role=role.name,
             os=node.os,
             node=node.name,
@@ -193,9 +198,10 @@ class Pods:
         self._create(wish, made)
 
     def deploy_unready(self, wish: Wish) -> Workload:
-        """Deploy one that never becomes ready, and wait until its containers are.
+        """Deploy a pod that never becomes ready, and wait until its containers are.
 
-        Raises EnvironmentBroken when they are not in time, MissingCapability when no image fits its node.
+        Raise EnvironmentBroken if they are not in time, MissingCapability if no image fits its
+        node.
         """
         self.start(wish)
         if self.changes.dry_run:
@@ -251,10 +257,12 @@ class Pods:
         what: str = "ready",
         why: str = "",
     ) -> Obj:
-        """The pod of a seat on a node, once it is ready, or ``enough`` (``what``); ``why``: it takes another's place.
+        """Return the pod of a seat on a node, once it is ready, or once ``enough`` holds
+        (described by ``what``).
 
-        Raises EnvironmentBroken with what its cluster says of it where it is not in a new pod's time, or its node or
-        namespace was lost, MissingCapability where its node has gone away.
+        ``why``: the reason if it replaces another pod. Raise EnvironmentBroken with the cluster's
+        explanation if it is not ready within a new pod's time, or its node or namespace was lost;
+        MissingCapability if its node has left.
         """
         patience = self.settings.timings.of(node.os)
 
@@ -291,17 +299,19 @@ class Pods:
         )
 
     def again(self, wish: Wish, why: str = "") -> Workload:
-        """The pod that a Deployment has now, once it is ready.
+        """Return a Deployment's present pod, once it is ready.
 
-        ``why``: what happened to the pod that it had before; empty: it had none.  Raises
-        EnvironmentBroken with it when no pod is ready in a new pod's time.
+        ``why``: what happened to its earlier pod; empty without one. Raise EnvironmentBroken with
+        ``why`` if no pod is ready within a new pod's time.
         """
         return self.workload(
             self.pod_of(wish.called, wish.node, self._home(wish), why=why), ROLES[wish.role]
         )
 
     def workload(self, pod: Obj, role: Role) -> Workload:
-        """A running pod as attempts see it.  Raises EnvironmentBroken: a node of another OS, others' proxy in it."""
+        """Return a running pod as the Workload of attempts. Raise EnvironmentBroken for a node of
+        another OS, or a foreign proxy in the pod.
+        """
         meta = pod["metadata"]
         status = pod["status"]
         name = pod["spec"].get("nodeName") or ""
@@ -314,7 +324,7 @@ class Pods:
         if by := tailor.redirecting(pod):
             raise EnvironmentBroken(
                 f"pod {meta['namespace']}/{meta['name']} ({found}, node {name}) has {by}: it may answer and connect in "
-                f"the pod's place, so that nothing seen there says anything of Calico\n  do  {tailor.EXEMPT}"
+                f"the pod's place, so observations there say nothing about Calico\n  do  {tailor.EXEMPT}"
             )
         self.ran |= {
             RanImage(
@@ -335,7 +345,7 @@ class Pods:
             role=role.name,
             os=found,
             node=name,
-            address=status["podIP"],
+            address=pod_address(status),
             node_address=node.address if node else status["hostIP"],
             restarts=waits.restarts(pod),
             host_network=bool(pod["spec"].get("hostNetwork")),
@@ -343,15 +353,15 @@ class Pods:
         )
 
     def remove(self, *, within: float | None = None) -> None:
-        """Delete this worker's namespaces, or what it made in those prepared for it, and wait until they are gone."""
+        """Delete this worker's namespaces, or its objects in prepared namespaces, and wait until
+        they are gone.
+        """
         patience = within if within is not None else self.settings.timings.windows.delete
-        for pod in (
-            self._on_lost_nodes()
-        ):  # else a kubelet that is no more would have to say that it has ended
+        for pod in self._on_lost_nodes():  # else a dead kubelet would have to report its end
             self.changes.delete(pod, "its node was lost", grace=0)
         targets = [
             ObjectRef(api_version="v1", kind="Namespace", name=name)
-            for name in sorted(self._made, key=lambda one: one != self.namespace)
+            for name in sorted(self._made, key=lambda namespace: namespace != self.namespace)
         ]
         if self.changes.run.prefix:
             targets = []
@@ -364,8 +374,8 @@ class Pods:
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(
                 pool.map(
-                    lambda one: self.changes.delete_and_wait(
-                        one, "the run is over", within=patience
+                    lambda namespace: self.changes.delete_and_wait(
+                        namespace, "the run is over", within=patience
                     ),
                     targets,
                 )
@@ -390,7 +400,7 @@ class Pods:
 
 
 def end(deployer: Pods, *names: str) -> None:
-    """Delete Deployments of the worker's namespace, whose test is over."""
+    """Delete Deployments of the worker's namespace after their test."""
     for name in names:
         target = ObjectRef(
             api_version="apps/v1", kind="Deployment", name=name, namespace=deployer.namespace
@@ -404,17 +414,11 @@ def copy_pull_secrets(
     """Copy the pull secrets of the namespace ``default`` for the kubelets of a namespace's pods.
 
     Into namespaces that the cluster's owner has prepared none is copied: the owner has put them there.  Returns each
-    secret's name to the name of its copy.  Raises EnvironmentBroken when one cannot be read.
+    secret's name to the name of its copy.  Raise EnvironmentBroken when one cannot be read.
     """
     copies: dict[str, str] = {}
     for name in () if changes.run.prefix else images.all_pull_secrets:
-        try:
-            found = kube.get("v1", "Secret", name, "default")
-        except ApiRefused as refusal:
-            raise EnvironmentBroken(
-                f"pull secret {name}: cannot be read in namespace default: {refusal.message}"
-                " (it takes the role of manifests/rbac/pull-secrets.yaml)"
-            ) from refusal
+        found = _pull_secret(kube, name)
         copy: Obj = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -425,10 +429,47 @@ def copy_pull_secrets(
     return copies
 
 
-def _copied(changes: Changes, copy: Obj, name: str, namespace: str) -> str:
-    """Create the copy of a pull secret and return its name: NAME, or NAME-2 where there is one already, and so on.
+def _pull_secret(kube: Kube, name: str) -> Obj:
+    """Read a pull secret.  Raise EnvironmentBroken where no kubelet can pull with it."""
+    try:
+        found = kube.get("v1", "Secret", name, "default")
+    except ApiRefused as refusal:
+        raise EnvironmentBroken(
+            f"pull secret {name}: cannot be read in namespace default: {refusal.message}"
+            " (the user needs the role of manifests/rbac/pull-secrets.yaml)"
+        ) from refusal
+    if not str(found.get("type")).startswith(
+        "kubernetes.io/dockerc"
+    ):  # dockercfg, dockerconfigjson
+        raise EnvironmentBroken(
+            f"pull secret {name}: kubelets cannot pull with type {found.get('type')}; create it "
+            "with kubectl -n default create secret docker-registry"
+        )
+    return found
 
-    A secret is only ever created: whoever may patch secrets reads them, since a PATCH answers with the object.
+
+def unusable_pull_secrets(kube: Kube, images: Images) -> list[str]:
+    """Return why pull secrets cannot be copied into the run's namespaces, one reason each."""
+    create = [Right("create", "secrets")] if images.all_pull_secrets else []
+    reasons = [
+        f"{kube.access.user} may not {right.label}, as pull secrets are copied into the run's "
+        "namespaces; bind the role of manifests/rbac/pull-secrets.yaml"
+        for right in missing(kube, create)
+    ]
+    for name in images.all_pull_secrets:
+        try:
+            _pull_secret(kube, name)
+        except EnvironmentBroken as error:
+            reasons.append(str(error))
+    return reasons
+
+
+def _copied(changes: Changes, copy: Obj, name: str, namespace: str) -> str:
+    """Copy a pull secret and return the copy's name: NAME, or NAME-2 and so on if the name is
+    taken.
+
+    The copy is only ever created, never patched: the right to patch secrets is also the right to
+    read them, since a PATCH returns the object.
     """
     for number in range(1, MOST_COPIES + 1):
         called = name if number == 1 else f"{name}-{number}"
@@ -450,45 +491,56 @@ def _copied(changes: Changes, copy: Obj, name: str, namespace: str) -> str:
 
 def pull_with(spec: Obj, copies: Mapping[str, str]) -> None:
     """Let a pod spec name the copies of its pull secrets."""
-    for one in spec.get("imagePullSecrets") or ():
-        one["name"] = copies.get(one["name"], one["name"])
+    for reference in spec.get("imagePullSecrets") or ():
+        reference["name"] = copies.get(reference["name"], reference["name"])
 
 
 def changed(workload: Workload, pod: Obj | None) -> str:
-    """What happened to a pod since it became a Workload; empty when nothing did.  ``pod``: as it is now, None: gone."""
+    """Return what happened to a pod since it became a Workload; empty if nothing did. ``pod``:
+    its present state; None: deleted.
+    """
     what = " is gone" if pod is None else next(_changes(workload, pod), "")
     return f"pod {workload.label}{what}" if what else ""
 
 
 def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
-    """What is not as it was, beginning with what explains the rest."""
+    """Yield the changes of a pod, most significant first."""
     status = pod.get("status") or {}
     statuses = status.get("containerStatuses") or []
     if pod["metadata"]["uid"] != workload.uid:
         node = pod["spec"].get("nodeName") or "none yet"
         yield f" was replaced by another of the same name on node {node}"
-    if pod["metadata"].get("deletionTimestamp"):
-        yield f" is being deleted{_disruption(status)}"
+    yield from () if workload.is_ending else _deletion(pod)
     if again := waits.restarts(pod) - workload.restarts:
         yield f" restarted {counted(again, 'time')}: {_last_ends(statuses)}"
     if status.get("phase") != "Running":
         yield f" is {waits.pod_state(pod) if status.get('reason') else status.get('phase')}"
-    # where no container is started again, those beside the workload's own may end: they are done
+    # where no container is started again, further containers may end: they are done
     once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
-    yield from _stopped([one for one in statuses if not once or one["name"] == workload.container])
-    if status.get("podIP", workload.address) != workload.address:  # its sandbox was made anew
-        yield f" has another address, {status['podIP']} instead of {workload.address}"
+    yield from _stopped(
+        [status for status in statuses if not once or status["name"] == workload.container]
+    )
+    if (pod_address(status) or workload.address) != workload.address:  # its sandbox was made anew
+        yield f" has another address, {pod_address(status)} instead of {workload.address}"
+
+
+def _deletion(pod: Obj) -> Iterator[str]:
+    if pod["metadata"].get("deletionTimestamp"):
+        yield f" is being deleted{_disruption(pod.get('status') or {})}"
 
 
 def _disruption(status: Obj) -> str:
-    """`` (...)`` with the message of what evicts a pod; empty: nothing says so."""
-    conditions = {one.get("type"): one.get("message") for one in status.get("conditions") or []}
+    """Return `` (...)`` with the message of the disruption that evicts a pod; empty without one."""
+    conditions = {
+        condition.get("type"): condition.get("message")
+        for condition in status.get("conditions") or []
+    }
     by = conditions.get("DisruptionTarget")
     return f" ({by})" if by else ""
 
 
 def _last_ends(statuses: Sequence[Obj]) -> str:
-    """How containers that were started again had ended."""
+    """Return how containers that were started again had ended."""
     ends = [
         f"{status['name']}: {end.get('reason')} ({end.get('exitCode')})"
         for status in statuses
@@ -508,15 +560,19 @@ def _stopped(statuses: Sequence[Obj]) -> Iterator[str]:
 
 
 def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
-    """Uid to what happened (:func:`changed`), of those to which something did: one request per namespace."""
-    several = {workload.uid: workload for workload in workloads}
-    now = there_now(kube, several.values())
-    found = {uid: changed(one, now.get((one.namespace, one.pod))) for uid, one in several.items()}
+    """Map uids of changed pods to their change (:func:`changed`), with one request per namespace."""
+    by_uid = {workload.uid: workload for workload in workloads}
+    now = there_now(kube, by_uid.values())
+    found = {
+        uid: changed(workload, now.get((workload.namespace, workload.pod)))
+        for uid, workload in by_uid.items()
+    }
     return {uid: text for uid, text in found.items() if text}
 
 
 def there_now(kube: Kube, workloads: Iterable[Workload]) -> dict[tuple[str, str], Obj]:
-    """Every pod of the namespaces of some workloads by namespace and name: one request per namespace."""
+    """Return every pod of the namespaces of some workloads by namespace and name: one request per
+    namespace."""
     return {
         (namespace, workload["metadata"]["name"]): workload
         for namespace in sorted({workload.namespace for workload in workloads})

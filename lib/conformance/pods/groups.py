@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of pods, and the pairs of pods between them: what tests name in place of single pods.
+"""Groups of pods, and the pairs of pods between them, which tests name instead of single pods.
 
-A group is a role's pods, one on each covered node of its operating system.  Pairs of pods and a port, or a Service in
-front of the server, make the pairs of a client and a target that are decided one by one.
+A group is a role's pods, one on each covered node of its operating system. Pairs of pods and a
+port, or a Service in front of the server, make the pairs of a client and a target that are
+decided separately.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Address
 from itertools import cycle
 
-from conformance.errors import MissingCapability
+from conformance.errors import MissingCapability, UsageProblem
 from conformance.model.endpoint import SYSTEMS, Pair, Target, Workload
 from conformance.pods.placement import firsts
 
@@ -27,23 +28,21 @@ class PodPairs(tuple[PodPair, ...]):
     __slots__ = ()
 
     def tcp(self, port: int) -> list[Pair]:
-        """From each client to that TCP port of its server's own address."""
+        """Return pairs of each client and that TCP port of its server's own address."""
         return [(client, server.tcp(port)) for client, server in self]
 
     def udp(self, port: int) -> list[Pair]:
-        """From each client to that UDP port of its server's own address."""
+        """Return pairs of each client and that UDP port of its server's own address."""
         return [(client, server.udp(port)) for client, server in self]
 
-    def tcp_and_udp(self, port: int) -> list[Pair]:
-        """From each client to that port of its server's own address, by TCP and by UDP."""
-        return [*self.tcp(port), *self.udp(port)]
-
     def through(self, target: Callable[[Workload], Target]) -> list[Pair]:
-        """From each client to what stands in front of its server: ``pod_pairs.through(services.by_address)``."""
+        """Return pairs of each client and a target before its server:
+        ``pod_pairs.through(services.by_address)``."""
         return [(client, target(server)) for client, server in self]
 
     def one_per_build(self) -> PodPairs:
-        """As few pairs as have a client and a server of each Windows build; between Linux pods one pair."""
+        """Return the fewest pairs with a client and a server of each Windows build; of Linux pods
+        one pair."""
         lacking = {("client", workload.build) for workload in self.clients} | {
             ("server", workload.build) for workload in self.servers
         }
@@ -64,33 +63,49 @@ class PodPairs(tuple[PodPair, ...]):
 
 
 class Group(tuple[Workload, ...]):
-    """Pods that play one role, at most one on each node."""
+    """Pods with the same role, at most one on each node."""
 
     __slots__ = ()
 
     def __add__(self, other: Iterable[Workload]) -> Group:  # type: ignore[override]
         return Group((*self, *other))
 
+    def and_also(self, pod: Workload) -> Group:
+        """Return these pods and another pod."""
+        return Group((*self, pod))
+
     def to(self, others: Iterable[Workload]) -> PodPairs:
-        """Each of these with each of those, but none with itself."""
-        servers = tuple(others)
-        return PodPairs(
-            (client, server) for client in self for server in servers if client.uid != server.uid
-        )
+        """Return pairs of each of these and each of those, but none of a pod with itself.
+
+        Raise like :meth:`across`.
+        """
+        return self._some(others, "two pods", lambda client, server: True)
 
     def across(self, others: Iterable[Workload]) -> PodPairs:
-        """Each of these with each of those on another node.  Raises MissingCapability where there is no such pair."""
-        return self._some(others, "two nodes", lambda client, server: client.node != server.node)
+        """Return pairs of each of these and each of those on another node.
+
+        Raise MissingCapability if there is no such pair, UsageProblem if a group is empty.
+        """
+        return self._some(
+            others, "a pair of pods on two nodes", lambda client, server: client.node != server.node
+        )
 
     def beside(self, others: Iterable[Workload]) -> PodPairs:
-        """Each of these with those on its own node.  Raises MissingCapability where there is no such pair."""
-        return self._some(others, "one node", lambda client, server: client.node == server.node)
+        """Return pairs of each of these and those on its own node.  Raise like :meth:`across`."""
+        return self._some(
+            others, "a pair of pods on one node", lambda client, server: client.node == server.node
+        )
 
-    def in_turns_to(self, servers: Iterable[Workload]) -> PodPairs:
+    def itself(self, others: Iterable[Workload]) -> PodPairs:
+        """Return each pod with itself, of those that are in both groups."""
+        return PodPairs((pod, pod) for pod in others if pod in self)
+
+    def in_turns_to(self, servers: Sequence[Workload]) -> PodPairs:
         """Return each server with a client of each operating system; the clients take turns.
 
-        Few commands then run at once on a Windows node.
+        Few commands then run at once on a Windows node.  Raise like :meth:`across`.
         """
+        self.to(servers)
         systems = [[pod for pod in self if pod.os == os] for os in SYSTEMS]
         return PodPairs(pair for clients in systems for pair in zip(cycle(clients), servers))
 
@@ -100,23 +115,29 @@ class Group(tuple[Workload, ...]):
         return [*nobodys[: place - 1], *(pod.address for pod in self), *nobodys[place - 1 :]]
 
     def one_per_build(self) -> Group:
-        """The first pod of each Windows build; of Linux pods the first."""
+        """Return the first pod of each Windows build; of Linux pods the first."""
         return Group(firsts(self, lambda workload: workload.build))
 
     def one_per_os(self) -> Group:
         return Group(firsts(self, lambda workload: workload.os))
 
     def playing(self, kind: str) -> Group:
-        """Those of a role of this kind, ``server`` or ``client``, of either operating system."""
+        """Return the pods of a role of this kind, ``server`` or ``client``, of either operating
+        system."""
         return Group(workload for workload in self if workload.role.rpartition("-")[2] == kind)
 
     def at(self, *nodes: str) -> Group:
-        """Those on these nodes, in the nodes' order.  Raises MissingCapability where one has none."""
+        """Return the pods on these nodes, in the nodes' order.
+
+        Raise MissingCapability if a node has none, UsageProblem if no node is named.
+        """
+        if not nodes:
+            raise UsageProblem("pods of certain nodes are requested, but no node is named")
         there = {workload.node: workload for workload in self}
         missing = [name for name in nodes if name not in there]
         if missing:
             raise MissingCapability(
-                f"a pod is wanted on node {missing[0]}, and this run covers {', '.join(there) or 'no node'}",
+                f"a pod is needed on node {missing[0]}, but this run covers {', '.join(there) or 'no node'}",
                 f"cover it: --nodes={missing[0]}",
             )
         return Group(there[name] for name in nodes)
@@ -131,20 +152,26 @@ class Group(tuple[Workload, ...]):
     def _some(
         self,
         others: Iterable[Workload],
-        where: str,
+        what: str,
         fits: Callable[[Workload, Workload], bool],
     ) -> PodPairs:
-        """Return the pairs that fit; ``where`` names what they need.  Raises MissingCapability."""
+        """Return the matching pairs; ``what`` names the requirement of a pair. Raise like
+        :meth:`across`.
+        """
         servers = tuple(others)
-        found = PodPairs(pair for pair in self.to(servers) if fits(*pair))
+        if not self or not servers:
+            raise UsageProblem("pairs of pods are requested, but one of the groups is empty")
+        found = PodPairs(
+            (client, server)
+            for client in self
+            for server in servers
+            if client.uid != server.uid and fits(client, server)
+        )
         if not found:
-            ends = (
-                ", ".join(f"{server.role} on {server.node}" for server in (*self, *servers))
-                or "there are none"
+            ends = ", ".join(
+                f"{pod.role} on {pod.node}" for pod in dict.fromkeys((*self, *servers))
             )
-            raise MissingCapability(
-                f"needs a pair of pods on {where}: {ends}", "cover more nodes: --max-nodes-per-os"
-            )
+            raise MissingCapability(f"needs {what}: {ends}", "cover more nodes: --max-nodes-per-os")
         return found
 
 

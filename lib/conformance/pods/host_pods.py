@@ -24,21 +24,22 @@ REMEDY = "allow HostProcess pods (containerd 1.6, Kubernetes 1.23, privileged Po
 REFUSED = "FailedCreate"
 """Reason of the DaemonSet's event when its pods cannot be created."""
 ADMISSION = re.compile(r"\bis forbidden\b|denied the request|violates PodSecurity|hostProcess")
-"""In its message, when that is meant: anything else (a webhook that does not answer, a busy API
+"""Pattern of its message for a refusal: any other error (a webhook that does not answer, a busy API
 server) may pass."""
 UNABLE = re.compile(r"hostprocess|host process", re.IGNORECASE)
-"""In what a container that cannot start says, when its node cannot run HostProcess containers."""
+"""Pattern of the message of a container that cannot start since its node cannot run HostProcess
+containers."""
 CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
 """Versions without HostProcess containers."""
 SILENCE = "has no pod after"
-"""What is said where nobody answered at all; asking a second time would only take as long again."""
+"""The reason where nothing answered at all; a second question would only take as long again."""
 TRIES = 2
 """How often a HostProcess pod is asked for: one answer of an API server that is busy is no
 refusal."""
 
 
 class HostPods:
-    """Host pods of one worker.  Thread-safe; a pod that changed is looked up anew."""
+    """Host pods of a worker.  Thread-safe; a pod that changed is looked up anew."""
 
     def __init__(self, pods: Pods) -> None:
         self._pods = pods
@@ -50,13 +51,13 @@ class HostPods:
 
     @property
     def windows(self) -> list[str]:
-        """The Windows nodes in whose hosts a pod was made."""
+        """Return the Windows nodes with a host pod."""
         return [name for name, pod in self._there.items() if pod.os == "windows"]
 
     def on(self, node: str) -> Workload:
-        """The pod in a node's host.
+        """Return the pod in a node's host.
 
-        Raises MissingCapability where HostProcess pods are refused or cannot run, and
+        Raise MissingCapability where HostProcess pods are refused or cannot run, and
         EnvironmentBroken where it could not be found out (a request that failed, a pod that does
         not become ready), after a second try.
         """
@@ -111,7 +112,7 @@ class HostPods:
                     raise EnvironmentBroken(f"{what} ({tries} tries)") from error
 
     def _admitted(self, wish: Wish) -> None:
-        """Wait until the DaemonSet has a pod.  Raises EnvironmentBroken with the refusal's text."""
+        """Wait until the DaemonSet has a pod.  Raise EnvironmentBroken with the refusal's text."""
         namespace = self._pods.host_namespace
         kube = self._pods.kube
 
@@ -143,7 +144,7 @@ class HostPods:
 
 
 def _refused(error: Exception) -> bool:
-    """Whether the cluster has said that it takes no HostProcess pods; all else says nothing about
+    """Return whether the cluster refuses HostProcess pods; any other answer says nothing about
     that."""
     if isinstance(error, ApiRefused):
         return error.forbidden

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which image a pod gets: by its manifest, its node's Windows build and what the user chose; and all that there are."""
+"""The image of a pod: by its manifest, its node's Windows build and the user's choice; and all
+images."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -29,11 +30,12 @@ Builds below 20348 run only their own; 25398 (23H2) has no server core image of 
 
 
 HOST_PROCESS = "windows-host-process-containers-base-image"
-"""The end of the repository whose image runs on every build: it has no Windows files."""
+"""The end of the repository with an image that runs on every build: it has no Windows files."""
 
 
 def windows_image(image: str, node: NodeFacts) -> str:
-    """The manifest's Windows image with the tag that fits a node's build.  Raises MissingCapability."""
+    """Return the manifest's Windows image with the tag that fits a node's build.  Raise
+    MissingCapability."""
     label = node.labels.get("node.kubernetes.io/windows-build", "").split(".")
     build = (
         node.windows_build[0] if node.windows_build else int(label[2]) if len(label) > 2 else None
@@ -42,7 +44,7 @@ def windows_image(image: str, node: NodeFacts) -> str:
     if tag is None:
         raise MissingCapability(
             f"node {node.name} runs Windows build {build or 'unknown'} ({node.os_image}), "
-            "for which no server core image is known",
+            "and the suite knows no server core image for it",
             f"known builds: {', '.join(map(str, sorted(WINDOWS_TAGS)))}; use nodes of one of them",
         )
     repository, _ = split(image)
@@ -50,14 +52,14 @@ def windows_image(image: str, node: NodeFacts) -> str:
 
 
 def split(image: str) -> tuple[str, str]:
-    """(repository, tag or ""); a digest belongs to neither."""
+    """Return (repository, tag or ""); a digest belongs to neither."""
     whole = image.partition("@")[0]
     head, colon, tail = whole.rpartition(":")
     return (head, tail) if colon and "/" not in tail else (whole, "")
 
 
 def reference(image: str, images: Images) -> str:
-    """Where the kubelets get a published image: what the images file says of it, the rest from a mirror."""
+    """Return where kubelets get a published image: by the images file, else from a mirror."""
     choice = images.choices.get(image, ImageChoice())
     name, tag = split(choice.name or mirrored(image, images.mirrors))
     tag = choice.tag or tag or split(image)[1]
@@ -65,10 +67,11 @@ def reference(image: str, images: Images) -> str:
 
 
 def mirrored(image: str, mirrors: Iterable[Mirror]) -> str:
-    """The image at the mirror that stands in for its registry; where none does, as it is.
+    """Return the image at the mirror that stands in for its registry; where none does, as it is.
 
-    Of a named upstream the rest of the path stays: ``mcr.microsoft.com/windows/servercore:ltsc2022`` with
-    ``mcr.microsoft.com=r.example/mcr`` is ``r.example/mcr/windows/servercore:ltsc2022``.
+    Of a named upstream the rest of the path stays:
+    ``mcr.microsoft.com/windows/servercore:ltsc2022`` with ``mcr.microsoft.com=r.example/mcr`` is
+    ``r.example/mcr/windows/servercore:ltsc2022``.
     """
     fitting = [
         item for item in mirrors if not item.upstream or image.startswith(f"{item.upstream}/")
@@ -84,20 +87,21 @@ def mirrored(image: str, mirrors: Iterable[Mirror]) -> str:
 
 
 def pull_secrets(published: Iterable[str], images: Images) -> list[str]:
-    """Secrets that pods with these images pull with."""
+    """Return the names of the pull secrets that pods with these images need."""
     single = (images.choices[item].pull_secret for item in published if item in images.choices)
     return list(dict.fromkeys((*images.pull_secrets, *(item for item in single if item))))
 
 
 def is_on(image: str, present: set[str]) -> bool:
-    """Whether a node that reports these names has an image: one with a digest by its digest, not by its tag."""
+    """Return whether a node that reports these names has an image; a digest counts, not its tag."""
     repository, at, digest = image.partition("@")
     return f"{split(repository)[0]}@{digest}" in present if at else image in present
 
 
 @cache
 def published() -> dict[OS, tuple[str, ...]]:
-    """Every image of the suite's manifests as it is published, by operating system; server core for every build."""
+    """Return every image of the suite's manifests as it is published, by operating system; server
+    core for every build."""
     found: dict[OS, dict[str, None]] = {"linux": {}, "windows": {}}
     for path in sorted(MANIFESTS.glob("*/*.yaml")):
         for image, os in _of(path.relative_to(MANIFESTS).as_posix()):
@@ -111,7 +115,8 @@ def published() -> dict[OS, tuple[str, ...]]:
 
 
 def for_node(node: NodeFacts) -> tuple[str, ...]:
-    """The published images that the suite's pods need on a node.  Raises MissingCapability."""
+    """Return the published images that the suite's pods need on a node.  Raise
+    MissingCapability."""
     return tuple(
         dict.fromkeys(
             image if node.os == "linux" or HOST_PROCESS in image else windows_image(image, node)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod of which the first seconds count: it connects somewhere before it does anything else."""
+"""A pod for tests of a new pod's first seconds: its first action is to connect."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
 from conformance.pods.deploy import Pods
+from conformance.pods.groups import Group
 from conformance.pods.placement import Placement, tolerations
 from conformance.pods.roles import MANIFESTS, ROLES
 
@@ -29,7 +30,8 @@ _NO_NETWORK = 4
 
 
 def role_of(os: OS) -> str:
-    """Role of an OS's new_pods, which is their label ``app``; the name of each ends with its node's number."""
+    """Role of an OS's new_pods, which is their label ``app``; the name of each ends with its node's
+    number."""
     return f"{os}-new-pod"
 
 
@@ -38,7 +40,8 @@ Stage = Literal["to start", "acting", "done"]
 
 
 class NewPods:
-    """One worker's new_pods, one on each covered node of an OS, come at once; :meth:`remove` takes them away again."""
+    """A worker's new_pods, one on each covered node of an OS, come at once; :meth:`remove` takes
+    them away again."""
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
         self._pods = pods
@@ -46,9 +49,11 @@ class NewPods:
         self._there: tuple[NewPod, ...] = ()
 
     def create(self, os: OS, target: Target) -> tuple[NewPod, ...]:
-        """Create them; returns as soon as all have addresses.  The first action of each is to connect to ``target``.
+        """Create the pods; return as soon as all have addresses. The first action of each is to
+        connect to ``target``.
 
-        Raises EnvironmentBroken when one cannot start, MissingCapability when there is no node for one.
+        Raise EnvironmentBroken when one cannot start, MissingCapability when there is no node for
+        one.
         """
         nodes = self._placement.covered(os)
         self._there = tuple(
@@ -60,13 +65,18 @@ class NewPods:
                 done.result()
         return self._there
 
+    @property
+    def pods(self) -> Group:
+        """Return the pods of the newest generation."""
+        return Group(new_pod.pod for new_pod in self._there)
+
     def remove(self) -> None:
         for new_pod in self._there:
             new_pod.remove()
 
 
 class NewPod:
-    """One new pod; :meth:`remove` takes it away again."""
+    """A new pod; :meth:`remove` takes it away again."""
 
     def __init__(self, pods: Pods, node: NodeFacts, name: str) -> None:
         self._pods = pods
@@ -77,9 +87,10 @@ class NewPod:
         """Once it has arrived."""
 
     def create(self, target: Target) -> None:
-        """Create it; returns as soon as it has an address.  Its first action is to connect to ``target``.
+        """Create the pod; return as soon as it has an address. Its first action is to connect to
+        ``target``.
 
-        Raises EnvironmentBroken when it cannot start.
+        Raise EnvironmentBroken when it cannot start.
         """
         pods = self._pods
         pods.prepare(pods.namespace)
@@ -91,7 +102,7 @@ class NewPod:
         tailor.fit(made["spec"], node, pods.settings.images, pods.settings.pod_limits)
         made["spec"]["tolerations"] = tolerations(pods.settings.tolerations)
         made["spec"]["affinity"] = tailor.on_nodes(node.name)
-        said = {
+        template = {
             "TARGET_HOST": target.host,
             "TARGET_PORT": target.port,
             "GIVE_UP_MS": round(1000 * patience.tcp_give_up),
@@ -100,7 +111,7 @@ class NewPod:
         first = next(
             container for container in made["spec"]["containers"] if container["name"] == _FIRST
         )
-        first["env"] = [{"name": name, "value": str(value)} for name, value in said.items()]
+        first["env"] = [{"name": name, "value": str(value)} for name, value in template.items()]
         self._made = True
         pods.apply(made, "a pod whose first seconds are watched", pods.namespace)
         pod = self._once(
@@ -112,7 +123,8 @@ class NewPod:
         )
 
     def stage(self) -> Stage:
-        """How far its first action is.  Raises EnvironmentBroken when the pod is gone or cannot start."""
+        """Return how far its first action is.  Raise EnvironmentBroken if the pod is gone or cannot
+        start."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         problem = (
@@ -125,30 +137,32 @@ class NewPod:
         return "acting" if _state(pod).get("running") is not None else "to start"
 
     def ready(self) -> bool:
-        """Whether the kubelet has found its server ready.  Raises EnvironmentBroken when it is gone or ended."""
+        """Return whether the kubelet found its server ready.  Raise EnvironmentBroken if it is gone
+        or ended."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         own = _status(pod, _SERVER) if pod is not None else {}
         if pod is None or (own.get("state") or {}).get("terminated") is not None:
             raise EnvironmentBroken(
-                f"pod {pods.namespace}/{self._name}: it is gone, or its server has ended"
+                f"pod {pods.namespace}/{self._name}: the pod was deleted, or its server has ended"
                 f"{pods.watch.closed(self._node.name)}"
             )
         return bool(own.get("ready"))
 
     def held_up(self) -> str:
-        """What its cluster says of it while a container of it has never run; empty: all have."""
+        """Return the cluster's reason while a container of it has never run; empty: all have."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         late = pod and [
-            one
-            for one in (_FIRST, _SERVER)
-            if not {"running", "terminated"} & _state(pod, one).keys()
+            container
+            for container in (_FIRST, _SERVER)
+            if not {"running", "terminated"} & _state(pod, container).keys()
         ]
         return pods.changes.waits.said_of(pod) if pod and late else ""
 
     def connected_first(self) -> bool:
-        """Whether its first action was answered.  Raises EnvironmentBroken when it went wrong in another way."""
+        """Return whether its first action was answered.  Raise EnvironmentBroken if it failed
+        otherwise."""
         pod = self._once("have ended their first action", lambda now: _end(now) is not None)
         end = _end(pod) or {}
         what = f"pod {self._pods.namespace}/{self._name}: its first action"
@@ -170,7 +184,7 @@ class NewPod:
         )
 
     def remove(self) -> None:
-        """Delete it, if it was made, and wait until its address is free again."""
+        """Delete the pod, if it was made, and wait until its address is free again."""
         if not self._made:
             return
         self._made = False
@@ -185,7 +199,7 @@ class NewPod:
 
 
 def _end(pod: Obj) -> Obj | None:
-    """How the first action's container ended; None: it has not."""
+    """Return how the first action's container ended; None: it has not."""
     found: Obj | None = _state(pod).get("terminated")
     return found
 
@@ -195,6 +209,6 @@ def _state(pod: Obj, container: str = _FIRST) -> Obj:
 
 
 def _status(pod: Obj, container: str) -> Obj:
-    """What the API says of a container; empty: nothing yet."""
+    """Return the API's state of a container; empty: none yet."""
     statuses: list[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
     return next((status for status in statuses if status["name"] == container), {})

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that come while a policy is in force: the labels that they come with decide what it says of them."""
+"""Pods that are created while a policy is in force; their labels decide how the policy treats
+them.
+"""
 
 import json
 from collections.abc import Iterable
@@ -13,11 +15,12 @@ from conformance.pods.placement import Placement
 from conformance.pods.relabel import GUEST, pod_reference
 
 ADDRESS = "cni.projectcalico.org/ipAddrs"
-"""Annotation by which a pod asks Calico's IPAM for an address; for Linux pods alone (``kube.address_guard``)."""
+"""Annotation by which a pod asks Calico's IPAM for an address; for Linux pods alone
+(``kube.address_guard``)."""
 
 
 class Newcomers:
-    """The newcomers of one test; :meth:`remove` takes them away again."""
+    """The newcomers of a test; :meth:`remove` removes them."""
 
     def __init__(self, deployer: Pods, placement: Placement) -> None:
         self._deployer = deployer
@@ -28,9 +31,10 @@ class Newcomers:
         """Pod's uid to the name of its Deployment."""
 
     def beside(self, pods: Group) -> tuple[Group, Group]:
-        """A guest, with the label by which guests are known, on each client's node, and a stranger on each pod's.
+        """Deploy a guest, with the label of guests, on each client's node, and a stranger on each
+        pod's node.
 
-        They come all at once, and are of the pods' roles, with their label ``app``.  Raises EnvironmentBroken when one
+        All are created at once, with their roles' label ``app``. Raise EnvironmentBroken when one
         is not ready in time.
         """
         guests = [
@@ -41,11 +45,13 @@ class Newcomers:
         return Group(there[: len(guests)]), Group(there[len(guests) :])
 
     def twins(self, servers: Group) -> Group:
-        """One more pod of each server's role, with its label ``app``, on its node.  Raises as :meth:`beside`."""
+        """Deploy a further pod of each server's role, with its label ``app``, on its node.  Raise
+        the errors of :meth:`beside`."""
         return Group(self._deploy([self._like(server, "twin") for server in servers]))
 
     def replaced(self, pods: Group) -> Group:
-        """Those that their Deployments put in the place of these newcomers, which are deleted.  Raises as above."""
+        """Delete these newcomers, and return the pods that their Deployments put in their place.
+        Raise as above."""
         changes = self._deployer.changes
         names = [self._called[pod.uid] for pod in pods]
         for pod in pods:
@@ -62,9 +68,9 @@ class Newcomers:
         return Group(there)
 
     def heirs(self, guests: Group) -> Group:
-        """Linux pods with the addresses of these guests, which go first, and without their label.
-
-        Raises as :meth:`beside`, and EnvironmentBroken where one got another address.
+        """Return Linux pods with the addresses of these guests, which are deleted first, and
+        without their label. Raise like :meth:`beside`, and EnvironmentBroken where one got
+        another address.
         """
         self._delete(self._called[guest.uid] for guest in guests)
         self._await_gone(guests)
@@ -76,8 +82,9 @@ class Newcomers:
         for heir, guest in zip(there, guests, strict=True):
             if heir.address != guest.address and not self._deployer.changes.dry_run:
                 raise EnvironmentBroken(
-                    f"pod {heir.label} has the address {heir.address}, and asked for {guest.address}, which a pod "
-                    "that is gone had: ask again, or see what took it: calicoctl ipam show --ip"
+                    f"pod {heir.label} has the address {heir.address}, but requested "
+                    f"{guest.address} of a deleted pod: run again, or find its new owner: "
+                    "calicoctl ipam show --ip"
                 )
         return there
 

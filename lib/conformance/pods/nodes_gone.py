@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that go away while a run uses them: taken by an autoscaler, or deleted.  What was on them is NOT_RUN."""
+"""Nodes that go away while a run uses them: taken by an autoscaler, or deleted.  What was on them
+is NOT_RUN."""
 
 from collections.abc import Iterable
 
 from conformance.errors import MissingCapability
-from conformance.kube.client import Kube
+from conformance.kube.client import Kube, Obj
 from conformance.kube.refused import ApiRefused
 
 REMOVERS = {
@@ -16,22 +17,30 @@ REMOVERS = {
 REMEDY = "run again on nodes that stay: keep autoscalers from them, or name others by --nodes"
 
 
-def gone(kube: Kube, names: Iterable[str]) -> MissingCapability | None:
-    """What to raise when one of these nodes has gone away, or is on its way out; None while all are there.
+def gone(kube: Kube, names: Iterable[str], *, by_list: bool = False) -> MissingCapability | None:
+    """Return the error if one of these nodes is gone or being deleted; None while all are there.
 
-    Raises ApiUnreachable.
+    ``by_list``: read all nodes by one request (:meth:`NodeWatch.lists`).  Raise ApiUnreachable.
     """
+    try:
+        listed = (
+            {node["metadata"]["name"]: node for node in kube.objects("v1", "Node")}
+            if by_list
+            else {}
+        )
+    except ApiRefused:  # it may read single nodes
+        by_list = False
     for name in dict.fromkeys(names):
-        if why := _why(kube, name):
+        try:
+            node = listed.get(name) if by_list else kube.find("v1", "Node", name)
+        except ApiRefused:  # the user may not read it
+            continue
+        if why := _why(node):
             return MissingCapability(f"node {name} has gone away during the run: {why}", REMEDY)
     return None
 
 
-def _why(kube: Kube, name: str) -> str:
-    try:
-        node = kube.find("v1", "Node", name)
-    except ApiRefused:  # who may not read it knows nothing of it
-        return ""
+def _why(node: Obj | None) -> str:
     if node is None:
         return "the cluster has no such node any more"
     if node["metadata"].get("deletionTimestamp"):

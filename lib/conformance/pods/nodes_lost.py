@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that die while a run uses them: what was seen there then says nothing about Calico.
+"""Nodes that die while a run uses them: their observations then say nothing about Calico.
 
-Not so where Calico's own network plugin, or something that this run has done to the node, may be what made it so.
-Sources: Kubernetes' documents, "Node status", "Node heartbeats" and "Taint based evictions".
+This does not hold where Calico's own network plugin, or a change that this run made to the node,
+may be the cause.  Sources: Kubernetes' documents, "Node status", "Node heartbeats" and "Taint based
+evictions".
 """
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken, SuiteError
@@ -19,8 +20,12 @@ from conformance.settings import Toleration
 
 LEASES = "kube-node-lease"
 LEASE = 40.0
-"""s.  A kubelet's leaseDurationSeconds, where its lease does not say; it renews every quarter of that."""
+"""s.  A kubelet's leaseDurationSeconds, where its lease does not say; it renews every quarter of
+that."""
 MISSED = 0.3  # of that: a renewal has been missed
+FEW_OTHERS = 2
+"""Nodes of the cluster for each node that is looked at, up to which all are listed: one answer of
+several costs less than several answers."""
 NETWORK_PLUGIN = re.compile(
     r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE
 )
@@ -33,28 +38,35 @@ class NodeWatch:
 
     kube: Kube
     nodes: Sequence[NodeFacts] = ()
-    """As they were when the run began."""
+    """Nodes in their state when the run began."""
     changed: Callable[[str], bool] = lambda node: False
-    """Whether this run has done something to a node beyond its own namespaces."""
+    """Return whether this run has changed a node beyond its own namespaces."""
     windows: tuple[str, ...] = ()
-    """Nodes whose Windows builds the run decides on: once all of them are lost, it ends."""
+    """Nodes with Windows builds that the run decides on: once all of them are lost, it ends."""
     tolerated: tuple[Toleration, ...] = ()
-    """What the run's pods tolerate beyond the usual; any other taint with NoExecute takes them from its node."""
+    """Tolerations of the run's pods beyond the usual; any other taint with NoExecute evicts them
+    from its node."""
     begun: Mapping[str, tuple[float, float]] = field(init=False)
-    """The leases when the run began: clocks differ from node to node, so that only what each has gone on tells."""
+    """The leases when the run began: clocks differ between nodes, so that only each node's progress
+    counts."""
 
     def __post_init__(self) -> None:
         self.begun = self._leases()
 
     def lost(self, names: Iterable[str]) -> EnvironmentBroken | None:
-        """What to raise where one of these nodes died, and neither Calico nor this run may be why."""
-        told = next(iter(self.lost_among(names).values()), "")
-        if told and self.windows and set(self.lost_among(self.windows)) == set(self.windows):
-            self.kube.reach.end(f"no node of any Windows build is left: {told}")
-        return EnvironmentBroken(f"{told}\n  do        {REMEDY}") if told else None
+        """Return the error if one of these nodes died, and neither Calico nor this run may be the
+        cause."""
+        reason = next(iter(self.lost_among(names).values()), "")
+        if reason and self.windows and set(self.lost_among(self.windows)) == set(self.windows):
+            self.kube.reach.end(f"no node of any Windows build is left: {reason}")
+        if not reason:
+            return None
+        broken = EnvironmentBroken(f"{reason}\n  do        {REMEDY}")
+        broken.cause = reason.partition(":")[0]
+        return broken
 
     def lost_among(self, names: Iterable[str]) -> dict[str, str]:
-        """Which of these nodes died so, each with what is said of it."""
+        """Map the nodes among these that died so to their reasons."""
         return {
             name: f"node {name} was lost during the run: {why}"
             for name, why in self._unwell(names)
@@ -62,7 +74,9 @@ class NodeWatch:
         }
 
     def unwell(self, names: Iterable[str]) -> str:
-        """Nodes among these that died of their network plugin, or after this run has changed them; empty: none."""
+        """Describe the nodes among these that are unwell because of their network plugin, or
+        after this run changed them; empty: none.
+        """
         return "; ".join(
             f"node {name} is unwell: {why}"
             for name, why in self._unwell(names)
@@ -70,13 +84,15 @@ class NodeWatch:
         )
 
     def closed(self, name: str) -> str:
-        """``, and node windows-1 is cordoned`` where it takes no new pods of the run's by now; empty: it does."""
+        """Return ``, and node windows-1 is cordoned`` if the node takes no new pods of the run;
+        empty otherwise.
+        """
         node = self._find(name)
         why = closed(node, tolerations(self.tolerated)) if node else ""
         return f", and node {name} is {why}: who drains it takes its pods away" if why else ""
 
     def silent(self, names: Iterable[str]) -> list[str]:
-        """Those among these whose kubelet has missed a renewal of its lease, and that are not yet known to be lost."""
+        """Return the nodes among these with a missed lease renewal that are not yet lost."""
         leases = self._leases()
         return [
             name
@@ -89,19 +105,34 @@ class NodeWatch:
 
     def _unwell(self, names: Iterable[str]) -> list[tuple[str, str]]:
         leases = self._leases()
-        return [(name, why) for name in dict.fromkeys(names) if (why := self._why(name, leases))]
+        nodes = self._read(list(dict.fromkeys(names)))
+        return [(name, why) for name, node in nodes.items() if (why := self._why(node, leases))]
+
+    def lists(self, names: Collection[str]) -> bool:
+        """Return whether these nodes are read by one list: the cluster has few others."""
+        return len(names) > 1 and len(self.nodes) <= FEW_OTHERS * len(names)
+
+    def _read(self, names: Sequence[str]) -> dict[str, Obj]:
+        """Return these nodes as they are now, without those that :meth:`_find` does not find."""
+        if self.lists(names):
+            try:
+                found = {node["metadata"]["name"]: node for node in self.kube.objects("v1", "Node")}
+                return {name: found[name] for name in names if name in found}
+            except SuiteError:  # it may read single nodes, or the next request is answered
+                pass
+        return {name: node for name in names if (node := self._find(name))}
 
     def _find(self, name: str) -> Obj | None:
-        """Return a node as it is now; None: it was deleted, or this run may not read it."""
+        """Return a node's present object; None: it was deleted, or it could not be read."""
         try:
             return self.kube.find("v1", "Node", name)
         except SuiteError:
             return None
 
-    def _why(self, name: str, leases: Mapping[str, tuple[float, float]]) -> str:
-        node = self._find(name)  # a deleted node: conformance.pods.nodes_gone describes it
-        if node is None:
-            return ""
+    def _why(self, node: Obj, leases: Mapping[str, tuple[float, float]]) -> str:
+        """Return why a node is unwell; empty: it is well. For deleted nodes see
+        :mod:`conformance.pods.nodes_gone`."""
+        name = node["metadata"]["name"]
         known = (not_ready(node), self._evicting(node), self._made_anew(node))
         if why := next(filter(None, known), ""):
             return why
@@ -111,7 +142,8 @@ class NodeWatch:
         return ""
 
     def _evicting(self, node: Obj) -> str:
-        """The taint that takes the run's pods from a node, in words; empty: there is none."""
+        """Return the taint that takes the run's pods from a node, in words; empty: there is
+        none."""
         for taint in (node.get("spec") or {}).get("taints") or []:
             if taint.get("effect") == "NoExecute" and not tolerated(
                 taint, tolerations(self.tolerated)
@@ -120,10 +152,11 @@ class NodeWatch:
         return ""
 
     def _made_anew(self, node: Obj) -> str:
-        """How a node changed since the run began: made anew, or booted again; empty: it did not."""
+        """Return how a node changed since the run began: made anew, or booted again; empty: it did
+        not."""
         meta = node["metadata"]
         boot = boot_id(node)
-        before = next((one for one in self.nodes if one.name == meta["name"]), None)
+        before = next((node for node in self.nodes if node.name == meta["name"]), None)
         if before and before.uid not in ("", meta.get("uid")):
             return f"it was deleted, and made anew at {meta.get('creationTimestamp')} (uid {meta.get('uid')})"
         if before and boot and before.boot not in ("", boot):
@@ -131,7 +164,9 @@ class NodeWatch:
         return ""
 
     def _behind(self, name: str, leases: Mapping[str, tuple[float, float]]) -> float:
-        """s.  How much less than others' the node's lease has gone on since the run began; 0: not known."""
+        """Return the seconds by which the node's lease has been renewed less than other nodes'
+        since the run began; 0: unknown.
+        """
         gone_on = {
             node: leases[node][0] - self.begun[node][0]
             for node in leases.keys() & self.begun.keys()
@@ -139,18 +174,19 @@ class NodeWatch:
         return max(gone_on.values(), default=0.0) - gone_on[name] if name in gone_on else 0.0
 
     def _leases(self) -> dict[str, tuple[float, float]]:
-        """Node to when its kubelet renewed its lease last (Unix s, by the nodes' clocks), and for how long (s)."""
+        """Map each node to its kubelet's last lease renewal (Unix s, by the nodes' clocks) and
+        the lease's duration (s).
+        """
         try:
             found = self.kube.objects("coordination.k8s.io/v1", "Lease", LEASES)
         except SuiteError:
             return {}
         specs = {lease["metadata"]["name"]: lease.get("spec") or {} for lease in found}
         return {
-            name: (_seconds(spec["renewTime"]), float(spec.get("leaseDurationSeconds") or LEASE))
+            name: (
+                datetime.datetime.fromisoformat(spec["renewTime"]).timestamp(),
+                float(spec.get("leaseDurationSeconds") or LEASE),
+            )
             for name, spec in specs.items()
             if spec.get("renewTime")
         }
-
-
-def _seconds(text: str) -> float:
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services that come in front of pods, get other backends, lose all of them, and go, while a policy is in force."""
+"""Services that come in front of pods, get other backends or another port, lose all backends, and
+go."""
 
 from conformance.kube import manifest
 from conformance.kube.changes import Changes, reference
@@ -7,14 +8,16 @@ from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Target
 from conformance.pods.groups import Group
 from conformance.pods.roles import MANIFESTS
-from conformance.pods.services import Services
+from conformance.pods.services import PORT, Services
 
 NOBODY = {"app": "nobody"}
 """Labels that no pod has."""
+ANOTHER_PORT = 82
+"""The port that a Service gets in place of its first."""
 
 
 class PassingServices:
-    """The Services of one test, one over each role's pods; :meth:`remove` takes them away again."""
+    """The Services of a test, a Service over each role's pods; :meth:`remove` removes them."""
 
     def __init__(self, changes: Changes, services: Services) -> None:
         self._changes = changes
@@ -34,9 +37,15 @@ class PassingServices:
         )
 
     def lose_backends(self, *groups: Group) -> None:
-        """The Services of these groups, in the order in which they came, select no pod any more."""
+        """Change the Services of these groups, in the order of their creation, so that they
+        select no pod any more.
+        """
         for at, group in enumerate(groups):
             self._over(at, group, NOBODY)
+
+    def get_another_port(self, group: Group) -> None:
+        """Give the first group's Service another port in place of its first."""
+        self._over(0, group, port=ANOTHER_PORT)
 
     def remove(self) -> None:
         for target in self._made:
@@ -49,11 +58,14 @@ class PassingServices:
         backends: Group,
         selector: dict[str, str] | None = None,
         of: str = "cluster-ip",
+        port: int = PORT,
     ) -> Target:
         first = backends.first
         made = manifest.load(MANIFESTS / "services" / f"{of}.yaml")[0]
         made["metadata"]["name"] = f"passing-{at + 1}"
         made["spec"]["selector"] = selector or {"app": first.role}
+        for entry in made["spec"]["ports"]:
+            entry["port"] = port if entry["port"] == PORT else entry["port"]
         target = reference(made, first.namespace)
         self._made += [target] if target not in self._made else []
         done = self._changes.apply(

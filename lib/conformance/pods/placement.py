@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where pods go: which nodes can be used, and the pairs that a path needs.  A cluster that is too small says so."""
+"""The places of pods: usable nodes, and the pairs that a path needs.  A too small cluster is named
+so."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -22,9 +23,12 @@ USUAL_TOLERATIONS: tuple[dict[str, str], ...] = (
     {"key": "CriticalAddonsOnly", "operator": "Exists"},
     {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "node-role.kubernetes.io/master", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node-role.kubernetes.io/controlplane", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node-role.kubernetes.io/etcd", "operator": "Exists"},
 )
-"""Taints that hybrid clusters usually have: the Kubernetes and OpenShift forms for Windows nodes, GKE's and AKS's,
-RKE1's on Linux nodes, and the control plane's and AKS's system pool's (the only Linux nodes of a small cluster)."""
+"""Taints that hybrid clusters usually have: the Kubernetes and OpenShift forms for Windows nodes,
+GKE's and AKS's, RKE1's on Linux nodes, and those of the control plane, of Rancher's servers and of
+AKS's system pool (the only Linux nodes of a small cluster)."""
 
 
 def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
@@ -50,7 +54,8 @@ def firsts(items: Iterable[T], aspect: Callable[[T], str]) -> Iterable[T]:
 
 
 class Placement:
-    """Chooses nodes on one cluster.  ``turn`` (the worker's number) spreads workers over the nodes of an OS."""
+    """Chooses nodes on one cluster.  ``turn`` (the worker's number) spreads workers over the nodes
+    of an OS."""
 
     def __init__(
         self,
@@ -67,20 +72,24 @@ class Placement:
         """Covered nodes that died since, with why."""
 
     def usable(self, os: OS) -> tuple[NodeFacts, ...]:
-        """Nodes that can take the suite's pods, workers before control planes, turned by the worker's number."""
+        """Return the nodes that can take the suite's pods, workers before control planes, rotated
+        by the worker's number.
+        """
         return self._turned(self._ordered(os))
 
     def covered(self, os: OS) -> tuple[NodeFacts, ...]:
-        """Those of them that the run decides on, turned by the worker's number.  Raises MissingCapability."""
+        """Return the nodes that the run decides on, turned by the worker's number.  Raise
+        MissingCapability."""
         self.first(os)
         return self._turned([item.node for item in self.coverage(os)])
 
     def one_per_build(self) -> tuple[NodeFacts, ...]:
-        """The first covered node of each Windows build, turned by the worker's number.  Raises MissingCapability."""
+        """Return the first covered node of each Windows build, turned by the worker's number.
+        Raise MissingCapability."""
         return tuple(firsts(self.covered("windows"), lambda node: node.build))
 
     def coverage(self, os: OS) -> tuple[Covered, ...]:
-        """The covered nodes of an OS with the reason for each, the same for every worker."""
+        """Return the covered nodes of an OS with the reason for each, the same for every worker."""
         return tuple(
             item
             for item in covered(os, self._ordered(os), self._cover)
@@ -88,9 +97,10 @@ class Placement:
         )
 
     def number(self, node: str) -> int:
-        """A usable node's number among those of its OS, from 1 and the same for every worker: what seats are named by.
+        """Return a usable node's number among the nodes of its OS, from 1 and the same for every
+        worker; seats' names use it.
 
-        Raises MissingCapability when it takes no pods.
+        Raise MissingCapability if the node takes no pods.
         """
         for os in ("linux", "windows"):
             names = [item.name for item in self._ordered(os)]
@@ -110,7 +120,9 @@ class Placement:
         return (*ordinary[turn:], *ordinary[:turn], *(node for node in nodes if node.control_plane))
 
     def unusable(self, node: NodeFacts) -> str:
-        """Why a node cannot take pods; empty when it can."""
+        """Return why a node cannot take pods, or has no Calico to judge; empty when it can."""
+        if node.without_calico:
+            return f"no Calico is meant to run there: {node.without_calico}"
         if not node.ready:
             return f"not ready ({node.unready})" if node.unready else "not ready"
         if not node.schedulable:
@@ -123,7 +135,7 @@ class Placement:
         return ""
 
     def first(self, os: OS) -> NodeFacts:
-        """A covered node of an OS.  Raises MissingCapability."""
+        """Return a covered node of an OS.  Raise MissingCapability."""
         if found := self._turned([item.node for item in self.coverage(os)]):
             return found[0]
         reasons = [

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linux pods with addresses of pools that the worker's other pods have none of, where the cluster has several.
+"""Linux pods with addresses of pools that no other pod of the worker has, where there are more
+pools.
 
 Windows pods never ask for a pool (``kube.address_guard``).
 """
@@ -21,7 +22,7 @@ ROLE = "linux-client"
 
 
 class PoolClients:
-    """Those of one test; :meth:`remove` takes them away again."""
+    """The pool clients of a test; :meth:`remove` removes them."""
 
     def __init__(self, deployer: Pods, placement: Placement, pods: WorkerPods) -> None:
         self._deployer = deployer
@@ -30,15 +31,16 @@ class PoolClients:
         self._made: list[str] = []
 
     def of(self, pools: Mapping[str, Fact[str]], *, anywhere: Mapping[str, Fact[str]]) -> Group:
-        """Linux clients among which there is one of every pool that no pod of the demo has an address of.
+        """Return Linux clients with at least one in every pool from which no pod of the demo has
+        an address.
 
-        ``pools``: name to its CIDR; ``anywhere``: those that any pod of any node may ask for.  Raises
-        NotAboutThisCluster where there is one pool, MissingCapability where a pool is for nodes that are not covered,
-        EnvironmentBroken where a pod got another address than it asked for.
+        ``pools``: name to CIDR; ``anywhere``: pools that pods of any node may request. Raise
+        NotAboutThisCluster if there is only one pool, MissingCapability if a pool is for nodes
+        that are not covered, EnvironmentBroken if a pod got another address than requested.
         """
         if len(pools) < 2:
             raise NotAboutThisCluster(
-                f"it is about several enabled pools; here: {', '.join(pools) or 'none'}"
+                f"the claim is about several enabled pools; this cluster has: {', '.join(pools) or 'none'}"
             )
         demo = [*self._pods.clients("linux"), *self._pods.servers("windows")]
         unused = {
@@ -50,8 +52,8 @@ class PoolClients:
             f"{name} ({cidr})" for name, cidr in unused.items() if name not in anywhere
         ]:
             raise MissingCapability(
-                f"the suite's pods say nothing of every pool: none has an address of {', '.join(elsewhere)}",
-                "cover a node whose pods get addresses of it (--nodes)",
+                f"the suite's pods cannot check every pool: no pod has an address of {', '.join(elsewhere)}",
+                "cover a node whose pods get addresses of this pool (--nodes)",
             )
         wishes = {name: self._wish(number, name) for number, name in enumerate(unused, 1)}
         self._made = [wish.called for wish in wishes.values()]
@@ -60,8 +62,9 @@ class PoolClients:
             pod = there[wish.called]
             if not self._deployer.changes.dry_run and not _in(unused[name], pod.address):
                 raise EnvironmentBroken(
-                    f"pod {pod.label} has the address {pod.address}, and asked for one of {name} ({unused[name]}): "
-                    "see what pools have left: calicoctl ipam show"
+                    f"pod {pod.label} has the address {pod.address}, but requested an "
+                    f"address of {name} ({unused[name]}): see the free addresses of the pools: "
+                    "calicoctl ipam show"
                 )
         return Group(there.values()) if there else self._pods.clients("linux")
 

@@ -29,7 +29,10 @@ NO_SANDBOX = "FailedCreatePodSandBox"
 
 
 def needed(node: NodeFacts, settings: Settings) -> list[str]:
-    """The images that the suite's pods need on a node, but for small HostProcess ones.  Raises MissingCapability."""
+    """Return the images that the suite's pods need on a node, without small HostProcess images.
+
+    Raise MissingCapability.
+    """
     found: list[str] = []
     in_containers = [role for role in ROLES.values() if role.os == "linux" or not role.host_network]
     for path in sorted({role.manifest for role in in_containers if role.os == node.os}):
@@ -41,7 +44,9 @@ def needed(node: NodeFacts, settings: Settings) -> list[str]:
 
 
 def present(node: Obj) -> set[str]:
-    """Images that a Node object reports, in every spelling it uses (a kubelet reports at most 50)."""
+    """Return images that a Node object reports, in every spelling it uses (a kubelet reports at
+    most 50).
+    """
     names = {
         name
         for image in (node.get("status") or {}).get("images") or []
@@ -51,7 +56,7 @@ def present(node: Obj) -> set[str]:
 
 
 class Prepull:
-    """Pulls what nodes lack, in a namespace of its own that it removes again."""
+    """Pulls the images that nodes lack, in its own namespace, which it removes again."""
 
     def __init__(
         self,
@@ -72,7 +77,7 @@ class Prepull:
     def run(self, nodes: Sequence[NodeFacts]) -> int:
         """Pull what is missing on ``nodes`` and wait for it; returns on how many nodes something was pulled.
 
-        Raises EnvironmentBroken with the event's text when an image cannot be pulled, and when a node dies meanwhile.
+        Raise EnvironmentBroken with the event's text when an image cannot be pulled, and when a node dies meanwhile.
         """
         reported = {
             obj["metadata"]["name"]: present(obj) for obj in self.kube.objects("v1", "Node")
@@ -81,7 +86,7 @@ class Prepull:
         for node in nodes:
             try:
                 wanted = needed(node, self.settings)
-            except MissingCapability:  # told by the tests that ask for a pod on that node
+            except MissingCapability:  # reported by the tests that need a pod on that node
                 continue
             images = tuple(
                 item for item in wanted if not is_on(item, reported.get(node.name, set()))
@@ -120,7 +125,7 @@ class Prepull:
     def _pull(self, name: str, images: Sequence[str], nodes: Sequence[NodeFacts]) -> None:
         os = nodes[0].os
         made = manifest.load(MANIFESTS / "prepull" / f"{os}.yaml")[0]
-        made["metadata"]["name"] = name
+        made["metadata"] |= {"name": name, "labels": {"app": name}}
         made["spec"]["selector"] = {"matchLabels": {"app": name}}
         made["spec"]["template"]["metadata"]["labels"] = {"app": name}
         spec = made["spec"]["template"]["spec"]
@@ -163,7 +168,8 @@ class Prepull:
             )
 
     def _without_network(self, name: str) -> bool:
-        """Whether pods did not even get as far as pulling: the CNI plugin gave them no network."""
+        """Return whether pods did not get as far as pulling: the CNI plugin gave them no
+        network."""
         pods = self.kube.objects("v1", "Pod", self.namespace, labels=f"app={name}")
         events = [event for pod in pods for event in self.changes.waits.events(pod)]
         return any(event.get("reason") == NO_SANDBOX for event in events)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labels and annotations of the run's own pods and namespaces, changed while a test runs and put back after it."""
+"""Labels and annotations of the run's own pods and namespaces, changed while a test runs and put
+back after it."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -13,16 +14,17 @@ IRRELEVANT = "conformance/irrelevant"
 PASSING = "conformance/passing"
 """Keys that no policy selects."""
 GUEST = "conformance/guest"
-"""The key by which policies of ``policy/members`` and ``policy/resets/membership-*.yaml`` know guests."""
+"""The key by which policies of ``policy/members`` and ``policy/resets/membership-*.yaml`` know
+guests."""
 
 
 class Relabel:
-    """The label changes of one test."""
+    """The label changes of a test."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
         self._made: dict[ObjectRef, dict[str, dict[str, None]]] = {}
-        """What takes away all that an object was given."""
+        """Patch that removes all labels that an object was given."""
 
     def label_as_guest(self, *guests: Workload) -> None:
         """Give pods the label by which guests are known."""
@@ -34,7 +36,8 @@ class Relabel:
         self._mark(map(pod_reference, pods))
 
     def undo(self) -> None:
-        """Remove every label and annotation that was added, best effort.  Re-raises the first failure."""
+        """Remove every label and annotation that was added, best effort.  Re-raises the first
+        failure."""
         failures: list[SuiteError] = []
         for target, given in reversed(list(self._made.items())):
             try:
@@ -69,7 +72,7 @@ class Relabel:
 
 
 class RelabelNamespaces(Relabel):
-    """The label changes of one test that changes labels of namespaces, too."""
+    """The label changes of a test that changes labels of namespaces, too."""
 
     def invite(self, *guests: Workload, all_of: Sequence[Workload]) -> None:
         """Give that label to pods, and to the namespaces of others."""
@@ -78,14 +81,17 @@ class RelabelNamespaces(Relabel):
             self._change(namespace, GUEST, "welcome")
 
     def add_irrelevant_labels(self, *pods: Workload, after: Callable[[], object] = list) -> None:
-        """To pods, their namespaces and accounts, ``after`` something is done; each has another label for a moment."""
+        """Add labels to pods, their namespaces and accounts, ``after`` something is done.
+
+        Each has another label for a moment.
+        """
         after()
         homes = _namespaces(pods)
-        whose = [
-            ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=one.name)
-            for one in homes
+        homes_labels = [
+            ObjectRef(api_version="v1", kind="ServiceAccount", name="default", namespace=home.name)
+            for home in homes
         ]
-        marked = [*map(pod_reference, pods), *homes, *whose]
+        marked = [*map(pod_reference, pods), *homes, *homes_labels]
         self._mark(marked)
         for value in ("yes", None):
             for target in marked:
@@ -98,6 +104,6 @@ def pod_reference(pod: Workload) -> ObjectRef:
 
 
 def _namespaces(pods: Sequence[Workload]) -> list[ObjectRef]:
-    """Those of the pods, each once."""
+    """Return the namespaces of the pods, each once."""
     named = dict.fromkeys(pod.namespace for pod in pods)
     return [ObjectRef(api_version="v1", kind="Namespace", name=name) for name in named]

@@ -9,16 +9,17 @@ from conformance.model.endpoint import OS
 MANIFESTS = product.MANIFESTS
 
 DEMO_PORT = 80
-"""What the demo's servers serve: nginx on Linux, the demo page on Windows."""
+"""Port of the demo's servers: nginx on Linux, the demo page on Windows."""
 ECHO_PORT = 8080
 """HTTP and UDP echo (docs/probe-protocol.md) of every pod that is not in a node's own network."""
 STREAM_PORT = 9000
-"""Where stream agents accept streams (docs/probe-protocol.md, section 8), once one is started in a pod."""
+"""Port on which stream agents accept streams (docs/probe-protocol.md, section 8), once an agent is
+started in a pod."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """One Deployment (or DaemonSet, in hosts of Windows nodes) of the manifests."""
+    """A Deployment (or DaemonSet, in hosts of Windows nodes) of the manifests."""
 
     name: str
     os: OS
@@ -28,7 +29,8 @@ class Role:
     main: str
     """Container for literal commands: what the pod is, in the demo's eyes."""
     host_network: bool = False
-    """In its node's own network; on Windows that is a HostProcess pod, since there is nothing else."""
+    """The pod is in its node's own network; on Windows it is a HostProcess pod, the only kind that
+    can be."""
 
 
 ROLES = {

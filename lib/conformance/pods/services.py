@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services over the suite's pods, made when first asked for and kept until the worker's namespace goes."""
+"""Services over the suite's pods, made when first asked for and kept until the worker's namespace
+goes."""
 
 import dataclasses
 import re
@@ -17,7 +18,8 @@ from conformance.pods.roles import ECHO_PORT, MANIFESTS
 from conformance.pods.tailor import SEAT
 
 PORT = 80
-"""Every Service's port; behind it is the echo on 8080, so that a port that is not translated shows."""
+"""Every Service's port; behind it is the echo on 8080, so that a port that is not translated
+shows."""
 OTHER_PORT = 81
 NAMED_PORT = 8087
 """The other port of those with a ClusterIP, and what is behind it, which they call by its name."""
@@ -28,7 +30,7 @@ COREDNS = ("coredns", "rke2-coredns-rke2-coredns")
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """One Service as the API server filled it in."""
+    """A Service as the API server filled it in."""
 
     name: str
     namespace: str
@@ -40,22 +42,22 @@ class Service:
 
     @property
     def name_and_namespace(self) -> str:
-        """Its name as pods of any namespace may say it: ``web.ns``."""
+        """Return its name as pods of any namespace may use it: ``web.ns``."""
         return f"{self.name}.{self.namespace}"
 
     @property
     def name_in_the_cluster(self) -> str:
-        """Its name without the cluster's domain: ``web.ns.svc``."""
+        """Return its name without the cluster's domain: ``web.ns.svc``."""
         return f"{self.name_and_namespace}.svc"
 
     @property
     def addresses(self) -> list[str]:
-        """Its backends' own addresses: what a headless Service's name leads to."""
+        """Return the addresses of its backends: a headless Service's name resolves to them."""
         return [backend.address for backend in self.backends]
 
     @property
     def full_name(self) -> str:
-        """Its DNS name: ``web.ns.svc.cluster.local``."""
+        """Return its DNS name: ``web.ns.svc.cluster.local``."""
         return f"{self.name}.{self.namespace}.svc.{self.domain}"
 
     @property
@@ -68,7 +70,7 @@ class Service:
 
     @property
     def by_both(self) -> tuple[Target, Target]:
-        """Its ClusterIP, for connections and for datagrams."""
+        """Return its ClusterIP, for connections and for datagrams."""
         return self.by_address, self.by_address_udp
 
     @property
@@ -77,15 +79,20 @@ class Service:
 
     @property
     def by_name(self) -> Target:
-        """Its DNS name, which the source resolves."""
+        """Return its DNS name, which the source resolves."""
         return self._target(self.full_name, PORT, Addressing.NAME)
 
     def on(self, there: Workload) -> Target:
-        """Its NodePort at the node that a pod runs on."""
+        """Return its NodePort at the node that a pod runs on."""
         return self._at_node(there, self.node_port)
 
     def on_udp(self, there: Workload) -> Target:
         return dataclasses.replace(self._at_node(there, self.node_port_udp), protocol="udp")
+
+    def at_own_node(self, backend: Workload) -> Target:
+        """Return its NodePort at a backend's node, which leads to that backend alone
+        (``externalTrafficPolicy: Local``)."""
+        return dataclasses.replace(self.on(backend), backends=(backend,))
 
     def _at_node(self, there: Workload, port: int | None) -> Target:
         if port is None:
@@ -114,10 +121,10 @@ class Service:
 
 
 class Seats(Protocol):
-    """Who knows pods by the name of their Deployment."""
+    """A register of pods by the name of their Deployment."""
 
     def seat_of(self, workload: Workload) -> str:
-        """Which is a pod's label ``conformance/seat``."""
+        """Return a pod's label ``conformance/seat``."""
 
 
 class Services:
@@ -131,56 +138,67 @@ class Services:
         """By namespace and name."""
 
     def cluster_ip(self, backend: Workload) -> Service:
-        """A ClusterIP Service whose only backend is that pod."""
+        """Return a ClusterIP Service with that pod as its only backend."""
         return self._over(backend, "cluster-ip")
 
     def node_port(self, backend: Workload) -> Service:
-        """A NodePort Service whose only backend is that pod."""
+        """Return a NodePort Service with that pod as its only backend."""
         return self._over(backend, "node-port")
 
     def by_address(self, backend: Workload) -> Target:
-        """The ClusterIP of a Service whose only backend is that pod."""
+        """Return the ClusterIP of a Service with that pod as its only backend."""
         return self.cluster_ip(backend).by_address
 
     def by_address_udp(self, backend: Workload) -> Target:
         return self.cluster_ip(backend).by_address_udp
 
     def by_other_port(self, backend: Workload) -> Target:
-        """The same at its other port, which leads to a port that the pod names."""
+        """Return the same at its other port, which leads to a named port of the pod."""
         return self.cluster_ip(backend).by_other_port
 
     def by_name(self, backend: Workload) -> Target:
-        """The DNS name of a Service whose only backend is that pod."""
+        """Return the DNS name of a Service with that pod as its only backend."""
         return self.cluster_ip(backend).by_name
 
     def by_node_port(self, backend: Workload) -> Target:
-        """The NodePort of a Service whose only backend is that pod, at the pod's own node."""
+        """Return the NodePort of a Service with that pod as its only backend, at the pod's own
+        node."""
         return self.node_port(backend).on(backend)
 
     def spread(self, backends: Group) -> Service:
-        """A ClusterIP Service over these pods of one role; asked for again, the same Service over others of them."""
-        return self._of_role(backends, "cluster-ip")
+        """Return a ClusterIP Service over these pods of a role; a second call gives it other
+        backends."""
+        return self.over(backends, "cluster-ip")
 
     def headless(self, backends: Group) -> Service:
-        """As :meth:`spread`, without a ClusterIP: its name leads to the pods themselves."""
-        return self._of_role(backends, "headless")
+        """Return as :meth:`spread`, without a ClusterIP: its name leads to the pods themselves."""
+        return self.over(backends, "headless")
+
+    def another_name(self, service: Service) -> Service:
+        """Return a Service of type ExternalName that is another name of this Service."""
+        first = service.backends[0]
+        made = manifest.load(MANIFESTS / "services" / "external-name.yaml")[0]
+        made["spec"]["externalName"] = service.full_name
+        why = f"is another name of Service {service.name}"
+        self._changes.apply(made, why, namespace=first.namespace)
+        return replace(service, name=made["metadata"]["name"])
 
     def to_themselves(self, backends: Group) -> list[Pair]:
-        """From each of these pods to itself, by the ClusterIP of a Service of its own."""
+        """Return pairs of each of these pods with itself, by the ClusterIP of a Service of its
+        own."""
         return [(backend, self.by_address(backend)) for backend in backends]
 
-    def to_themselves_udp(self, backends: Group) -> list[Pair]:
-        return [(backend, self.by_address_udp(backend)) for backend in backends]
-
     def node_ports_elsewhere(self, pairs: PodPairs) -> list[tuple[Target, Target]]:
-        """For each pair of backends the first one's NodePort at the second one's node, and at its own node."""
+        """Return for each pair of backends the first pod's NodePort at the second pod's node, and
+        at its own."""
         return [
             (self.node_port(here).on(elsewhere), self.node_port(here).on(here))
             for here, elsewhere in pairs
         ]
 
     def node_ports_at(self, elsewhere: Sequence[Workload], *backends: Workload) -> list[Target]:
-        """The NodePorts of each of these backends at the nodes of the other pods, but at its own."""
+        """Return the NodePorts of each of these backends at the nodes of the other pods, but at its
+        own."""
         return [
             target
             for backend in backends
@@ -190,7 +208,7 @@ class Services:
         ]
 
     def node_ports(self, backends: Sequence[Workload]) -> list[Target]:
-        """For each of these pods a NodePort Service of its own, at the node that it runs on."""
+        """Return for each of these pods a NodePort Service of its own, at the pod's node."""
         return [self.by_node_port(backend) for backend in backends]
 
     def node_ports_udp(self, backends: Sequence[Workload]) -> list[Target]:
@@ -209,8 +227,9 @@ class Services:
             self._there[here] = self.read(done or made, Group([backend]))
         return replace(self._there[here], backends=(backend,))  # which may have been replaced since
 
-    def _of_role(self, backends: Group, kind: str) -> Service:
-        """Over all pods of a role, or over one of them alone."""
+    def over(self, backends: Group, kind: str) -> Service:
+        """Return the Service of this file under ``manifests/services`` over all pods of a role, or
+        over a single pod; a second call gives it other backends."""
         first = backends.first
         selector = (
             {"app": first.role} if len(backends) > 1 else {SEAT: self._worker_pods.seat_of(first)}
@@ -223,7 +242,7 @@ class Services:
         return self.read(done or made, backends)
 
     def read(self, obj: Obj, backends: Group) -> Service:
-        """A Service over these pods, as the API server filled it in."""
+        """Return a Service over these pods, as the API server filled it in."""
         spec = obj["spec"]
         return Service(
             name=obj["metadata"]["name"],
@@ -244,7 +263,7 @@ def _node_port(spec: Obj, protocol: str) -> int | None:
 
 
 def cluster_domain(kube: Kube) -> str:
-    """The cluster's DNS domain: what CoreDNS was told to serve, else the usual one."""
+    """Return the cluster's DNS domain from CoreDNS' configuration, else the usual domain."""
     for name in COREDNS:
         try:
             config = kube.find("v1", "ConfigMap", name, "kube-system")

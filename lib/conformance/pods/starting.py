@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod that did not become ready: what that says about the cluster, and when it says nothing."""
+"""Pods that did not become ready: the cases that decide something about the cluster, and the
+cases that do not.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -16,22 +18,25 @@ from conformance.verdicts.meaning import of_error
 __tracebackhide__ = True  # a failure shows the line of the test
 
 OWN = frozenset({*PULL_TROUBLE, "CrashLoopBackOff", "RunContainerError", "CreateContainerError"})
-"""What containers wait for whose image or program is wrong; the pod's network was there before."""
+"""States of containers with a wrong image or program; the pod's network was there before."""
 NETWORK = re.compile(
     r"network for sandbox|network plugin|networkPlugin|plugin type=|\bCNI\b|calico", re.IGNORECASE
 )
-"""In the message of FailedCreatePodSandBox: the network failed, which comes before any image of the pod's own."""
+"""Pattern of FailedCreatePodSandBox's message when the network failed, which comes before any image
+of the pod's own."""
 KILLED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
-"""In the message of Killing: the kubelet restarts the container, whose status does not say so yet."""
+"""Pattern of Killing's message: the kubelet restarts the container, and its status does not show it
+yet."""
 
 
 def decision_on_failure(node: NodeFacts, error: BaseException) -> Decision:
-    """Return what an error about a pod decides on the pod's node."""
+    """Return the decision about a pod's node that follows from an error about the pod."""
     return decision_on(node, of_error(error), first_line(error), "behaviour")
 
 
 def own_fault(pod: Obj) -> str:
-    """What is wrong with a pod's own image or program, which container and how it ended; empty: nothing is."""
+    """Return what is wrong with a pod's own image or program, in which container; empty:
+    nothing."""
     if problem := hopeless(pod):
         return problem
     for status in _containers(pod):
@@ -41,14 +46,14 @@ def own_fault(pod: Obj) -> str:
 
 
 def _containers(pod: Obj) -> list[Obj]:
-    """The statuses of a pod's containers, those that run before the others first."""
+    """Return the statuses of a pod's containers, init containers first."""
     status = pod.get("status") or {}
     kinds = ("initContainerStatuses", "containerStatuses")
     return [container for kind in kinds for container in status.get(kind) or []]
 
 
 def _faults(status: Obj) -> Iterator[str]:
-    """What a container waits for, how it ended and how often it was restarted."""
+    """Yield a container's waiting reason, its last end and its number of restarts."""
     state = status.get("state") or {}
     waiting = str((state.get("waiting") or {}).get("reason") or "")
     if waiting in OWN:
@@ -62,35 +67,40 @@ def _faults(status: Obj) -> Iterator[str]:
 
 
 def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
-    """Why a pod that is not ready says nothing about its network; empty: it does.
+    """Return why a pod that is not ready is no evidence about its network; empty: it is.
 
-    It does when a container of it runs, when its kubelet has said that the image is there, and when the kubelet has
-    said that the network failed.  An image that is still being pulled, also of one container beside others, a container
-    that its liveness or startup probe kills, a kubelet that is busy or gone, or a sandbox that Windows does not make
-    are none of the network's business.
+    It is evidence if a container of it runs, if its kubelet reported that the image is there, or if
+    the kubelet reported that the network failed.  An image that is still being pulled (for any of
+    its containers), a container that its liveness or startup probe kills, a kubelet that is busy or
+    gone, or a sandbox that Windows does not make are not the network's doing.
     """
     states = [container.get("state") or {} for container in _containers(pod)]
-    said = {str(event.get("reason")): str(event.get("message") or "") for event in events}
-    if KILLED.search(said.get("Killing", "")):
-        return f"its probe killed it: {said['Killing']}"
+    messages = {str(event.get("reason")): str(event.get("message") or "") for event in events}
+    if KILLED.search(messages.get("Killing", "")):
+        return f"its probe killed it: {messages['Killing']}"
     if pull := pulling(pod, events):
         return pull
-    sandbox = said.get("FailedCreatePodSandBox", "")
-    ran = "Pulled" in said or any("running" in state for state in states)
+    sandbox = messages.get("FailedCreatePodSandBox", "")
+    ran = "Pulled" in messages or any("running" in state for state in states)
     if ran or NETWORK.search(sandbox):
         return ""
-    if "FailedCreatePodSandBox" in said:
+    if "FailedCreatePodSandBox" in messages:
         return f"its sandbox could not be made: {sandbox.partition(chr(10))[0]}"
-    return "nothing of it ran, and its kubelet has not said that the image is there"
+    return "nothing of it ran, and its kubelet has not reported the image"
 
 
 def strangers(pod: Obj) -> str:
-    """What somebody else's admission has added that may be why a pod is not ready, in words; empty: nothing."""
+    """Return what another owner's admission added that may keep a pod from being ready; empty:
+    nothing."""
     if by := tailor.redirecting(pod):
         return f"it has {by}"
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    ready = {str(one.get("name")): bool(one.get("ready")) for one in statuses}
-    late = [one["name"] for one in tailor.added(pod) if not ready.pop(one["name"], True)]
+    ready = {str(status.get("name")): bool(status.get("ready")) for status in statuses}
+    late = [
+        container["name"]
+        for container in tailor.added(pod)
+        if not ready.pop(container["name"], True)
+    ]
     return (
         f"only container {late[0]} is not, which the run did not ask for"
         if late and all(ready.values())
@@ -105,11 +115,12 @@ def verdict_on(
     because: str,
     events: Callable[[Obj], Sequence[Obj]],
 ) -> Exception:
-    """What pods deserve that were waited for and did not become ready (``error``), for a test about starting.
+    """Return the verdict on pods that were waited for and did not become ready (``error``).
 
-    A Nonconformance when the one of which the error tells has its node, nothing of the suite's own is wrong, and
-    something ran or could have (:func:`nothing_ran`): only the cluster's network is left.  Else EnvironmentBroken, the
-    error itself where no more is known.  ``events``: those about a pod, oldest first.
+    For a test about starting.  It is a Nonconformance if the pod of the error has its node, nothing
+    of the suite's own is wrong, and something ran or could have (:func:`nothing_ran`): only the
+    cluster's network is left.  Else it is EnvironmentBroken, or the error itself if no more is
+    known.  ``events``: events of a pod, oldest first.
     """
     for pod in pods:
         if fault := own_fault(pod):
@@ -120,25 +131,25 @@ def verdict_on(
     late = [pod for pod in pods if str(pod["metadata"]["name"]) in str(error)]
     if not late or not late[0]["spec"].get("nodeName"):
         return error
-    seen = f"{_head(late[0], claims)} {pod_state(late[0])} ({_waited(error)})"
+    observed = f"{_head(late[0], claims)} {pod_state(late[0])} ({_waited(error)})"
     node = late[0]["spec"]["nodeName"]
     if by := strangers(late[0]):
         return EnvironmentBroken(
-            f"{seen}: {by}, which says nothing about its network: {error}\n  do  {tailor.EXEMPT}"
+            f"{observed}: {by}, which says nothing about its network: {error}\n  do  {tailor.EXEMPT}"
         )
     if why := nothing_ran(late[0], events(late[0])):
         return EnvironmentBroken(
-            f"{seen}: {why}, which says nothing about its network: {error}\n"
+            f"{observed}: {why}, which says nothing about its network: {error}\n"
             f"  do       read the events of {_name(late[0])} and the kubelet's log on node {node}"
         )
     return Nonconformance(
-        f"{seen}: {error}\n  because  {because}\n"
+        f"{observed}: {error}\n  because  {because}\n"
         f"  do       read the events of {_name(late[0])}, and calico-node's log on node {node}"
     )
 
 
 def _waited(error: EnvironmentBroken) -> str:
-    """How long the pods were waited for, as the error says it: ``waited 360 s``."""
+    """Return how long the pods were waited for, as the error has it: ``waited 360 s``."""
     found = re.search(r"after ([0-9.]+ s)", str(error))
     return f"waited {found[1]}" if found else "waited for it"
 

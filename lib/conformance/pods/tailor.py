@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a manifest's Deployment to the one that is applied: node, image, tolerations, name.  Pure: no API, no files."""
+"""The conversion of a manifest's Deployment to the applied object: node, image, tolerations, name.
+Pure: no API."""
 
 import copy
 import re
@@ -7,18 +8,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.kube.ownership import RUN_LABEL
+from conformance.kube.waits import SYSCTLS
 from conformance.model.facts import NodeFacts
 from conformance.pods.images import pull_secrets, reference, windows_image
 from conformance.settings import Images, PodLimits
 
 Obj = dict[str, Any]
 SEAT = "conformance/seat"
-"""Label by which a pod of a role is told from the role's pods on other nodes; policies select the role by ``app``."""
+"""The label that distinguishes a pod of a role from the role's pods on other nodes; policies select
+the role by ``app``."""
 CONTAINERS = "conformance/containers"
-"""Annotation with the names of the containers that a pod was asked for with: others are somebody else's admission's."""
+"""Annotation with the names of the containers that a pod was asked for with: others are somebody
+else's admission's."""
 EXEMPT = f"exempt namespaces with the label {RUN_LABEL} from whatever adds it (a service mesh's injection, Kyverno)"
 OF_A_MESH = re.compile(r"istio|linkerd|envoy|kuma|consul|proxy", re.IGNORECASE)
-"""In the name or image of a container that answers and connects in its pod's place."""
+"""Pattern of a container, by name or image, that answers and connects in its pod's place."""
 LEADS = frozenset({"NET_ADMIN", "NET_RAW", "ALL"})
 """Capabilities by which a container can lead its pod's packets elsewhere."""
 
@@ -34,10 +38,10 @@ def deployment(
     labels: Mapping[str, str] | None = None,
     limits: PodLimits | None = None,
 ) -> Obj:
-    """A Deployment of one replica, or a DaemonSet, pinned to ``node``.
+    """Return a Deployment of one replica, or a DaemonSet, pinned to ``node``.
 
-    ``role`` is the pods' label ``app``, ``name`` that of the object and of the pods' seat; ``labels`` are added to the
-    pods.  Raises MissingCapability when no image fits the node.
+    ``role`` is the pods' label ``app``, ``name`` that of the object and of the pods' seat;
+    ``labels`` are added to the pods.  Raise MissingCapability if no image fits the node.
     """
     made = copy.deepcopy(template)
     own = {"app": role, SEAT: name}
@@ -48,8 +52,10 @@ def deployment(
     pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **(labels or {}), **own}
     spec = pod["spec"]
     pod["metadata"].setdefault("annotations", {})[CONTAINERS] = ",".join(
-        one["name"] for one in _containers(spec)
+        container["name"] for container in _containers(spec)
     )
+    if sysctls := (spec.get("securityContext") or {}).get("sysctls"):
+        pod["metadata"]["annotations"][SYSCTLS] = ",".join(one["name"] for one in sysctls)
     fit(spec, node, images, limits)
     spec["tolerations"] = [dict(toleration) for toleration in tolerations]
     selector = dict(spec.get("nodeSelector") or {})
@@ -92,23 +98,29 @@ def limit(spec: Obj, limits: PodLimits) -> None:
 
 
 def added(pod: Obj) -> list[Obj]:
-    """The containers of a pod that it was not asked for with; none where that is not known."""
+    """Return the containers of a pod that it was not asked for with; none where that is not
+    known."""
     own = (pod["metadata"].get("annotations") or {}).get(CONTAINERS)
     return (
-        [one for one in _containers(pod["spec"]) if one["name"] not in own.split(",")]
+        [
+            container
+            for container in _containers(pod["spec"])
+            if container["name"] not in own.split(",")
+        ]
         if own
         else []
     )
 
 
 def redirecting(pod: Obj) -> str:
-    """One of those that may change what its pod sends and hears, in words; empty: none may."""
-    for one in added(pod):
-        context = one.get("securityContext") or {}
+    """Return an added container that may change what its pod sends and receives; empty: none
+    may."""
+    for container in added(pod):
+        context = container.get("securityContext") or {}
         may = LEADS.intersection((context.get("capabilities") or {}).get("add") or ())
-        named = f"{one['name']} {str(one.get('image')).rpartition('/')[2]}"
+        named = f"{container['name']} {str(container.get('image')).rpartition('/')[2]}"
         if may or context.get("privileged") or OF_A_MESH.search(named):
-            return f"container {one['name']} ({one.get('image')}), which the run did not ask for"
+            return f"container {container['name']} ({container.get('image')}), which the run did not ask for"
     return ""
 
 
@@ -117,7 +129,8 @@ def _containers(spec: Obj) -> list[Obj]:
 
 
 def on_nodes(*names: str) -> Obj:
-    """The affinity of a pod that only these nodes fulfil: by their names, not their labels."""
+    """Return the affinity of a pod that only these nodes fulfil: by their names, not their
+    labels."""
     terms = [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
         for name in names

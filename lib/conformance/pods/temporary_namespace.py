@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A namespace that is filled only to be deleted, for a test about what goes with it."""
+"""A namespace that is filled only to be deleted, for a test about the deletion of its contents."""
 
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.model.change import ObjectRef
@@ -9,14 +9,14 @@ from conformance.pods.placement import Placement
 from conformance.pods.roles import ROLES
 
 KINDS = (("v1", "Pod"), ("apps/v1", "Deployment"))
-"""What the demo's namespace holds, beside its policy."""
+"""Kinds of objects in the demo's namespace, besides its policy."""
 POLICY = ("projectcalico.org/v3", "NetworkPolicy")
 KUBERNETES_POLICY = ("networking.k8s.io/v1", "NetworkPolicy")
-"""What takes its place where Calico policies cannot be written."""
+"""The policy's kind where Calico policies cannot be written."""
 
 
 class TemporaryNamespace:
-    """One such namespace of the worker."""
+    """A namespace of this kind of the worker."""
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
         self._pods = pods
@@ -40,7 +40,7 @@ class TemporaryNamespace:
         )
 
     def contents(self) -> dict[str, Fact[str]]:
-        """Whether the namespace, and objects of each kind in it, exist: ``there`` or ``gone``."""
+        """Map the namespace, and each kind of object in it, to ``there`` or ``gone``."""
         kube = self._pods.kube
         found = {
             f"{kind} objects": Fact(
@@ -53,13 +53,13 @@ class TemporaryNamespace:
         return {"the namespace": Fact("there" if space else "gone", self.namespace), **found}
 
     def _policies(self) -> tuple[tuple[str, str], ...]:
-        """The kind of its policy; none where calicoctl writes it, which no API shows."""
+        """Return the kind of its policy; none where calicoctl writes it, which no API shows."""
         if self._pods.kube.discovery.serves(*POLICY):
             return (POLICY,)
         return () if self._pods.settings.calicoctl else (KUBERNETES_POLICY,)
 
     def delete(self, *, because: str) -> None:
-        """Delete it.  Raises Nonconformance when it does not go, with what holds it."""
+        """Delete the namespace. Raise Nonconformance if it stays, with the objects that hold it."""
         target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
         try:
             self._pods.changes.delete_and_wait(

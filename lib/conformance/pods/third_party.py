@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods on a node that lose their network with the node's HNS network, and which of them are other people's."""
+"""Pods on a node that lose their network with the node's HNS network, and which of them are other
+people's."""
+
+from collections.abc import Collection
 
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, NAMESPACE_PREFIX
@@ -14,21 +17,34 @@ def third_party_pods(kube: Kube, node: str) -> list[Obj]:
     A drain leaves them on the node, and a new HNS network costs them theirs.
     """
     return [
-        pod
-        for pod in kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
-        if daemonset_of(pod)
-        and networked(pod)
-        and not is_own(pod)
-        and not pod["metadata"].get("deletionTimestamp")
+        pod for pod in kube.objects("v1", "Pod", fields=f"spec.nodeName={node}") if _is_theirs(pod)
     ]
 
 
+def third_party_pods_by_node(kube: Kube, nodes: Collection[str]) -> dict[str, list[Obj]]:
+    """Map nodes to such pods of theirs, by one list of all pods; nodes without any are left out."""
+    found: dict[str, list[Obj]] = {}
+    for pod in kube.objects("v1", "Pod") if nodes else ():
+        node = str(pod["spec"].get("nodeName") or "")
+        if node in nodes and _is_theirs(pod):
+            found.setdefault(node, []).append(pod)
+    return found
+
+
+def _is_theirs(pod: Obj) -> bool:
+    """Return whether a pod is a DaemonSet's, stays, and is other people's with a network to
+    lose."""
+    ends = pod["metadata"].get("deletionTimestamp")
+    return bool(daemonset_of(pod)) and networked(pod) and not is_own(pod) and not ends
+
+
 def networked(pod: Obj) -> bool:
-    """Return whether a pod has a network of its own to lose: host-network, static and finished pods have none."""
+    """Return whether a pod has a network of its own to lose: host-network, static and finished pods
+    have none."""
     spec = pod["spec"]
     contexts = [
         spec.get("securityContext"),
-        *(one.get("securityContext") for one in spec.get("containers") or []),
+        *(container.get("securityContext") for container in spec.get("containers") or []),
     ]
     host_process = any(
         ((context or {}).get("windowsOptions") or {}).get("hostProcess") for context in contexts
@@ -47,18 +63,18 @@ def is_own(pod: Obj) -> bool:
 
 
 def label(pod: Obj) -> str:
-    """``namespace/name``."""
+    """Return ``namespace/name``."""
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def controller(pod: Obj) -> Obj | None:
-    """Return the owner reference of what makes a pod anew; None: nothing does."""
+    """Return the owner reference of a pod's controller; None if nothing would make the pod anew."""
     owners = pod["metadata"].get("ownerReferences") or []
     return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def daemonset_of(pod: Obj) -> str:
-    """Its DaemonSet, by namespace and name; empty when it has none."""
+    """Return its DaemonSet, by namespace and name; empty: it has none."""
     owner = controller(pod) or {}
     return (
         f"{pod['metadata']['namespace']}/{owner['name']}"

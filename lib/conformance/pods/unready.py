@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that run and answer, but are not ready: a Service that selects them has to leave them out."""
+"""Servers that run and answer, but are not ready: a Service that selects them has to leave them
+out."""
 
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import Pods, Wish, end
@@ -8,7 +9,7 @@ from conformance.pods.placement import Placement
 
 
 class UnreadyServers:
-    """The unready servers of one test; :meth:`remove` takes them away again."""
+    """The unready servers of a test; :meth:`remove` removes them."""
 
     def __init__(self, deployer: Pods, placement: Placement) -> None:
         self._deployer = deployer
@@ -16,10 +17,12 @@ class UnreadyServers:
         self._made: list[str] = []
 
     def beside(self, servers: Group) -> Workload:
-        """One more pod of these servers' role, with their label ``app``, on the first one's node.
+        """Deploy another pod of these servers' role, with their label ``app``, on the first
+        server's node.
 
-        Returns once its containers are ready, as their probes say.  The pod is not, because of a readiness gate whose
-        condition nobody sets.  Raises EnvironmentBroken when its containers are not ready in time.
+        Return once its containers are ready by their probes.  The pod is not, because of a
+        readiness gate with a condition that is never set.  Raise EnvironmentBroken if its
+        containers are not ready in time.
         """
         first = servers.first
         node = next(node for node in self._placement.covered(first.os) if node.name == first.node)

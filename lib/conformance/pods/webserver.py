@@ -24,16 +24,18 @@ BUILD_LABEL = "node.kubernetes.io/windows-build"
 
 
 class WebServer:
-    """One worker's web servers, one on each Windows build; :meth:`remove` takes them away again."""
+    """A worker's web servers, one on each Windows build; :meth:`remove` takes them away again."""
 
     def __init__(
         self,
         pods: Pods,
         placement: Placement,
         claims: Sequence[str] = (),
-        keep: Callable[[Sequence[Decision]], object] = lambda seen: None,
+        keep: Callable[[Sequence[Decision]], object] = lambda decisions: None,
     ) -> None:
-        """``claims``: the test's, for what it says; ``keep`` keeps what was decided."""
+        """Set up the web server's tests. ``claims``: the test's claims, for messages; ``keep``
+        records decisions.
+        """
         self._pods = pods
         self._placement = placement
         self._claims = claims
@@ -43,7 +45,7 @@ class WebServer:
     def start(self, *, because: str) -> tuple[list[Target], list[Target]]:
         """Deploy them: the replicas' own addresses, and of each server the NodePort at its first replica's node.
 
-        Raises Nonconformance when replicas do not become ready although their image is there and runs.
+        Raise Nonconformance when replicas do not become ready although their image is there and runs.
         """
         self._pods.prepare(self._pods.namespace)
         nodes = self._placement.one_per_build()
@@ -71,7 +73,7 @@ class WebServer:
         return f"{NAME}-{self._placement.number(node.name)}"
 
     def _make(self, node: NodeFacts, name: str) -> Obj:
-        """The Service as the API server filled it in."""
+        """Return the Service as the API server filled it in."""
         pods = self._pods
         service, deployment = manifest.load(MANIFESTS / "services" / f"{NAME}.yaml")
         made = tailor.deployment(
@@ -85,9 +87,7 @@ class WebServer:
         )
         made["spec"]["replicas"] = 2
         spec = made["spec"]["template"]["spec"]
-        if (
-            BUILD_LABEL in node.labels
-        ):  # any node of that build will do, not only the one that the image was chosen for
+        if BUILD_LABEL in node.labels:  # any node of that build will do, not only the image's node
             spec["nodeSelector"].pop("kubernetes.io/hostname", None)
             spec.pop("affinity", None)
         service["metadata"]["name"] = name
@@ -111,9 +111,7 @@ class WebServer:
             there = pods.kube.objects("v1", "Pod", pods.namespace, labels=labels)
             verdict = verdict_on(there, error, self._claims, because, pods.changes.waits.events)
             self._keep([decision_on_failure(node, verdict)])
-            raise verdict.with_traceback(
-                None
-            ) from None  # how they were waited for is nobody's business
+            raise verdict.with_traceback(None) from None  # the wait itself needs no record
         return [pods.workload(pod, replace(ROLES["windows-server"], name=NAME)) for pod in found]
 
     def _node_port(self, service: Obj, replicas: Sequence[Workload]) -> Target:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods that one worker's tests share, deployed when a test first asks for them, and kept until the worker ends.
+"""The pods that a worker's tests share, deployed when a test first asks for them, kept until its
+end.
 
-A role's pods stand one on each covered node of its OS: its seats, named by the node's number (``windows-server-2``).
-Each pod is deployed in a thread of its own, so that tests wait for what they ask for and for nothing else.
+A role has a pod on each covered node of its OS: its seats, named by the node's number
+(``windows-server-2``).  Each pod is deployed in a thread of its own, so that tests wait only for
+what they ask for.
 """
 
 import threading
@@ -36,14 +38,15 @@ ASKS_FOR_DEMO = frozenset({"clients", "servers", "client", "server", "placed_aro
 """Methods by which tests ask for them."""
 
 Place = Literal["same node", "a Linux node", "another Windows node"]
-"""Where a server is, seen from a client's Windows node."""
+"""The place of a server, from a client's Windows node."""
 
 LOOK_AT_NODES = 5.0
 """s.  Between two looks at whether covered nodes live, while nothing is wrong."""
 
 
 class WorkerPods:
-    """Pods by role (``windows-server``), in the second namespace too (``elsewhere/windows-client``)."""
+    """Pods by role (``windows-server``), in the second namespace too
+    (``elsewhere/windows-client``)."""
 
     def __init__(
         self,
@@ -64,14 +67,15 @@ class WorkerPods:
         """When, by ``time.monotonic``."""
         self._warmth: dict[str, Future[None]] = {}
         self._lost: dict[str, Workload] = {}
-        """What pods were before something changed them."""
+        """Pods before a change of them."""
         self.used: dict[str, Workload] = {}
-        """What the running test has asked for; whoever starts a test empties it."""
+        """Pods that the running test has asked for; empty at a test's start."""
         self.claims: tuple[str, ...] = ()
         """The claims of the running test."""
         self.systems: tuple[OS, ...] = ("linux", "windows")
-        """Of the demo's pods, those of these systems are started together: what the running test is about."""
-        self.keep: Callable[[Sequence[Decision]], object] = lambda seen: None
+        """Systems of the demo's pods that are started together: those that the running test is
+        about."""
+        self.keep: Callable[[Sequence[Decision]], object] = lambda decisions: None
         """Keeps what was decided by the running test; whoever starts a test sets it."""
 
     @property
@@ -81,51 +85,56 @@ class WorkerPods:
 
     @property
     def namespace_elsewhere(self) -> str:
-        """The worker's second namespace."""
+        """Return the worker's second namespace."""
         return f"{self._pods.namespace}-{ELSEWHERE}"
 
     def clients(self, os: OS) -> Group:
-        """The demo's clients of an OS, one on each covered node."""
+        """Return the demo's clients of an OS, one on each covered node."""
         return self._group(f"{os}-client")
 
     def servers(self, os: OS) -> Group:
-        """The demo's servers of an OS, one on each covered node."""
+        """Return the demo's servers of an OS, one on each covered node."""
         return self._group(f"{os}-server")
 
     def elsewhere(self, os: OS) -> Group:
-        """Clients in the second namespace, with the labels of the demo's, one on each covered node."""
+        """Clients in the second namespace, with the labels of the demo's, one on each covered
+        node."""
         return self._group(f"{ELSEWHERE}/{os}-client")
 
     def nodes(self) -> Group:
-        """Pods in the network of each covered Linux node: the nodes as sources."""
+        """Return pods in the network of each covered Linux node: the nodes as sources."""
         return self._group("linux-node")
 
     def get(self, *names: str) -> tuple[Workload, ...]:
-        """One pod for each of these roles, on the worker's first node of its OS, or the pods of these seats.
+        """Return one pod for each of these roles, on the worker's first node of its OS, or the
+        pods of these seats.
 
-        Those not there yet are deployed at once.  Raises what deploying raised, to every test that asks: a pod that
-        could not be deployed is not tried again.
+        Missing pods are deployed at once. A deployment's error is raised to every test that
+        requests the pod; a failed deployment is not tried again.
         """
-        seats = [self._seat(name) for name in names]
+        seats = [
+            self._seats(name)[0] if name.rpartition("/")[2] in ROLES else name for name in names
+        ]
         found = self._deployed(seats)
         for seat in seats:
             self._warmth[seat].result()
         return found
 
     def client(self, os: OS) -> Workload:
-        """One of the demo's clients of an OS, where one is enough."""
+        """Return one of the demo's clients of an OS, for tests that need a single client."""
         return self.get(f"{os}-client")[0]
 
     def server(self, os: OS) -> Workload:
-        """One of the demo's servers of an OS, where one is enough."""
+        """Return one of the demo's servers of an OS, for tests that need a single server."""
         return self.get(f"{os}-server")[0]
 
     def node(self) -> Workload:
-        """A pod in the network of a Linux node, where one is enough."""
+        """Return a pod in the network of a Linux node, where one is enough."""
         return self.get("linux-node")[0]
 
     def placed_around(self, nodes: Sequence[str], place: Place) -> PodPairs:
-        """A client on each of these Windows nodes with a server there or elsewhere.  Raises MissingCapability."""
+        """Return a client on each of these Windows nodes with a server there or elsewhere.  Raise
+        MissingCapability."""
         clients = self.clients("windows").at(*nodes)
         if place == "a Linux node":
             return clients.to([self.servers("linux").first])
@@ -134,18 +143,20 @@ class WorkerPods:
         return clients.across(self.servers("windows"))
 
     def start(self, *roles: str, because: str) -> Group:
-        """All pods of these roles, for a test about starting: one that does not become ready is a Nonconformance.
+        """Deploy all pods of these roles for a test about starting: a pod that is not ready is a
+        Nonconformance.
 
-        That they started confirms nothing yet, ``expect.started`` does.  An image that cannot be pulled, a container
-        that crashes, or a cluster without room still is EnvironmentBroken.  Nothing is asked of the pods themselves, so
-        that only starting is judged.
+        That they started confirms nothing yet; ``expect.started`` does.  An image that cannot be
+        pulled, a container that crashes, be it after its pod was ready, or a cluster without room
+        still is EnvironmentBroken.  The pods themselves are not asked, so that only starting is
+        judged.
         """
         seats = [seat for role in roles for seat in self._seats(role)]
         work = {seat: self._start(seat) for seat in seats}
         wait(work.values())
         verdicts: list[Exception] = []
-        for seat, one in work.items():
-            error = one.exception()
+        for seat, future in work.items():
+            error = future.exception()
             if error is None:
                 continue
             if not isinstance(error, EnvironmentBroken):
@@ -154,31 +165,47 @@ class WorkerPods:
             verdict = verdict_on(self._pods_of(seat), error, self.claims, because, events)
             self._failed(seat, verdict)
             verdicts.insert(0 if isinstance(verdict, Nonconformance) else len(verdicts), verdict)
+        verdicts += self._ready_no_more(work)
         if verdicts:
             raise verdicts[0].with_traceback(
                 None
-            ) from None  # how the pods were waited for is nobody's business
-        self.used |= {seat: one.result() for seat, one in work.items()}
+            ) from None  # the wait for the pods needs no record
+        self.used |= {seat: future.result() for seat, future in work.items()}
         return Group(future.result() for future in work.values())
 
-    def start_demo(self) -> None:
-        """Deploy the demo's pods of :attr:`systems` and wait for them, before a test's own time begins.
+    def _ready_no_more(self, work: Mapping[str, Future[Workload]]) -> list[Exception]:
+        """Return an error for each pod that was ready, and has crashed or is gone by now."""
+        found = {seat: future.result() for seat, future in work.items() if not future.exception()}
+        now = there_now(self._pods.kube, found.values())
+        errors = {
+            seat: EnvironmentBroken(f"{why}, after it was ready")
+            for seat, workload in found.items()
+            if (why := changed(workload, now.get((workload.namespace, workload.pod))))
+        }
+        for seat, error in errors.items():
+            self._failed(seat, error)
+        return list(errors.values())
 
-        Raises nothing: what could not be deployed is raised to the test that asks for it.
+    def start_demo(self) -> None:
+        """Deploy the demo's pods of :attr:`systems` and wait for them, before a test's own time
+        begins.
+
+        Raise nothing: a deployment's error is raised to the test that requests the pod.
         """
         seats = [seat for role in self._demo() for seat in self._seats(role)]
         wait([self._start(seat) for seat in seats])
         wait([self._warmth[seat] for seat in seats])
 
     def ensure_ready(self, *roles: str) -> Group:
-        """All pods of these roles, for a test that reads about them: ready, whether or not their network works.
+        """Return all pods of these roles, ready, for a test that only reads about them, even if
+        their network fails.
 
-        Raises what deploying raised; a pod that does not start says nothing about what was to be read.
+        Raise the deployment's errors: if a pod does not start, nothing can be read about it.
         """
         return Group(self._deployed([seat for role in roles for seat in self._seats(role)]))
 
     def seat_of(self, workload: Workload) -> str:
-        """The seat it was deployed for, which is its label ``conformance/seat``."""
+        """Return the seat it was deployed for, which is its label ``conformance/seat``."""
         name = next(
             name
             for name, work in self._work.items()
@@ -187,34 +214,38 @@ class WorkerPods:
         return name.rpartition("/")[2]
 
     def revalidate(self) -> None:
-        """Look at the pods again, since an exclusive test may have changed them: whoever asks for one gets the new one.
+        """Check the pods again, since an exclusive test may have changed them; later callers get
+        the new pods.
 
-        Returns as soon as it is known which ones changed; that one has no successor in time is told (EnvironmentBroken)
-        to the tests that ask for it, and it is looked for again after the next exclusive test.
+        Return as soon as it is known which changed.  A pod without a successor in time raises
+        EnvironmentBroken in the tests that ask for it, and is looked for again after the next
+        exclusive test.
         """
         self._look_again(patient=True)
 
     def refresh(self) -> None:
-        """As :meth:`revalidate`, before each test: a pod that restarted meanwhile spoils no test after it.
+        """Check the pods before each test, as :meth:`revalidate`: a restarted pod spoils no later
+        test.
 
-        Costs one request per namespace.  For a pod without successor nobody waits again until there is a ready one.
+        Costs one request per namespace.  Nobody waits a second time for a pod without a successor.
         """
         self._look_again(patient=False)
 
     def under_way(self) -> list[Future[Any]]:
-        """What is still being deployed or warmed up."""
+        """Return the deployments and warm-ups that are still running."""
         with self._lock:
             work: list[Future[Any]] = [*self._work.values(), *self._warmth.values()]
         return [future for future in work if not future.done()]
 
     def close(self) -> None:
-        """Wait for what is still being deployed, and start nothing more."""
+        """Wait for deployments under way, and start no more."""
         self._threads.shutdown(wait=True)
 
     def _group(self, role: str) -> Group:
-        """The pods of a role that are there and have a network; the others make their own node inconclusive.
+        """Return the pods of a role that exist and have a network; all others make their own node
+        inconclusive.
 
-        Raises what the first raised where there is none at all.
+        Raise the first error if there is no such pod.
         """
         self._leave_lost(ROLES[role.rpartition("/")[2]].os)
         seats = self._seats(role)
@@ -237,7 +268,7 @@ class WorkerPods:
         return Group(found.values())
 
     def _leave_lost(self, os: OS) -> None:
-        """Ask nothing more of nodes that died: what a test would have decided on them is undecided."""
+        """Stop using nodes that died: a test's decisions on them are undecided."""
         systems: tuple[OS, ...] = ("linux", "windows")
         covered = {
             item.node.name: item.node for each in systems for item in self._placement.coverage(each)
@@ -261,15 +292,11 @@ class WorkerPods:
         self.keep([decision_on_failure(self._wish(seat).node, error)])
 
     def _seats(self, role: str) -> list[str]:
-        """The seats of a role on each covered node, the worker's first node first."""
+        """Return the seats of a role on each covered node, the worker's first node first."""
         os = ROLES[role.rpartition("/")[2]].os
         return [
             f"{role}-{self._placement.number(node.name)}" for node in self._placement.covered(os)
         ]
-
-    def _seat(self, name: str) -> str:
-        """The first of a role's seats, or the seat of that name."""
-        return self._seats(name)[0] if name.rpartition("/")[2] in ROLES else name
 
     def _look_again(self, *, patient: bool) -> None:
         with self._lock:
@@ -315,7 +342,10 @@ class WorkerPods:
         return found
 
     def _begun(self, seats: Sequence[str]) -> list[Future[Workload]]:
-        """What is being deployed; whoever asks for one of the demo's pods will ask for the others."""
+        """Start the deployment of these seats and return its futures.
+
+        With one of the demo's pods the others are started too, since the test will request them.
+        """
         work = [self._start(name) for name in seats]
         if {self._role(name) for name in seats if "/" not in name} & set(DEMO):
             for role in self._demo():
@@ -324,7 +354,7 @@ class WorkerPods:
         return work
 
     def _demo(self) -> list[str]:
-        """The demo's roles that the running test is about, where a node can have them."""
+        """Return the demo's roles that the running test is about, where a node can have them."""
         found = [(role, ROLES[role].os) for role in DEMO]
         return [role for role, os in found if os in self.systems and self._placement.coverage(os)]
 

@@ -11,45 +11,48 @@ from typing import Any
 Labels = Mapping[str, str]
 
 NAME_LABEL = "projectcalico.org/name"
-"""Of namespaces and service accounts; each namespace has it."""
+"""Label of namespaces and service accounts; each namespace has it."""
 NAMESPACE_LABEL = "projectcalico.org/namespace"
-"""Of whatever is in a namespace, for selectors of endpoints and network sets."""
+"""Label of every object in a namespace, for selectors of endpoints and network sets."""
+OF_ACCOUNTS = "pcsa."
+"""Beginning of the labels that a pod has from its service account."""
 _LONGEST_ACCOUNT = 62
 """characters.  Calico gives pods of a service account with a longer name no label for it."""
 
 
 def own(obj: Mapping[str, Any]) -> dict[str, str]:
-    """The labels that an object was given."""
+    """Return the labels that an object was given."""
     given = (obj.get("metadata") or {}).get("labels") or {}
     return {str(key): str(value) for key, value in given.items()}
 
 
 def of_namespace(namespace: Mapping[str, Any]) -> dict[str, str]:
-    """Of a Namespace, as namespaceSelectors of both kinds see it."""
+    """Return the labels of a Namespace that namespaceSelectors of both kinds match."""
     name = namespace["metadata"]["name"]
     return {**own(namespace), "kubernetes.io/metadata.name": name, NAME_LABEL: name}
 
 
 def of_service_account(account: Mapping[str, Any]) -> dict[str, str]:
-    """Of a ServiceAccount, as Calico's serviceAccountSelector sees it."""
+    """Return the labels of a ServiceAccount that Calico's serviceAccountSelector matches."""
     return {**own(account), NAME_LABEL: account["metadata"]["name"]}
 
 
 def of_pod(pod: Mapping[str, Any], namespace: Labels, account: Labels) -> dict[str, str]:
-    """Of a Pod, as Calico's selectors see it.
+    """Return the labels of a Pod that Calico's selectors match.
 
-    ``namespace``, ``account``: the labels of its namespace and its service account by the functions above; the pod
-    has them too, with ``pcns.`` and ``pcsa.`` before their names.
+    ``namespace``, ``account``: the labels of its namespace and its service account by the functions
+    above; the pod has them too, prefixed with ``pcns.`` and ``pcsa.``.
     """
     name = account_of(pod)
     added = {NAMESPACE_LABEL: pod["metadata"]["namespace"], "projectcalico.org/orchestrator": "k8s"}
     if len(name) <= _LONGEST_ACCOUNT:
         added["projectcalico.org/serviceaccount"] = name
-    return {**_prefixed("pcns.", namespace), **_prefixed("pcsa.", account), **own(pod), **added}
+    return {**_prefixed("pcns.", namespace), **_prefixed(OF_ACCOUNTS, account), **own(pod), **added}
 
 
 def of_network_set(network_set: Mapping[str, Any], namespace: Labels | None) -> dict[str, str]:
-    """Of a NetworkSet, with its namespace's labels, or of a GlobalNetworkSet (None), as Calico's selectors see it."""
+    """Return the labels that Calico's selectors match of a NetworkSet, with its namespace's labels,
+    or of a GlobalNetworkSet (None)."""
     if namespace is None:
         return own(network_set)
     added = {NAMESPACE_LABEL: network_set["metadata"]["namespace"]}
@@ -57,7 +60,7 @@ def of_network_set(network_set: Mapping[str, Any], namespace: Labels | None) -> 
 
 
 def account_of(pod: Mapping[str, Any]) -> str:
-    """The name of a pod's service account; Kubernetes fills in ``default``."""
+    """Return the name of a pod's service account; Kubernetes fills in ``default``."""
     return str((pod.get("spec") or {}).get("serviceAccountName") or "default")
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a policy's YAML twin to the object that is applied: ``${server.role}`` and the like, filled in.
+"""Placeholders like ``${server.role}`` in a policy's manifest, and the objects with values in their
+place.
 
-Pure, on parsed objects and not on text: a value can never change a manifest's structure.  It applies nothing.
+Pure, on parsed objects and not on text: a value can never change a manifest's structure.  It
+applies nothing.
 """
 
 import re
@@ -14,18 +16,20 @@ from conformance.model.endpoint import Workload
 
 Obj = dict[str, Any]
 Named = Workload | Sequence[Workload] | Sequence[str] | str | int
-"""What a test gives a placeholder."""
+"""The argument of a test for a placeholder."""
 Value = str | int | tuple[str, ...]
-"""A placeholder's value; several repeat the list's entry that names it.  A number stays one where it stands alone."""
+"""A placeholder's value; a tuple repeats the list's entry that names the placeholder.  A number
+stays a number where the placeholder is the whole value."""
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _OF_WORKLOADS = ("role", "address", "namespace", "node_address", "os")
-"""What a manifest may say of a workload: ``${client.address}``."""
+"""Fields of a workload that a manifest may use: ``${client.address}``."""
 
 
 def values(*, namespace: str, run: str, **named: Named) -> dict[str, Value]:
-    """What manifests may name: the run's own words, plain values, and some fields of each workload.
+    """Return the values by placeholder: the run's own words, plain values, and fields of each
+    workload.
 
-    A field in which the workloads of a group differ has several values, and so have several texts.
+    A field in which the workloads of a group differ has a tuple of values, like a list of texts.
     """
     found: dict[str, Value] = {"namespace": namespace, "run": run}
     for name, one in named.items():
@@ -46,8 +50,8 @@ def values(*, namespace: str, run: str, **named: Named) -> dict[str, Value]:
 def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> list[Obj]:
     """Return the objects with every placeholder replaced, in values and in keys.
 
-    An object that names a placeholder of several values is made once for each value.  Raises
-    UsageProblem for a placeholder without a value.
+    An object with a placeholder of a tuple is created for each of its values.  Raise UsageProblem
+    for a placeholder without a value.
     """
     asked = {name for text in _texts(list(objects)) for name in _PLACEHOLDER.findall(text)}
     unknown = sorted(asked - known.keys())
@@ -64,12 +68,13 @@ def fill(objects: Sequence[Obj], known: Mapping[str, Value], *, where: str) -> l
 
 
 def filled_text(text: str, known: Mapping[str, Value]) -> str:
-    """One text with its placeholders replaced."""
+    """Return one text with its placeholders replaced."""
     return str(_filled(text, known))
 
 
 def unused(objects: Sequence[Obj], names: Sequence[str]) -> list[str]:
-    """Those of ``names`` that no placeholder begins with: a test gives something that its manifest ignores."""
+    """Return the ``names`` that no placeholder begins with: values of a test that its manifest
+    ignores."""
     asked = {
         name.partition(".")[0]
         for text in _texts(list(objects))
@@ -92,7 +97,8 @@ def _filled(value: Any, known: Mapping[str, Value]) -> Any:
 
 
 def _each(entry: Any, known: Mapping[str, Value]) -> list[Mapping[str, Value]]:
-    """What is known, once for each value of the placeholder in a list's entry that has several."""
+    """Return the values once for each item of a tuple that the list's entry names; else
+    unchanged."""
     asked = {name for text in _texts(_without_lists(entry)) for name in _PLACEHOLDER.findall(text)}
     several = sorted(name for name in asked if isinstance(known[name], tuple))
     if not several:
@@ -101,7 +107,7 @@ def _each(entry: Any, known: Mapping[str, Value]) -> list[Mapping[str, Value]]:
 
 
 def _without_lists(value: Any) -> Any:
-    """An entry without the lists in it, which repeat entries of their own."""
+    """Return an entry without the lists in it, which repeat entries of their own."""
     if isinstance(value, dict):
         return {
             key: _without_lists(entry)

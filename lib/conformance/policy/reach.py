@@ -1,48 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who reaches whom under some policies, by the promise, on Windows and by release, and why where these differ.
+"""The reachability between ends under some policies, by the promise, on Windows and by release, and
+the causes of differences.
 
-Pure: objects in, ways out; ``reach_text`` prints them.  Ports are judged in the ranges in which no policy tells them
-apart, so that nothing is left out between two of them.
+Pure: objects in, paths out.  Ports are grouped into ranges that every policy treats alike, so that
+no port is left out, and ends into groups that every policy treats alike, so that a pair of groups
+is decided once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 from conformance.errors import UsageProblem
 from conformance.policy.oracle import fields
 from conformance.policy.oracle.fields import PROTOCOLS, Obj, Range
 from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.panics import panics
-from conformance.policy.oracle.policies import Direction, Policy
-from conformance.policy.oracle.rules import Packet, Peer, Rule
-from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch, Switches, alike
+from conformance.policy.oracle.policies import DIRECTIONS, Direction, Policy
+from conformance.policy.oracle.rules import ANYBODY, Packet, Peer, Rule, is_at
+from conformance.policy.oracle.switches import Column, Switch, columns_of
 from conformance.policy.oracle.world import Pod, World
+from conformance.policy.unread import unjudged
 
-COLUMNS: dict[str, Switches] = {"PROMISE": PROMISE, "WINDOWS": WINDOWS, **alike()}
-"""What is asked, by the heading that it stands under."""
 SOURCE_PORT = 40000
-ECHO = (8, 0)
-"""Of ICMP, the request that ping sends."""
+ECHO = {4: (PROTOCOLS["icmp"], (8, 0)), 6: (PROTOCOLS["icmpv6"], (128, 0))}
+"""Protocol, and type and code, of the echo request that ping sends, by IP version."""
+ICMP = frozenset(number for number, _ in ECHO.values())
+EVERY_PORT: Range = (1, 65535)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class End:
-    """A pod, or an address of nobody's."""
+    """A pod on a system, or an address of nobody's."""
 
     name: str
-    address: int
+    addresses: Mapping[int, int]
+    """By IP version."""
     pod: Pod | None = None
-
-    @property
-    def os(self) -> str:
-        """Empty: it is no pod."""
-        return self.pod.os if self.pod else ""
+    os: str = ""
+    """Empty: it is no pod."""
+    unjudged: str = ""
+    """Why nothing can be said of the policies at this pod."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Why one end decides otherwise in a column than is promised."""
+    """The reason why an end decides otherwise in a column than is promised."""
 
     column: str
     direction: Direction
@@ -52,11 +58,10 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Way:
-    """From one end to another by a protocol, at ports that no column tells apart."""
+class Answer:
+    """What becomes of a protocol between two ends, at ports that every column treats alike."""
 
-    source: End
-    destination: End
+    family: int
     protocol: int
     ports: tuple[Range, ...]
     """Empty: the protocol has none."""
@@ -65,119 +70,384 @@ class Way:
     differences: tuple[Difference, ...]
 
 
+@dataclass(frozen=True)
+class Way(Answer):
+    """An answer for two ends."""
+
+    source: End
+    destination: End
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Ends that every policy treats alike."""
+
+    ends: tuple[End, ...]
+    own: Mapping[Direction, tuple[Any, ...]]
+    """What decides at these ends: their policies, and what these see of them."""
+    observations: tuple[tuple[Any, ...], ...]
+    """What each peer of a rule sees of them."""
+
+    @property
+    def first(self) -> End:
+        """Return the end that stands for the group."""
+        return self.ends[0]
+
+
+Segment = tuple[Range, tuple[Decision, ...], tuple[Difference, ...]]
+Decided = dict[tuple[int, int], list[Segment]]
+"""Segments of ports by IP version and protocol."""
+
+
 class Reach:
     """The ways between all pods of some objects, and addresses beside them."""
 
     def __init__(self, objects: Sequence[Obj], addresses: Iterable[str] = ()) -> None:
-        """Raises UsageProblem, one line, for what cannot be read and where nothing could be said."""
+        """Raise UsageProblem, in one line, for objects that cannot be read or lead to no
+        verdict."""
         _no_doubles(objects)
         self.world = World(objects)
         self.oracle = Oracle(self.world, objects)
+        self._refuse(objects)
+        self.unjudged = unjudged(self.world, self.oracle.policies)
+        self.columns = columns_of([(3, 32)] if self._depends_on_release else [])
+        self._rules = {
+            (number, direction): listed
+            for number, policy in enumerate(self.oracle.policies)
+            for direction, listed in policy.rules.items()
+        }
+        every = [rule for listed in self._rules.values() for rule in listed]
+        ends = (peer for rule in every for peer in (rule.source, rule.destination))
+        self._peers = [peer for peer in ends if peer is not ANYBODY]
+        self._places = {id(peer): place for place, peer in enumerate(self._peers)}
+        self._protocols = sorted({6, 17, *(rule.protocol for rule in every if rule.protocol)})
+        services = {peer.service for peer in self._peers if peer.service}
+        self.world.unknown_services |= services - self.world.backends.keys()
+        self.ends = [*self._pods(), *map(_stranger, addresses)]
+        self._decided: dict[tuple[Any, ...], Decided] = {}
+        self._answers: dict[tuple[int, int], list[Answer]] = {}
+
+    def _refuse(self, objects: Sequence[Obj]) -> None:
+        """Raise UsageProblem for objects that can be read, and lead to no verdict."""
+        for obj in objects:
+            _check_networks(obj)
         if not self.world.pods:
             raise UsageProblem("no pod in these files: there is nobody to reach")
         for policy, tier in self.oracle.without_tier.items():
             raise UsageProblem(
-                f"{policy} is in tier {tier}, which no file describes, so that its order is not known"
+                f"{policy} is in tier {tier[:80]}, which no file describes, so that its order is not known"
             )
-        pods = [End(name, pod.address, pod) for name, pod in sorted(self.world.pods.items())]
-        self.ends = [*pods, *(End(text, fields.address(text)) for text in addresses)]
         for one in self.oracle.policies:
             _allowed(one)
-        rules = [
-            rule
-            for policy in self.oracle.policies
-            for each in policy.rules.values()
-            for rule in each
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Return the ends in groups that every policy treats alike, in the order of the ends."""
+        found: dict[tuple[Any, ...], list[End]] = {}
+        for end in self.ends:
+            found.setdefault(self._signature(end), []).append(end)
+        return [
+            Group(tuple(ends), dict(zip(DIRECTIONS, sign[:2], strict=True)), sign[2])
+            for sign, ends in found.items()
         ]
-        self._protocols = sorted(
-            {6, 17, *(rule.protocol for rule in rules if rule.protocol and not rule.ipv6)}
-        )
-        self._ranges = _told_apart(rules, self.world)
+
+    @cached_property
+    def group_of(self) -> dict[int, Group]:
+        """Map each end, by its identity, to its group."""
+        return {id(end): group for group in self.groups for end in group.ends}
 
     def ways(self) -> Iterator[Way]:
-        """Every way, by destination, then by source."""
+        """Yield every way, by destination, then by source."""
         for destination in self.ends:
             for source in self.ends:
-                if source is not destination and (source.pod or destination.pod):
-                    yield from self._between(source, destination)
+                if is_pair(source, destination):
+                    for one in self.between(source, destination):
+                        yield Way(
+                            one.family,
+                            one.protocol,
+                            one.ports,
+                            one.verdicts,
+                            one.differences,
+                            source,
+                            destination,
+                        )
+
+    def between(self, source: End, destination: End) -> list[Answer]:
+        """Return what becomes of every protocol from one end to another."""
+        here, there = self.group_of[id(source)], self.group_of[id(destination)]
+        leaving = self._decide(here, there, "egress", (source, destination))
+        coming = self._decide(there, here, "ingress", (source, destination))
+        key = (id(leaving), id(coming))
+        if key not in self._answers:
+            self._answers[key] = list(_combined(leaving, coming))
+        return self._answers[key]
+
+    def packet(self, ends: tuple[End, End], family: int, protocol: int, port: int) -> Packet:
+        """Return the first packet of a connection, or an echo request."""
+        source, destination = (end.addresses[family] for end in ends)
+        if protocol in ICMP:
+            return Packet(source, destination, protocol, icmp=ECHO[family][1])
+        return Packet(source, destination, protocol, port, SOURCE_PORT)
+
+    def decision(
+        self, end: End, direction: Direction, packet: Packet, column: Column
+    ) -> Decision | None:
+        """Return what an end's policies make of a packet in a column; None: it is no pod."""
+        if not end.pod:
+            return None
+        if end.unjudged:
+            return Decision(Verdict.NOT_JUDGED, why=end.unjudged)
+        release = column.release if self._depends_on_release else None
+        return self.oracle.explain(end.pod, direction, packet, column.on(end.os), release)
 
     def panics(self) -> dict[str, list[str]]:
-        """Of Windows pods, by name, what may end Felix on their nodes from v3.29 on."""
+        """Map Windows pods by name to the rules that may crash Felix on their nodes from v3.29
+        on."""
         found = {
-            name: panics(self.oracle, pod)
-            for name, pod in self.world.pods.items()
-            if pod.os == "windows"
+            end.name: panics(self.oracle, end.pod)
+            for end in self.ends
+            if end.pod and end.os == "windows"
         }
         return {name: rules for name, rules in found.items() if rules}
 
-    @property
-    def passed_over(self) -> list[str]:
-        """Objects that are neither of the world nor policies."""
-        policies = ("Policy", "Tier")
+    @cached_property
+    def of_unknown_system(self) -> list[str]:
+        """Return the pods of which nothing says on which system they run."""
+        return sorted(name for name, pod in self.world.pods.items() if not pod.os)
+
+    @cached_property
+    def selecting_nobody(self) -> list[str]:
+        """Return the policies that select no pod."""
+        pods = list(self.world.pods.values())
         return [
-            label for label in self.world.unread if not label.partition(" ")[0].endswith(policies)
+            policy.label for policy in self.oracle.policies if not any(map(policy.concerns, pods))
         ]
 
-    def _between(self, source: End, destination: End) -> Iterator[Way]:
-        for protocol in self._protocols:
-            judged = []
-            for ports in self._ranges if protocol != PROTOCOLS["icmp"] else [None]:
-                icmp = None if ports else ECHO
-                packet = Packet(
-                    source.address,
-                    destination.address,
-                    protocol,
-                    ports and ports[0],
-                    ports and SOURCE_PORT,
-                    icmp,
-                )
-                judged.append((ports, *self._judged(source, destination, packet)))
-            by_answer = sorted(judged, key=lambda one: _key(one[1], one[2]))
-            for _, same in groupby(by_answer, lambda one: _key(one[1], one[2])):
-                listed = list(same)
-                ranges = _joined([one[0] for one in listed if one[0]])
-                yield Way(source, destination, protocol, ranges, *listed[0][1:])
+    @cached_property
+    def _depends_on_release(self) -> bool:
+        """Return whether releases order these policies, or read their kinds, otherwise."""
+        places = [(policy.tier, policy.order) for policy in self.oracle.policies]
+        return len(set(places)) < len(places) or not all(
+            policy.is_read_by((3, 31)) and policy.is_read_by((3, 32))
+            for policy in self.oracle.policies
+        )
 
-    def _judged(
-        self, source: End, destination: End, packet: Packet
-    ) -> tuple[tuple[Verdict, ...], tuple[Difference, ...]]:
-        ends: list[tuple[Pod, Direction]] = []
-        if source.pod:
-            ends.append((source.pod, "egress"))
-        if destination.pod:
-            ends.append((destination.pod, "ingress"))
-        verdicts = []
-        differences = []
-        promised = [self.oracle.explain(pod, direction, packet) for pod, direction in ends]
-        for column, switches in COLUMNS.items():
-            found = []
-            for (pod, direction), promise in zip(ends, promised, strict=True):
-                decision = promise
-                if pod.os == "windows" and switches:
-                    decision = self.oracle.explain(pod, direction, packet, switches)
-                found.append(decision)
-                if decision.verdict is not promise.verdict:
-                    departures = self.oracle.departures(pod, direction, packet, switches)
-                    ordered = tuple(switch for switch in Switch if switch in departures)
-                    differences.append(Difference(column, direction, promise, decision, ordered))
-            verdicts.append(of_way(found))
-        return tuple(verdicts), tuple(differences)
+    def _pods(self) -> Iterator[End]:
+        """Yield the pods, those of unknown system once for each system."""
+        for name, pod in sorted(self.world.pods.items()):
+            why = self.unjudged.get(name, "")
+            both = filter(None, (pod.address, pod.second))
+            addresses = {_family(one): one for one in both}
+            for system in (pod.os,) if pod.os else ("linux", "windows"):
+                yield End(name, addresses, pod, system, why)
+
+    def _signature(self, end: End) -> tuple[Any, ...]:
+        observed = tuple(self._seen(end, peer) for peer in self._peers)
+        pod = end.pod
+        if pod is None:
+            return (), (), observed, tuple(end.addresses), self._hosts(end)
+        concerning = [
+            number for number, policy in enumerate(self.oracle.policies) if policy.concerns(pod)
+        ]
+        own = []
+        for way in DIRECTIONS:
+            numbers = tuple(one for one in concerning if (one, way) in self._rules)
+            places = tuple(self._places_of(numbers, way))
+            node = pod.node if pod.node in self._asked_nodes else ""
+            known = tuple(observed[place] for place in places)
+            own.append((numbers, places, end.os, end.unjudged, node, known))
+        return *own, observed, tuple(end.addresses), self._hosts(end)
+
+    def _places_of(self, numbers: Iterable[int], way: Direction) -> Iterator[int]:
+        for number in numbers:
+            for rule in self._rules[number, way]:
+                for peer in (rule.source, rule.destination):
+                    if peer is not ANYBODY:
+                        yield self._places[id(peer)]
+
+    def _seen(self, end: End, peer: Peer) -> tuple[Any, ...]:
+        """Return all that a peer can know of an end."""
+        members: list[tuple[int, bool]] = []
+        if peer.service:
+            for number, backend in enumerate(self.world.backends_of(peer.service) or ()):
+                members += [
+                    (number, address in backend.unready)
+                    for address in end.addresses.values()
+                    if address in backend.addresses
+                ]
+        names = {*peer.named, *peer.not_named}
+        ports = frozenset(port for port in (end.pod and end.pod.ports) or () if port[0] in names)
+        at = tuple(is_at(peer, one, self.world) for one in end.addresses.values())
+        return at, tuple(members), ports
+
+    @cached_property
+    def _asked_nodes(self) -> set[str]:
+        """Return the nodes that have an address of an end."""
+        every = {address for end in self.ends for address in end.addresses.values()}
+        return {node for node, addresses in self.world.hosts.items() if addresses & every}
+
+    def _hosts(self, end: End) -> frozenset[str]:
+        addresses = set(end.addresses.values())
+        return frozenset(node for node in self._asked_nodes if self.world.hosts[node] & addresses)
+
+    def _decide(
+        self, at: Group, other: Group, direction: Direction, ends: tuple[End, End]
+    ) -> Decided:
+        """Return the decisions of the policies at one group about another; kept by all that they
+        can depend on."""
+        if not at.first.pod:
+            return {}
+        own = at.own[direction]
+        families = tuple(sorted(ends[0].addresses.keys() & ends[1].addresses.keys()))
+        observed = tuple(other.observations[place] for place in own[1])
+        key = (direction, own, observed, families, self._hosts(other.first) if own[4] else "")
+        if key not in self._decided:
+            ranges = self._told_apart(own[0], direction)
+            self._decided[key] = {
+                (family, protocol): [
+                    self._segment(ends, direction, family, protocol, ports)
+                    for ports in (ranges if protocol not in ICMP else [EVERY_PORT])
+                ]
+                for family in families
+                for protocol in self._protocols
+                if protocol not in ICMP or protocol == ECHO[family][0]
+            }
+        return self._decided[key]
+
+    def _segment(
+        self, ends: tuple[End, End], direction: Direction, family: int, protocol: int, ports: Range
+    ) -> Segment:
+        packet = self.packet(ends, family, protocol, ports[0])
+        end = ends[0] if direction == "egress" else ends[1]
+        asked = [self.decision(end, direction, packet, column) for column in self.columns]
+        decisions = tuple(one for one in asked if one)
+        differences = tuple(
+            Difference(
+                column.name,
+                direction,
+                decisions[0],
+                found,
+                self._departures(end, direction, packet, column),
+            )
+            for column, found in zip(self.columns, decisions, strict=True)
+            if found.verdict is not decisions[0].verdict
+        )
+        return ports, decisions, differences
+
+    def _departures(
+        self, end: End, direction: Direction, packet: Packet, column: Column
+    ) -> tuple[Switch, ...]:
+        assert end.pod is not None
+        release = column.release if self._depends_on_release else None
+        found = self.oracle.departures(end.pod, direction, packet, column.on(end.os), release)
+        return tuple(switch for switch in Switch if switch in found)
+
+    def _told_apart(self, numbers: Iterable[int], way: Direction) -> list[Range]:
+        """Return all ports, in the ranges that no rule of these policies cuts."""
+        cuts = {1, 65536}
+        for number in numbers:
+            for rule in self._rules[number, way]:
+                cuts |= set(self._cuts(rule.destination))
+        return [(first, after - 1) for first, after in pairwise(sorted(cuts))]
+
+    def _cuts(self, peer: Peer) -> Iterator[int]:
+        for first, last in (*peer.ports, *peer.not_ports):
+            yield max(first, 1)
+            yield last + 1
+        names = {*peer.named, *peer.not_named}
+        ports = [port for name, _, port in self._named_ports if name in names]
+        if peer.service:
+            backends = self.world.backends_of(peer.service) or ()
+            ports += [port for backend in backends for _, port in backend.ports]
+        for port in ports:
+            yield port
+            yield port + 1
+
+    @cached_property
+    def _named_ports(self) -> frozenset[tuple[str, int, int]]:
+        every = (pod.ports or frozenset() for pod in self.world.pods.values())
+        return frozenset().union(*every)
+
+
+def is_pair(source: End, destination: End) -> bool:
+    """Return whether there is something to say between two ends: not of a pod and itself, and not
+    between two addresses that are no pods."""
+    return source.name != destination.name and bool(source.pod or destination.pod)
+
+
+def _stranger(text: str) -> End:
+    address = fields.ip(text)
+    return End(text, {_family(address): address})
+
+
+def _family(address: int) -> int:
+    return 6 if address >= fields.IPV6 else 4
+
+
+def _combined(leaving: Decided, coming: Decided) -> Iterator[Answer]:
+    """Yield the answers of both ends together, ports of the same answer together."""
+    for family, protocol in leaving or coming:
+        found: dict[tuple[Any, ...], list[Range]] = {}
+        for ports, decisions, differences in _overlapping(
+            leaving.get((family, protocol)), coming.get((family, protocol))
+        ):
+            verdicts = tuple(map(of_way, zip(*decisions, strict=True)))
+            found.setdefault((verdicts, differences), []).append(ports)
+        for (verdicts, differences), ranges in found.items():
+            listed = () if protocol in ICMP else _joined(ranges)
+            yield Answer(family, protocol, listed, verdicts, differences)
+
+
+def _overlapping(
+    one: Sequence[Segment] | None, other: Sequence[Segment] | None
+) -> Iterator[tuple[Range, list[tuple[Decision, ...]], tuple[Difference, ...]]]:
+    if one is None or other is None:
+        yield from ((ports, [decided], why) for ports, decided, why in one or other or ())
+        return
+    here, there = 0, 0
+    while here < len(one) and there < len(other):
+        (first, last), decided, why = one[here]
+        (begin, end), beside, because = other[there]
+        yield (max(first, begin), min(last, end)), [decided, beside], (*why, *because)
+        here += last <= end
+        there += end <= last
 
 
 def _no_doubles(objects: Iterable[Obj]) -> None:
-    seen = set()
+    observed = set()
     for obj in objects:
         group = str(obj.get("apiVersion") or "").partition("/")[0]
-        if (group, label := fields.label(obj)) in seen:
+        if (group, label := fields.label(obj)) in observed:
             raise UsageProblem(f"{label} is there twice")
-        seen.add((group, label))
+        observed.add((group, label))
+
+
+def _check_networks(obj: Obj) -> None:
+    """Raise UsageProblem for a network in a rule that Calico's validation refuses: an address
+    without a prefix, or one with host bits."""
+    if "projectcalico.org/" not in str(obj.get("apiVersion")):
+        return
+    label = fields.label(obj)
+    with fields.legible(label):
+        spec = obj.get("spec") or {}
+        rules = (rule for way in DIRECTIONS for rule in spec.get(way) or ())
+        ends = ((rule.get(side) or {}) for rule in rules for side in ("source", "destination"))
+        for end in ends:
+            for text in (*(end.get("nets") or ()), *(end.get("notNets") or ())):
+                fields.nets([text], label)
+                known = ipaddress.ip_interface(text)
+                if "/" not in text or known.ip != known.network.network_address:
+                    raise UsageProblem(
+                        f"{label}: Calico refuses {text}, of which the network is {known.network}"
+                    )
 
 
 def _allowed(policy: Policy) -> None:
     """Raise UsageProblem for what can be read, and Calico's or Kubernetes' validation refuses all the same."""
     for rule in (rule for each in policy.rules.values() for rule in each):
         for end in (rule.source, rule.destination):
-            _check_ports(rule, end, f"{policy.label} {rule.where}")
+            if policy.names[0] != "ClusterNetworkPolicy":
+                _check_ports(rule, end, f"{policy.label} {rule.where}")
             if policy.label.startswith("Kubernetes "):
                 _check_exceptions(end, f"{policy.label} {rule.where}")
 
@@ -193,25 +463,6 @@ def _check_exceptions(end: Peer, where: str) -> None:
         around = ((low, high) for low, high in end.nets or () if low <= first and last <= high)
         if not any(block != (first, last) for block in around):
             raise UsageProblem(f"{where}: an exception is no smaller part of its ipBlock")
-
-
-def _key(verdicts: tuple[Verdict, ...], differences: tuple[Difference, ...]) -> str:
-    return f"{[verdict.value for verdict in verdicts]} {differences}"
-
-
-def _told_apart(rules: Iterable[Rule], world: World) -> list[Range]:
-    """All ports, in the ranges that no rule cuts."""
-    cuts = {1, 65536}
-    for rule in rules:
-        for first, last in (*rule.destination.ports, *rule.destination.not_ports):
-            cuts |= {max(first, 1), last + 1}
-    for pod in world.pods.values():
-        for _, _, number in pod.ports:
-            cuts |= {number, number + 1}
-    for backends in world.backends.values():
-        for _, number in (port for backend in backends for port in backend.ports):
-            cuts |= {number, number + 1}
-    return [(first, after - 1) for first, after in pairwise(sorted(cuts))]
 
 
 def _joined(ranges: Iterable[Range]) -> tuple[Range, ...]:

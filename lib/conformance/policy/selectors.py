@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which labels a selector selects: Calico's selector language and Kubernetes' LabelSelector, with a third answer.
+"""Selectors of labels: Calico's selector language and Kubernetes' LabelSelector, with a third
+answer.
 
-A selector selects, does not select, or cannot be read: its text is none of the language, or the labels are not known.
-Nobody who asks may take the third answer for one of the others.  Sources: Calico's reference, NetworkPolicy,
-"Selectors", and its parser (libcalico-go/lib/selector); Kubernetes' reference, LabelSelector.  The labels that
-Kubernetes and Calico add by themselves are in ``labels``.
+A selector selects, does not select, or cannot be read: its text is invalid, or the labels are not
+known.  No caller may take the third answer for another.  Sources: Calico's reference,
+NetworkPolicy, "Selectors", and its parser (libcalico-go/lib/selector); Kubernetes' reference,
+LabelSelector.  The labels that Kubernetes and Calico add by themselves are in ``labels``.
 
     calico("role == 'db' && has(team)").selects(pod)      # on an endpoint's or a network set's labels
     calico_namespaces("all()").selects(namespace)         # a namespaceSelector, on its namespace's labels
@@ -12,24 +13,34 @@ Kubernetes and Calico add by themselves are in ``labels``.
 """
 
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from conformance.policy.labels import NAME_LABEL, Labels
+from conformance.policy.truth import Truth
 
 P = TypeVar("P")
 Predicate = Callable[[Labels], bool]
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = 80
+_SHOWN.maxlevel = 3
+_WORD = re.compile(r"[!-~]{1,253}")
+LONGEST = 120
+"""Characters of a value in a message."""
 
 
-class Selection(Enum):
-    """What a selector says of some labels."""
+def shown(value: Any) -> str:
+    """Return a value as a message shows it: short, however large and nested the value is."""
+    reported = _SHOWN.repr(value)
+    return reported if len(reported) <= LONGEST else f"{reported[: LONGEST - 3]}..."
 
-    SELECTS = "selects"
-    SELECTS_NOT = "does not select"
-    UNREADABLE = "cannot be read"
+
+def word(value: Any) -> str:
+    """Return a name as a message shows it: plain where it looks like one, else as a value."""
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else shown(value)
 
 
 @dataclass(frozen=True)
@@ -38,16 +49,17 @@ class Selector:
 
     text: str
     holds: Predicate
-    """Whether labels satisfy it.  Raises ValueError where there is a ``problem``: ask ``selects`` if there may be."""
+    """Test of labels.  Raises ValueError if there is a ``problem``: use ``selects`` if there may
+    be."""
     problem: str = ""
 
-    def selects(self, labels: Labels | None) -> Selection:
-        """One of the three answers; ``labels``: None when they are not known."""
+    def selects(self, labels: Labels | None) -> Truth:
+        """Return whether the selector selects labels; ``labels`` that are None are not known."""
         if self.problem:
-            return Selection.UNREADABLE
+            return None
         if labels is None:
-            return Selection.SELECTS if self.holds is _everything else Selection.UNREADABLE
-        return Selection.SELECTS if self.holds(labels) else Selection.SELECTS_NOT
+            return True if self.holds is _everything else None
+        return self.holds(labels)
 
 
 def calico(text: str | None) -> Selector:
@@ -65,12 +77,14 @@ def calico_namespaces(text: str | None) -> Selector:
 
 
 def kubernetes(selector: Mapping[str, Any]) -> Selector:
-    """Kubernetes' LabelSelector; ``{}`` selects all.  What no selector at all means is for who asks to say."""
-    text = str(dict(selector))
+    """Parse a Kubernetes LabelSelector; ``{}`` selects all. The caller decides the meaning of a
+    missing selector.
+    """
+    text = shown(selector)
     try:
         terms = _terms(selector)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return _unreadable(text, str(error))
+        return _unreadable(text, str(error)[:120])
     return Selector(text, _all_of(terms) if terms else _everything)
 
 
@@ -97,7 +111,7 @@ _TOKENS = {
 
 @dataclass(frozen=True)
 class Meaning(Generic[P]):
-    """What the parts of a selector mean to who reads it."""
+    """The meaning that a reader gives to the parts of a selector."""
 
     everything: P
     any_of: Callable[[list[P]], P]
@@ -111,7 +125,7 @@ class Meaning(Generic[P]):
 
 
 def read(text: str, meaning: Meaning[P], *, namespaces: bool = False) -> P:
-    """What a selector means.  Raises ValueError where it cannot be read."""
+    """Return the meaning of a selector.  Raise ValueError if it cannot be parsed."""
     reader = _Reader(text, namespaces, meaning)
     try:
         found = meaning.everything if reader.ended() else reader.disjunction()
@@ -124,7 +138,7 @@ def read(text: str, meaning: Meaning[P], *, namespaces: bool = False) -> P:
 
 def _of_calico(text: Any, namespaces: bool) -> Selector:
     if text is not None and not isinstance(text, str):
-        return _unreadable(str(text), "a text is expected, such as \"app == 'web'\"")
+        return _unreadable(shown(text), "a text is expected, such as \"app == 'web'\"")
     return _calico(text or "", namespaces)
 
 
@@ -224,9 +238,9 @@ class _Reader(Generic[P]):
 
 
 def _terms(selector: Mapping[str, Any]) -> list[Predicate]:
-    strange = sorted(selector.keys() - {"matchLabels", "matchExpressions"})
+    strange = [key for key in selector if key not in ("matchLabels", "matchExpressions")]
     if strange:
-        raise ValueError(f"unknown field {strange[0]}")
+        raise ValueError(f"unknown field {shown(strange[0])}")
     terms = [
         _compare(str(key), "==", _text(value))
         for key, value in (selector.get("matchLabels") or {}).items()
@@ -236,25 +250,23 @@ def _terms(selector: Mapping[str, Any]) -> list[Predicate]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"values are texts: {str(value)!r} in quotes, not {value!r}")
+        raise ValueError(f"values are texts: {shown(value)!r} in quotes, not {shown(value)}")
     return value
 
 
 def _expression(one: Mapping[str, Any]) -> Predicate:
     label = str(one["key"])
     operator = one["operator"]
+    if not isinstance(operator, str):
+        raise ValueError(f"unknown operator {shown(operator)}")
     values = frozenset(map(_text, one.get("values") or []))
     if bool(values) != (operator in {"In", "NotIn"}):
-        raise ValueError(f"operator {operator} with {len(values) or 'no'} values")
-    if operator == "In":
-        return _within(label, values)
-    if operator == "NotIn":
-        return _not(_within(label, values))
-    if operator == "Exists":
-        return _has(label)
-    if operator == "DoesNotExist":
-        return _not(_has(label))
-    raise ValueError(f"unknown operator {operator}")
+        raise ValueError(f"operator {word(operator)} with {len(values) or 'no'} values")
+    positive = {"In": _within(label, values), "Exists": _has(label)}
+    negative = {"NotIn": _not(positive["In"]), "DoesNotExist": _not(positive["Exists"])}
+    if operator not in {**positive, **negative}:
+        raise ValueError(f"unknown operator {word(operator)}")
+    return {**positive, **negative}[operator]
 
 
 # --- Predicates -------------------------------------------------------------------------------------------------------
@@ -292,17 +304,19 @@ def _within(label: str, values: frozenset[str]) -> Predicate:
     return lambda labels: labels.get(label) in values
 
 
+_COMPARISONS: Mapping[str, Callable[[str | None, str], bool]] = {
+    "==": lambda own, value: own == value,
+    "!=": lambda own, value: own != value,
+    "contains": lambda own, value: own is not None and value in own,
+    "startswith": lambda own, value: own is not None and own.startswith(value),
+    "endswith": lambda own, value: own is not None and own.endswith(value),
+}
+"""A missing label fails everything but ``!=``."""
+
+
 def _compare(label: str, operator: str, value: str) -> Predicate:
-    """A missing label fails everything but ``!=``."""
-    if operator == "==":
-        return lambda labels: labels.get(label) == value
-    if operator == "!=":
-        return lambda labels: labels.get(label) != value
-    if operator == "contains":
-        return lambda labels: label in labels and value in labels[label]
-    if operator == "startswith":
-        return lambda labels: label in labels and labels[label].startswith(value)
-    return lambda labels: label in labels and labels[label].endswith(value)
+    holds = _COMPARISONS[operator]
+    return lambda labels: holds(labels.get(label), value)
 
 
 _PREDICATES = Meaning[Predicate](_everything, _any_of, _all_of, _not, _has, _within, _compare)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds: sets of policies that ship as data, with what is expected of every cell by the oracle.
+"""Worlds: sets of policies that ship as data, with the oracle's expectation of every cell.
 
-A world speaks of seats: pods in two namespaces, ``a`` and ``b``, one on each node.  ``${a}`` is a namespace's name and
-``${b.windows}`` the address of its first seat on Windows; ``${b.windows}/26`` is the network that this address lies in.
-Seats on nodes of one operating system are alike but for their addresses, so that a world shows the same on each build.
-Pure: it reads parsed YAML and gives objects.
+A world speaks of seats: pods in two namespaces, ``a`` and ``b``, on each node.  ``${a}`` is a
+namespace's name and ``${b.windows}`` the address of its first seat on Windows; ``${b.windows}/26``
+is the network that contains this address.  Seats on nodes of the same operating system differ only
+in their addresses, so that a world shows the same on each build. Pure: it reads parsed YAML and
+returns objects.
 """
 
 from __future__ import annotations
@@ -34,16 +35,25 @@ SEAT_LABELS = {
     ("a", "windows"): {"x": "2"},
     ("b", "linux"): {"x": "2", "y": "1"},
     ("b", "windows"): {"x": "13", "z": ""},
+    ("m", "linux"): {"x": "3", "y": "1", "role": "member"},
+    ("m", "windows"): {"x": "3", "role": "member"},
 }
 """Beside these, ``os`` and those of ``SEAT``; ``z`` is there and empty."""
 SEAT = {"seat": "yes"}
 """Labels of every seat."""
 ACCOUNT = "teller"
 ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
-SEATS_OF_ACCOUNT = (("a", "linux"), ("b", "windows"))
-"""Whose pods are the account's; the others' is the default one."""
+MEMBER = "m"
+"""What seats of the pods are called that a story's events happen to; they are in space ``a``."""
+SEATS_OF_ACCOUNT = (
+    ("a", "linux"),
+    ("b", "windows"),
+    (MEMBER, "linux"),
+    (MEMBER, "windows"),
+)
+"""Seats with the service account; all other seats have the default account."""
 PORTS: tuple[tuple[str, int], ...] = (("TCP", 80), ("TCP", 8080), ("UDP", 8080))
-"""What is asked of every pair; TCP 80 is called ``page``, and 8080 ``echo``."""
+"""Attempts between every pair; TCP 80 is named ``page``, and 8080 ``echo``."""
 SOURCE_PORT = 40000
 """Clients' ports are above all that a world may name."""
 _NET = re.compile(r"\d+\.\d+\.\d+\.\d+/\d+")
@@ -58,6 +68,14 @@ class Seat:
     node: str
     pod: str
     address: str
+    member: bool = False
+    """A story's events happen to it."""
+    ready: bool = True
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Return what worlds call it: its space, or ``m`` for a member, and its system."""
+        return (MEMBER if self.member else self.space), self.os
 
 
 @dataclass(frozen=True)
@@ -66,11 +84,12 @@ class World:
 
     name: str
     claim: str
-    """Whose verdict its cells are where both columns agree."""
+    """Claim that the cells decide where both columns agree."""
     objects: tuple[Obj, ...]
     then: Obj = field(default_factory=dict)
-    """The edit: ``{put: OBJECT}`` of a new name or in the place of one (or several objects), ``{gone: "KIND
-    SPACE/NAME"}``, or ``{labels: {a.windows: {x: "1"}}}`` of seats or namespaces.  Empty: there is none."""
+    """The edit: ``{put: OBJECT}`` creates or replaces an object (or a list of objects), ``{gone:
+    "KIND SPACE/NAME"}`` deletes it, ``{labels: {a.windows: {x: "1"}}}`` changes labels of seats,
+    of namespaces (``a``) or of their account (``a.teller``).  Empty: there is no edit."""
     relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Seats and namespaces that an edit gave other labels."""
     beside: tuple[str, ...] = ()
@@ -78,7 +97,7 @@ class World:
 
     @property
     def puts(self) -> list[Obj]:
-        """The objects that its edit writes."""
+        """Return the objects that its edit writes."""
         put = self.then.get("put") or []
         return put if isinstance(put, list) else [put]
 
@@ -89,21 +108,21 @@ class World:
             new.pop(fields.label(obj), obj) for obj in self.objects if fields.label(obj) != gone
         ]
         there += new.values()
-        return World(
-            self.name, self.claim, tuple(there), {}, self.then.get("labels") or {}, self.beside
-        )
+        relabelled = {**self.relabelled, **(self.then.get("labels") or {})}
+        return World(self.name, self.claim, tuple(there), {}, relabelled, self.beside)
 
     def filled(self, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
-        """Its objects for these seats, whose namespaces have these names.  Raises UsageProblem."""
+        """Return the world's objects for these seats, in namespaces with these names.  Raise
+        UsageProblem."""
         known = dict(namespaces)
         for seat in reversed(seats):
-            known[f"{seat.space}.{seat.os}"] = seat.address
+            known[".".join(seat.kind)] = seat.address
         return [_networks(obj) for obj in fill(self.objects, known, where=self.name)]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is expected of one seat that connects to another."""
+    """The expectation for a connection between two seats."""
 
     source: Seat
     destination: Seat
@@ -111,15 +130,15 @@ class Cell:
     port: int
     promised: Verdict
     expected: Verdict
-    """As documented, on the systems that the seats have."""
+    """Documented verdict on the seats' operating systems."""
     claim: str
-    """Whose verdict it is; empty: nobody's, since no document says."""
+    """Claim that the cell decides; empty: none, since no document covers it."""
     decisions: tuple[Decision, Decision]
-    """As documented: egress at the source, ingress at the destination."""
+    """Documented decisions: egress at the source, ingress at the destination."""
 
 
 def read(name: str, given: Any) -> World:
-    """A world from its file's parsed YAML.  Raises UsageProblem."""
+    """Return a world from its file's parsed YAML.  Raise UsageProblem."""
     said = fields.mapping(given, f"world {name}", {"claim", "beside", "shows", "objects", "then"})
     then = fields.mapping(said.get("then"), f"world {name} then", {"put", "gone", "labels"})
     objects = tuple(
@@ -133,25 +152,28 @@ def read(name: str, given: Any) -> World:
 
 
 def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
-    """What there is but the world's own objects: namespaces, service accounts, pods, and what Services have of them."""
+    """Return the objects around a world's own: namespaces, service accounts, pods, and
+    EndpointSlices."""
     found: list[Obj] = []
     for space in SPACES:
         name = namespaces[space]
         labels = world.relabelled.get(space, NAMESPACE_LABELS[space])
         found.append({"kind": "Namespace", "metadata": {"name": name, "labels": labels}})
-        account = {"name": ACCOUNT, "namespace": name, "labels": ACCOUNT_LABELS[space]}
+        pays = world.relabelled.get(f"{space}.{ACCOUNT}", ACCOUNT_LABELS[space])
+        account = {"name": ACCOUNT, "namespace": name, "labels": pays}
         found.append({"kind": "ServiceAccount", "metadata": account})
     found += [_pod(seat, namespaces[seat.space], _labels(world, seat)) for seat in seats]
     return found + _slices(world, seats, namespaces)
 
 
 def _labels(world: World, seat: Seat) -> dict[str, str]:
-    given = world.relabelled.get(f"{seat.space}.{seat.os}", SEAT_LABELS[seat.space, seat.os])
+    given = world.relabelled.get(".".join(seat.kind), SEAT_LABELS[seat.kind])
     return {**SEAT, "os": seat.os, **given}
 
 
 def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
-    """The EndpointSlices that Services among the objects have: of the seats that they select, all ready."""
+    """Return the EndpointSlices that Services among the objects have: of the seats that they
+    select, ready or not."""
     found: list[Obj] = []
     for service in world.filled(seats, namespaces):
         if service["kind"] != "Service":
@@ -159,7 +181,7 @@ def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) 
         meta = service["metadata"]
         spec = service["spec"]
         chosen = [
-            seat.address
+            seat
             for seat in seats
             if namespaces[seat.space] == meta["namespace"]
             and spec["selector"].items() <= _labels(world, seat).items()
@@ -167,7 +189,9 @@ def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) 
         about = {"name": f"{meta['name']}-1", "namespace": meta["namespace"]}
         about["labels"] = {"kubernetes.io/service-name": meta["name"]}
         ports = [{"port": port["port"], "protocol": port["protocol"]} for port in spec["ports"]]
-        endpoints = [{"addresses": [address], "conditions": {"ready": True}} for address in chosen]
+        endpoints = [
+            {"addresses": [seat.address], "conditions": {"ready": seat.ready}} for seat in chosen
+        ]
         found.append(
             {"kind": "EndpointSlice", "metadata": about, "ports": ports, "endpoints": endpoints}
         )
@@ -175,32 +199,48 @@ def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) 
 
 
 def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator[Cell]:
-    """What is expected of every pair of seats; ``objects``: the surroundings and the world's, filled in."""
+    """Yield the expectation for every pair of seats; ``objects``: the surroundings and the world's,
+    filled in."""
     oracle = Oracle(Pods(objects), objects)
     for source, destination, at in ways(seats):
         yield _cell(oracle, source, destination, at, claim)
 
 
 def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
-    """What is asked: everything between the first seats of each kind, which worlds speak of, and one port of each in
-    turn between them and the seats of other nodes, in both directions."""
+    """Yield the attempts: all of PORTS between the first seats of each kind, which worlds speak of,
+    and an entry of PORTS in turn between these and the seats of other nodes, in both directions.
+
+    With members, only first seats are asked where neither end is a member, at an entry of PORTS in
+    turn; how policies are read there is for worlds without events.
+    """
     firsts: dict[tuple[str, str], Seat] = {}
     for seat in seats:
-        firsts.setdefault((seat.space, seat.os), seat)
+        firsts.setdefault(seat.kind, seat)
     known = list(firsts.values())
-    pairs = [
-        pair
-        for pair in product(seats, repeat=2)
-        if pair[0] is not pair[1] and any(one in known for one in pair)
-    ]
+    pairs = [pair for pair in product(seats, repeat=2) if _is_asked(pair[0], pair[1], known, seats)]
     for number, (source, destination) in enumerate(pairs):
         turn = number % len(PORTS)
-        both = source in known and destination in known
+        both = (
+            source in known and destination in known and not _is_beside(source, destination, seats)
+        )
         yield from ((source, destination, at) for at in (PORTS if both else PORTS[turn : turn + 1]))
 
 
+def _is_asked(
+    source: Seat, destination: Seat, known: Sequence[Seat], seats: Sequence[Seat]
+) -> bool:
+    if _is_beside(source, destination, seats):
+        return source is not destination and source in known and destination in known
+    return source is not destination and (source in known or destination in known)
+
+
+def _is_beside(source: Seat, destination: Seat, seats: Sequence[Seat]) -> bool:
+    """Return whether neither end is a member, although there are members."""
+    return not (source.member or destination.member) and any(seat.member for seat in seats)
+
+
 def packet(source: Seat, destination: Seat, protocol: str, port: int) -> Packet:
-    """The first packet of a connection between seats."""
+    """Return the first packet of a connection between seats."""
     ends = fields.address(source.address), fields.address(destination.address)
     return Packet(*ends, fields.PROTOCOLS[protocol.lower()], port, SOURCE_PORT)
 
@@ -229,7 +269,7 @@ def _cell(oracle: Oracle, source: Seat, destination: Seat, at: tuple[str, int], 
 
 
 def _named(oracle: Oracle, pod: Pod, way: Direction, decision: Decision) -> Decision:
-    """The decision; of the end of a tier with the policies that have no rule for it."""
+    """Return the decision; of the end of a tier with the policies that have no rule for it."""
     if decision.policy or not decision.tier:
         return decision
     tier = next(one for one in oracle.in_force(pod, way) if one.tier.name == decision.tier)
@@ -248,9 +288,7 @@ def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:
         "spec": {
             "nodeName": seat.node,
             "os": {"name": seat.os},
-            "serviceAccountName": ACCOUNT
-            if (seat.space, seat.os) in SEATS_OF_ACCOUNT
-            else "default",
+            "serviceAccountName": ACCOUNT if seat.kind in SEATS_OF_ACCOUNT else "default",
             "containers": [{"ports": ports}],
         },
         "status": {"podIP": seat.address},
@@ -258,7 +296,7 @@ def _pod(seat: Seat, namespace: str, labels: Mapping[str, str]) -> Obj:
 
 
 def _networks(value: Any) -> Any:
-    """Networks told by an address in them, as the API takes them: by their first one."""
+    """Return the value with each network written by its first address, as the API requires."""
     if isinstance(value, dict):
         return {key: _networks(entry) for key, entry in value.items()}
     if isinstance(value, list):

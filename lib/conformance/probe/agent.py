@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One long-lived agent in one pod: started by exec, asked in batches, watched by its heartbeat.
+"""A long-lived agent in one pod: started by exec, asked in batches, watched by its heartbeat.
 
 It knows nothing of retries: every failure ends as ProbeBroken, and the agent is dead afterwards.
 Nothing here waits for an answer but :meth:`Agent.greet` and :meth:`Agent.request`: results of
@@ -47,7 +47,7 @@ Results = Sequence[tuple[Pending, Document]]
 
 @dataclass(eq=False)
 class _Line:
-    """Attempts of one Asking that are asked for in one line, which is one batch of the protocol."""
+    """Attempts of an Asking that are sent in one line, which is a batch of the protocol."""
 
     left: dict[int, Pending]
     """Number in the line to the attempt, of those without a result."""
@@ -74,7 +74,7 @@ class _Line:
 
 
 class Agent:
-    """A live agent.  Thread-safe: several batches may be under way."""
+    """A live agent.  Thread-safe: more than one batch may be under way."""
 
     _clocks = itertools.count(1)
 
@@ -89,10 +89,10 @@ class Agent:
         on_results: Callable[[Results, protocol.When], None],
         on_broken: Callable[[Sequence[Pending], ProbeBroken], None],
     ) -> None:
-        """Opens the exec; ``silence`` seconds without a word end it.  :meth:`greet` must follow.
+        """Open the exec; ``silence`` seconds without a word end it.  :meth:`greet` must follow.
 
         ``on_results`` and ``on_broken`` (of these attempts no more results will come) are called
-        from any thread, and must be quick.  Raises ExecBroken (ProbeBroken) when the exec cannot be
+        from any thread, and must be quick.  Raise ExecBroken (ProbeBroken) when the exec cannot be
         opened.
         """
         self.workload = workload
@@ -101,7 +101,7 @@ class Agent:
         """Names of streams that somebody watches: an agent that holds some is not to be ended."""
         self.left_idle = False
         self.slots = ExitStack()
-        """What it holds until it is closed."""
+        """Slots that it holds until it is closed."""
         self.clock = AgentClock(
             f"{workload.uid}/{program.name}/{next(self._clocks)}", time.monotonic()
         )
@@ -134,7 +134,7 @@ class Agent:
         )
 
     def greet(self, within: float) -> Document:
-        """Wait for its hello and check that it is our program.  Raises ProbeBroken, and ends the
+        """Wait for its hello and check that it is our program.  Raise ProbeBroken, and ends the
         agent."""
         try:
             hello = self._hello.result(within)
@@ -149,11 +149,11 @@ class Agent:
         return hello
 
     def begin(self, attempts: Sequence[Pending], within: float) -> bool:
-        """Send attempts of one Asking, as many as half of what the agent opens at once; the rest
-        follows later.
+        """Send attempts of an Asking, as many as half of what the agent opens at once; the rest
+        follows.
 
-        ``within`` seconds from its sending each line must have been answered.  Returns False, and
-        sends nothing, when the agent is over.
+        Each line must be answered ``within`` seconds after it was sent.  Return False, and send
+        nothing, if the agent is over.
         """
         with self._lock:
             if self._over:
@@ -166,7 +166,7 @@ class Agent:
         return True
 
     def holds_back(self, inbox: Inbox) -> bool:
-        """Whether attempts of an Asking have not been sent yet."""
+        """Return whether attempts of an Asking have not been sent yet."""
         with self._lock:
             return any(line.inbox is inbox for line in self._waiting)
 
@@ -184,10 +184,10 @@ class Agent:
             self._say(protocol.cancel_line(line.name))
 
     def request(self, line: Callable[[str], bytes], within: float) -> Document:
-        """What it answers to the line that is made with a new batch's name, within so many seconds.
+        """Return the answer to a line made with a new batch's name, within so many seconds.
 
-        An agent that says nothing at all is given up earlier.  Raises ProbeBroken: died, silent,
-        cut, garbled; AgentRefused.
+        A silent agent is given up earlier.  Raise ProbeBroken (died, silent, cut, garbled) or
+        AgentRefused.
         """
         name = f"b{next(self._numbers)}"
         future = Future[Document]()
@@ -204,7 +204,7 @@ class Agent:
             document = future.result()
         self.used = time.monotonic()
         if isinstance(up := document.get("up_ms"), int | float):
-            self.clock.began(up / 1000, asked)
+            self.clock.record_begin(up / 1000, asked)
         return document
 
     def look(self) -> None:
@@ -229,11 +229,11 @@ class Agent:
 
     @property
     def busy(self) -> bool:
-        """Whether attempts or questions are under way, or a stream is held."""
+        """Return whether attempts or questions are under way, or a stream is held."""
         return bool(self._lines or self._waiting or self._replies or self.held)
 
     def close(self) -> None:
-        """Tell it to quit; idempotent."""
+        """Send quit; idempotent."""
         with self._lock:
             self._over = self._over or "closed by the suite"
         self._stream.send(b'{"type":"quit"}')
@@ -241,7 +241,7 @@ class Agent:
         self.slots.close()
 
     def _send_waiting(self) -> None:
-        """Send what waits, in order, as far as there is room for it."""
+        """Send waiting attempts, in order, while there is room."""
         while True:
             with self._lock:
                 if (
@@ -263,7 +263,9 @@ class Agent:
         self._stream.send(line)
 
     def _give_up(self, why: str) -> None:
-        """Declare it dead and cut it off without waiting: its word can no longer be trusted."""
+        """Declare the agent dead and cut its exec without waiting: its answers can no longer be
+        trusted.
+        """
         self._fail(why)
         threading.Thread(target=self._stream.close, args=(0.0,), daemon=True).start()
 
@@ -305,7 +307,7 @@ class Agent:
             return
         up = document.get("up_ms")
         if isinstance(up, int | float):
-            self.clock.said(up / 1000, self._heard)
+            self.clock.record_line(up / 1000, self._heard)
         match document["type"]:
             case "hello":
                 if not self._hello.done():
@@ -328,7 +330,7 @@ class Agent:
                     self._over = self._over or f"it left: {document.get('reason')}"
 
     def _results(self, name: str, document: Document) -> None:
-        """Take in results of a line, whose other results are still to come."""
+        """Process the results of a line; its other results are still to come."""
         results: Any = document.get("results")
         with self._lock:
             line = self._lines.get(name)
@@ -349,7 +351,7 @@ class Agent:
             if isinstance(result.get("began_ms"), int | float)
         ]
         if begins:
-            self.clock.began(min(begins) / 1000, line.sent)
+            self.clock.record_begin(min(begins) / 1000, line.sent)
         if not line.cancelled:
             self._on_results(ended, protocol.When(line.sent, self.clock.name, *self.clock.start()))
         self._send_waiting()

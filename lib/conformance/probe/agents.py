@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live agents of one process: started when needed, asked, repaired, and ended when another
-needs their slot.
+"""The live agents of a process: started when needed, asked, repaired, and ended when a slot is
+needed.
 
-Attempts are sent at once where their agent is alive.  Starting an agent, and looking at its pod
-after an error, takes its time in a thread of the pool, one for each source; attempts that are begun
+Attempts are sent at once if their agent is alive.  Starting an agent, and looking at its pod after
+an error, takes its time in a thread of the pool, one for each source; attempts that are begun
 meanwhile wait for it.  Transport errors are retried while they may pass.
 """
 
@@ -54,7 +54,7 @@ AT_REST = 0.1
 
 
 class Agents:
-    """Agents in the pods of one cluster, at most one of each program in a pod.  Thread-safe."""
+    """The agents in the pods of a cluster, at most one of each program in a pod.  Thread-safe."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -72,7 +72,7 @@ class Agents:
         self.counts = Counts()
         self.watch = watch or NodeWatch(kube)
         self.pool = ThreadPoolExecutor(limits.sources, thread_name_prefix="probe")
-        """For what takes its time: starting agents, looking at pods, pauses."""
+        """Threads for slow work: starting agents, checking pods, pauses."""
         self._transcript = transcript
         self._lock = threading.Lock()
         self._agents: dict[_Key, Agent] = {}
@@ -93,10 +93,10 @@ class Agents:
         program: protocol.Program,
         waited: Callable[[float], object] = lambda seconds: None,
     ) -> Agent:
-        """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken.
+        """Return the live agent of a program in a pod, started if there is none.  Raise
+        ProbeBroken.
 
-        ``waited`` hears the seconds for which other starts were waited for, which are nobody's
-        fault.
+        ``waited`` gets the seconds of waiting for other starts, which are nobody's fault.
         """
         key = (source.uid, program.name)
         within = self.settings.timings.of(source.os).agent_slot
@@ -123,13 +123,13 @@ class Agents:
         by_source: dict[str, list[Pending]] = {}
         for pending in attempts:
             by_source.setdefault(pending.attempt.source.uid, []).append(pending)
-        for several in by_source.values():
-            if unsent := self._send(several):
+        for batch in by_source.values():
+            if unsent := self._send(batch):
                 self._wait(unsent)
 
     def waits(self, source: str, inbox: Inbox) -> bool:
-        """Whether a pod's attempts for an inbox have not left yet: its agent is being repaired, or
-        is busy."""
+        """Return whether a pod's attempts for an inbox have not left yet: its agent is in repair,
+        or busy."""
         with self._lock:
             if any(uid == source for uid, _ in self._waiting):
                 return True
@@ -147,7 +147,7 @@ class Agents:
     def starting(
         self, source: Workload, within: float, purpose: str = ""
     ) -> AbstractContextManager[Slot]:
-        """Hold a slot for the start of a program in a pod.  Raises ProbeBroken when none is free in
+        """Hold a slot for the start of a program in a pod.  Raise ProbeBroken when none is free in
         time."""
         if source.os == "windows":
             count = self.limits.powershell_starts
@@ -155,7 +155,7 @@ class Agents:
         return self.slots.hold(f"python-{source.node}", self.limits.agents, within, purpose)
 
     def revalidate(self) -> None:
-        """End the agents of pods that are no longer what they were."""
+        """End the agents of changed pods."""
         with self._lock:
             known = {key: agent.workload for key, agent in self._agents.items()}
         gone = set(changed_among(self.kube, known.values()))
@@ -166,16 +166,17 @@ class Agents:
     def trouble(
         self, workloads: Collection[Workload]
     ) -> MissingCapability | EnvironmentBroken | None:
-        """Return why these pods are no longer what they were; None where they are.
+        """Return why these pods have changed; None if they have not.
 
-        EnvironmentBroken where a pod changed or its node died, MissingCapability where its node has
-        gone away.
+        EnvironmentBroken for a changed pod or dead node, MissingCapability for a node that has
+        left.
         """
         each = map if len(workloads) == 1 else self.pool.map
         changes = [text for text in each(self._change, workloads) if text]
-        nodes = [workload.node for workload in workloads]
+        nodes = list(dict.fromkeys(workload.node for workload in workloads))
         # A node's pods are listed for a while after the node is gone.
-        if found := gone(self.kube, nodes) or self.watch.lost(nodes):
+        by_list = self.watch.lists(nodes)
+        if found := gone(self.kube, nodes, by_list=by_list) or self.watch.lost(nodes):
             return found
         return EnvironmentBroken("; ".join(changes)) if changes else None
 
@@ -192,9 +193,9 @@ class Agents:
         self.pool.shutdown()
 
     def _send(self, attempts: Sequence[Pending], *, repaired: bool = False) -> list[Pending]:
-        """Hand attempts of one source to its live agent, and return those that could not be sent.
+        """Hand attempts of a source to its live agent, and return those that could not be sent.
 
-        Only a repair (``repaired``) sends while it is under way; an agent is not ended meanwhile to
+        Only a repair (``repaired``) sends while it is under way; no agent is ended meanwhile to
         make room.
         """
         source = attempts[0].attempt.source
@@ -204,13 +205,13 @@ class Agents:
             agent = self._agents.get(key)
             if key in self._waiting and not repaired:
                 agent = None
-            for several in _by_inbox(attempts):
-                if agent is None or not agent.alive or not self._hand_over(agent, several):
-                    unsent += several
+            for batch in _by_inbox(attempts):
+                if agent is None or not agent.alive or not self._hand_over(agent, batch):
+                    unsent += batch
         return unsent
 
     def _hand_over(self, agent: Agent, attempts: Sequence[Pending]) -> bool:
-        """Send attempts of one inbox; False: the agent is over."""
+        """Send attempts of an inbox; False: the agent is over."""
         for pending in attempts:
             pending.tries += 1
         longest = max(pending.attempt.give_up_after for pending in attempts)
@@ -223,8 +224,8 @@ class Agents:
         return True
 
     def _deliver(self, results: Results, when: protocol.When) -> None:
-        """Put results of one line into their inbox, all at once: each waking of its reader costs
-        more than this."""
+        """Put results of a line into their inbox all at once: waking its reader costs more than
+        this."""
         answered = []
         for pending, result in results:
             try:
@@ -236,7 +237,7 @@ class Agents:
             results[0][0].inbox.arrived.put(answered)
 
     def _broke(self, attempts: Sequence[Pending], error: ProbeBroken) -> None:
-        """Note what broke attempts of one source, which then wait for a repair."""
+        """Record the error of a source's attempts, which then wait for a repair."""
         hopeless = isinstance(error, AgentRefused) or (
             isinstance(error, ExecBroken) and not error.retryable
         )
@@ -248,7 +249,7 @@ class Agents:
         self._wait(attempts)
 
     def _wait(self, attempts: Sequence[Pending]) -> None:
-        """Let attempts of one source wait for the repair of its agent, which begins unless it is
+        """Let attempts of a source wait for the repair of its agent, which begins unless it is
         under way."""
         source = attempts[0].attempt.source
         with self._lock:
@@ -258,22 +259,23 @@ class Agents:
             self.pool.submit(self._repair, source)
 
     def _repair(self, source: Workload) -> None:
-        """Send what waits for a source's agent, until nothing does: after an error give up or
-        pause, start it, send."""
+        """Send a source's waiting attempts until none is left; after an error give up or pause,
+        start the agent, send.
+        """
         attempts: list[Pending] = []
         try:
             while attempts := self._take_waiting(source):
                 attempts = self._after_errors(source, attempts)
                 if attempts:
                     self._start_and_send(source, attempts)
-        except Exception as error:  # those who wait for the attempts must learn of any error
+        except Exception as error:  # the attempts' waiters must get any error
             with self._lock:
                 attempts += self._waiting.pop(_key(source), [])
             for pending in attempts:
                 pending.fail(error)
 
     def _take_waiting(self, source: Workload) -> list[Pending]:
-        """Return what waits for a source's agent; the repair is over when nothing does."""
+        """Return the attempts that wait for a source's agent; without any, the repair is over."""
         with self._lock:
             attempts = [
                 pending
@@ -312,7 +314,7 @@ class Agents:
         return [*again, *(pending for pending in attempts if not pending.errors)]
 
     def _trouble_of(self, source: Workload) -> tuple[SuiteError | None, str]:
-        """Return the trouble of a pod, and what to say where it is not known."""
+        """Return the change of a pod, and a message if it is unknown."""
         try:
             return self.trouble([source]), ""
         except SuiteError as error:  # then at least the probe's own error is known
@@ -355,7 +357,7 @@ class Agents:
             )
         self.counts.starts[key] += 1
         self.counts.restarts[key] += again
-        self._broken_before.add(own)  # until it has said hello
+        self._broken_before.add(own)  # until its hello line
         patience = self.settings.timings.of(source.os)
         asked = time.monotonic()
         purpose = f"exec that starts an agent in {source.namespace}/{source.pod}"
@@ -378,7 +380,7 @@ class Agents:
     def _take_slots(self, source: Workload, within: float, slots: ExitStack) -> float:
         """Take the slots of a live agent, and return the seconds that this took.
 
-        They are its Windows node's, and one of all.  Raises ProbeBroken.
+        They are its Windows node's, and one of all.  Raise ProbeBroken.
         """
         begun = time.monotonic()
         # The node's first: the other slot is of use to pods on any node.
@@ -388,8 +390,7 @@ class Agents:
                 slots.callback(self._live_slot(self._bound(node), within).release)
         except ProbeBroken as full:
             raise ProbeBroken(
-                f"no agent could be started in {source.label}: {full}; "
-                "fewer workers (-n) need fewer",
+                f"no agent could be started in {source.label}: {full}; start fewer workers (-n)",
                 transport=full.transport,
             ) from full
         return time.monotonic() - begun
@@ -402,8 +403,8 @@ class Agents:
         return _Bound("agent", limits.agents, limits.share)
 
     def _live_slot(self, bound: _Bound, within: float) -> Slot:
-        """A slot for a live agent; idle agents of ours make room when all are taken, or our share
-        is."""
+        """Return a slot for a live agent; idle agents of ours make room when all are taken, or our
+        share is."""
         if self._held(bound) >= bound.share:
             self._make_room(node=bound.node)
         slot = self.slots.take(bound.name, bound.count)
@@ -428,15 +429,15 @@ class Agents:
             return sum(bound.node in ("", agent.workload.node) for agent in self._agents.values())
 
     def _have_our_share(self, bound: _Bound) -> bool:
-        """Whether others do not hold what is ours: if they do, they give way, and ours need not
-        end."""
+        """Return whether other processes hold none of this process's share, so that no own agent
+        has to end."""
         return self._held(bound) >= min(bound.share, bound.count)
 
     def _make_room(self, at_rest: float = 0.0, node: str = "") -> bool:
-        """End the agent that was not asked for longest, if one is idle, for so many seconds;
-        whether one was.
+        """End the agent that has been idle for longest, if idle for this number of seconds;
+        return whether one was.
 
-        ``node``: only of those there.
+        ``node``: only agents there.
         """
         now = time.monotonic()
         with self._lock:
@@ -453,8 +454,8 @@ class Agents:
         return bool(ended)
 
     def _watch(self) -> None:
-        """Until :meth:`close`: silent and late agents are given up, idle ones end for who waits for
-        their slots."""
+        """Give up silent and late agents, and end idle agents if their slots are wanted, until
+        :meth:`close`."""
         looked = time.monotonic()
         while not self._closed.wait(LOOK):
             with self._lock:
@@ -485,13 +486,13 @@ class Agents:
 
 @dataclass(frozen=True)
 class _Bound:
-    """How many agents may live: of all, or of those on one node."""
+    """The limit of live agents, in all or on a node."""
 
     name: str
     """The name of its slots."""
     count: int
     share: int
-    """What one process keeps while another needs it."""
+    """Agents that a process keeps while another process needs agents."""
     node: str = ""
     """Empty: all."""
 
@@ -502,7 +503,7 @@ def _key(source: Workload) -> _Key:
 
 
 def _by_inbox(attempts: Iterable[Pending]) -> Iterable[list[Pending]]:
-    """Group attempts by their inboxes, without those of closed ones."""
+    """Group attempts by their inboxes, without those of closed inboxes."""
     found: dict[Inbox, list[Pending]] = {}
     for pending in attempts:
         if not pending.inbox.closed:

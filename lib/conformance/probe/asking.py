@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts under way: they leave when they are begun, and each result arrives when its attempt
-ends.
+"""Attempts under way: each is sent when it begins, and each result arrives when its attempt ends.
 
-One expectation asks through one :class:`Asking`.  Nothing arrives of attempts that it has given up:
-no result, and no entry in a transcript.
+Each expectation uses one :class:`Asking`. Attempts that it has given up leave no result and no
+entry in a transcript.
 """
 
 import queue
@@ -20,7 +19,7 @@ from conformance.model.observation import Observation
 
 @dataclass(frozen=True)
 class Answered:
-    """The end of one attempt: exactly one of ``observation`` and ``error`` is there."""
+    """The end of an attempt: exactly one of ``observation`` and ``error`` is there."""
 
     ticket: int
     observation: Observation | None = None
@@ -29,26 +28,25 @@ class Answered:
 
 
 class Asking(Protocol):
-    """One expectation's attempts under way.  Not thread-safe: it is used by one thread."""
+    """An expectation's attempts under way. Not thread-safe: it is used by one thread."""
 
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
         """Send attempts, and return at once with their tickets, which are unique in this Asking."""
 
     def next(self, within: float) -> Answered | None:
-        """The next result, or None after so many seconds without one."""
+        """Return the next result, or None after ``within`` seconds without one."""
 
     def waits(self, source: str) -> bool:
-        """Whether some of a source's attempts have not left yet: its agent is being started, or has
-        its hands full."""
+        """Return whether attempts of a source have not left yet: its agent is being started, or
+        busy."""
 
     def cancel(self) -> None:
-        """End everything that is under way; nothing of it is heard or written into any transcript
-        later."""
+        """End all that is under way; none of it is taken or written into a transcript later."""
 
 
 @dataclass(eq=False)
 class Inbox:
-    """The place where the results of one Asking arrive, from any thread."""
+    """The place where the results of an Asking arrive, from any thread."""
 
     arrived: queue.SimpleQueue[Sequence[Answered]] = field(default_factory=queue.SimpleQueue)
     closed: bool = False
@@ -57,7 +55,7 @@ class Inbox:
 
 @dataclass(eq=False)
 class Pending:
-    """One attempt until its result has arrived, or it has been given up."""
+    """An attempt until its result has arrived, or it has been given up."""
 
     ticket: int
     attempt: Attempt
@@ -67,7 +65,7 @@ class Pending:
     begun: float = field(default_factory=time.monotonic)
     tries: int = 0
     errors: list[str] = field(default_factory=list)
-    """What broke, oldest first."""
+    """Errors, oldest first."""
     hopeless: bool = False
     """The newest error would come again."""
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose clock says when: the suite's, and that of one agent process, placed on the suite's.
+"""Two clocks: the suite's, and that of an agent process, placed on the suite's.
 
-An agent says all its times in milliseconds since its own start.  Where that start lies on the suite's clock is bounded
-from both sides: a line that has come was written before, and what was asked for was begun afterwards.
+An agent reports all its times in milliseconds since its own start.  The place of that start on the
+suite's clock is bounded from both sides: a line that has come was written before, and what was
+requested was begun afterwards.
 """
 
 import math
@@ -17,54 +18,59 @@ _EPOCH = time.time() - time.monotonic()
 
 
 def unix(monotonic: float) -> float:
-    """Unix seconds of a moment of ``time.monotonic``.  They never step, whatever is done to the machine's clock."""
+    """Unix seconds of a moment of ``time.monotonic``.  They never step, whatever is done to the
+    machine's clock."""
     return _EPOCH + monotonic
 
 
 class AgentClock:
-    """The clock of one agent process, which began at its start.  Thread-safe.
+    """The clock of an agent process, which began at its start.  Thread-safe.
 
-    All moments here are of ``time.monotonic`` unless they are said to be the agent's.
+    All moments here are of ``time.monotonic`` unless they are marked as the agent's.
     """
 
     def __init__(self, name: str, asked: float) -> None:
-        """``asked``: when the exec was asked for that started the agent."""
+        """Start an estimate; ``asked``: when the exec that started the agent was requested."""
         self.name = name
         self._lock = threading.Lock()
         self._seen = asked
         self._earliest = asked
         self._latest = math.inf
 
-    def said(self, up: float, heard: float) -> None:
-        """A line that the agent wrote ``up`` seconds after its start was heard: it started that long ago, or more."""
+    def record_line(self, up: float, received: float) -> None:
+        """Record a line that the agent wrote ``up`` seconds after its start: it started that long
+        ago, or more."""
         with self._lock:
-            self._age(heard)
-            self._latest = min(self._latest, heard - up)
+            self._age(received)
+            self._latest = min(self._latest, received - up)
             self._earliest = min(
                 self._earliest, self._latest
-            )  # one of the clocks has stepped: believe what is newest
+            )  # either clock has stepped: the newest bounds count
 
-    def began(self, own: float, asked: float) -> None:
-        """Something asked for at ``asked`` was begun ``own`` seconds after the agent's start."""
+    def record_begin(self, own: float, asked: float) -> None:
+        """Record that an attempt requested at ``asked`` began ``own`` seconds after the agent's
+        start.
+        """
         with self._lock:
             self._age(asked)
             self._earliest = max(self._earliest, asked - own)
             self._latest = max(self._earliest, self._latest)
 
     def start(self) -> tuple[float, float]:
-        """When the agent started, and by how many seconds that may be wrong at most."""
+        """Return when the agent started, and the maximum error of that in seconds."""
         with self._lock:
             if math.isinf(self._latest):
                 return self._earliest, math.inf
             return (self._earliest + self._latest) / 2, (self._latest - self._earliest) / 2
 
     def place(self, own: float) -> tuple[float, float]:
-        """A moment of the agent's clock, and by how many seconds that may be wrong at most."""
+        """Return a moment of the agent's clock, and by how many seconds that may be wrong at
+        most."""
         started, error = self.start()
         return started + own, error
 
     def _age(self, now: float) -> None:
-        """What was known becomes less sure with time, since the clocks drift."""
+        """Widen the estimate with time, since the clocks drift."""
         apart = max(0.0, now - self._seen) * DRIFT
         self._seen = max(self._seen, now)
         self._earliest = self._earliest - apart

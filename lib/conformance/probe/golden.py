@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden conversations of the probe protocol, held with a real agent in a pod, word for word.
+"""Golden conversations of the probe protocol, held with a real agent in a pod and compared word
+for word.
 
-They tell what a system's own interpreter does otherwise (Windows PowerShell 5.1, a FIPS policy, a
-code page) in the first minute of a run, by the line that differs.  Most connect to nothing but the
-pod's own echo server and a closed port, on loopback, where no network can spoil them; those that
-are ``beside`` need :class:`Servers`, which are in another pod for all but one.  All of them are in
-``tests/contract/golden``, whence ``tools/package_golden.py`` takes them.
+In the first minute of a run they show, by the line that differs, where a system's own interpreter
+behaves differently (Windows PowerShell 5.1, a FIPS policy, a code page). Most use only the pod's
+own echo server and a closed port, on loopback, where no network can interfere. Those marked
+``beside`` need :class:`Servers`, which are in another pod for all but one. The source is
+``tests/contract/golden``; ``tools/package_golden.py`` copies them.
 """
 
 import functools
@@ -33,7 +34,7 @@ Document = dict[str, Any]
 SHOWN = 500
 """Characters of a line that differs."""
 CLOSED_PORT = 1
-"""Where nothing listens in the suite's pods."""
+"""Port without a listener in the suite's pods."""
 GOLDEN_SERVER = Program(
     "golden_server.py", ("python3", "-I", "-S", "-u", "/probe/golden_server.py")
 )
@@ -69,7 +70,7 @@ class Servers:
 def serving(
     kube: Kube, pod: Workload, patience: OsTimings, transcript: Transcript
 ) -> Iterator[Servers]:
-    """Run the servers in a Linux pod meanwhile.  Raises ProbeBroken when they do not say where they
+    """Run the servers in a Linux pod meanwhile.  Raise ProbeBroken when they do not say where they
     listen."""
     talk = _Talk(kube, pod, GOLDEN_SERVER, patience, transcript)
     try:
@@ -83,13 +84,14 @@ def serving(
 
 @functools.cache
 def conversations(program: str = "agent") -> tuple[Document, ...]:
-    """What is said between hello and quit to an ``agent`` or a ``stream agent``, by case."""
+    """Return the conversations between hello and quit with an ``agent`` or a ``stream agent``, by
+    case."""
     text = resources.files(__package__).joinpath("golden.json").read_text(encoding="utf-8")
     return tuple(json.loads(text)[program])
 
 
 def filled(document: Any, values: Mapping[str, Any]) -> Any:
-    """The document with names such as ``$ECHO`` replaced by values."""
+    """Return the document with names such as ``$ECHO`` replaced by values."""
     if isinstance(document, dict):
         return {key: filled(value, values) for key, value in document.items()}
     if isinstance(document, list):
@@ -98,7 +100,7 @@ def filled(document: Any, values: Mapping[str, Any]) -> Any:
 
 
 def differs(wanted: Any, found: Any, where: str = "line") -> str:
-    """Where what was said is not what the example says; empty when it is.
+    """Return where a line differs from the example; empty: it does not.
 
     In an example ``"*"`` is anything, ``"#"`` a number, and ``{"has": [...]}`` a text with these
     parts.
@@ -141,11 +143,11 @@ def hold(
     echo_port: int = ECHO_PORT,
     servers: Servers | None = None,
 ) -> int:
-    """Hold them with one agent of its own in a pod, which has an echo server on ``echo_port``; how
-    many.
+    """Hold the conversations with a pod's own agent, and an echo server on ``echo_port``; return
+    how many.
 
-    Those that need ``servers`` only where there are some.  Raises ProbeBroken: it broke, or it said
-    something else, with the line that differs.
+    Conversations that need ``servers`` are held only if there are some.  Raise ProbeBroken if the
+    agent broke or differed, with the line that differs.
     """
     values: dict[str, Any] = {
         "$ECHO": echo_port,
@@ -178,8 +180,8 @@ def hold(
 def hold_by(
     prober: Prober, transcript: Transcript, workload: Workload, servers: Servers | None = None
 ) -> None:
-    """As :func:`hold`, with the usual agent and stream agent of the pod's system, inside the bounds
-    of probing."""
+    """Hold them as :func:`hold`, with the usual agents of the pod's system, inside the bounds of
+    probing."""
     patience = prober.settings.timings.of(workload.os)
     for program in (AGENTS[workload.os], STREAM_AGENTS[workload.os]):
         prober.counts.starts[workload.node, workload.os] += 1
@@ -214,8 +216,8 @@ class _Talk:
         )
 
     def carry_out(self, conversation: Document, far: str = "") -> None:
-        """Raises ProbeBroken at the first line that differs.  ``far``: the other pod whose servers
-        it is held with."""
+        """Raise ProbeBroken at the first line that differs.  ``far``: the other pod, with the
+        servers it uses."""
         between = (
             f" (with servers in {far}: the network between them may be the reason)" if far else ""
         )
@@ -239,7 +241,7 @@ class _Talk:
                     )
 
     def _whole_batch(self, wanted: Document) -> Document:
-        """All results of one batch by their ids, however many lines they come in; or what came in
+        """Return all results of a batch by id, however many lines they come in; or the line in
         their place."""
         results: list[Document] = []
         while True:
@@ -254,7 +256,7 @@ class _Talk:
                 }
 
     def hear(self, within: float, wanted: Document) -> Document:
-        """The agent's next line; heartbeats are passed over where none is wanted."""
+        """Return the agent's next line; heartbeats are passed over where none is wanted."""
         due = time.monotonic() + within
         while True:
             try:

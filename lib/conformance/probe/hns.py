@@ -1,37 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PowerShell's HNS cmdlets print through ConvertTo-Json, as typed objects.  Pure: no exec, no clock.
+"""The output of PowerShell's HNS cmdlets through ConvertTo-Json, as typed objects.  Pure: no exec,
+no clock.
 
-ConvertTo-Json writes one object as an object, several as an array, none as nothing at all; inside objects the same
-happens to lists, and Windows PowerShell 5.1 wraps some as ``{"value": [...], "Count": n}``.  What cannot be read is
-ProbeBroken, never an absence; networks that are not Calico's may be of any shape.
+ConvertTo-Json writes a single object as an object, more objects as an array, none as nothing at
+all; inside objects the same happens to lists, and Windows PowerShell 5.1 wraps some as ``{"value":
+[...], "Count": n}``.  Unreadable output is ProbeBroken, never an absence; networks that are not
+Calico's may be of any shape.
 """
 
 import json
-import re
 from typing import Any
 
 from conformance.errors import ProbeBroken
-from conformance.model.host import AclRule, HnsEndpoint, HnsNetwork, HnsSubnet, RemoteSubnet
+from conformance.model import expression
+from conformance.model.host import (
+    AclRule,
+    HnsEndpoint,
+    HnsNetwork,
+    HnsSubnet,
+    LoadBalancer,
+    RemoteSubnet,
+)
 
 Obj = dict[str, Any]
 
 NETWORK_MEMBERS = ("ID", "Name", "Type", "ManagementIP", "Subnets", "Ipams", "Policies")
-ENDPOINT_MEMBERS = ("ID", "Name", "State", "IPAddress", "MacAddress", "VirtualNetwork", "Policies")
-"""What is read of them.  All that HNS knows of 60 endpoints is over 1 MB."""
+ENDPOINT_MEMBERS = (
+    "ID",
+    "Name",
+    "State",
+    "IPAddress",
+    "MacAddress",
+    "VirtualNetwork",
+    "IsRemoteEndpoint",
+    "Policies",
+)
+BALANCER_MEMBERS = ("ID", "Policies", "References")
+"""Fields that are read.  All that HNS knows of 60 endpoints is over 1 MB."""
+_PROTOCOLS = {"tcp": 6, "udp": 17}
 REMOTE_SUBNET = "RemoteSubnetRoute"
-"""Type of the policy by which a network reaches another node's block (hcsshim: hcn.RemoteSubnetRoute)."""
+"""Type of the policy by which a network reaches another node's block (hcsshim:
+hcn.RemoteSubnetRoute)."""
 PODS = "calico.*"
-"""Felix' default expression for names of pods' networks (WindowsNetworkName), where nothing else is known."""
+"""Felix' default expression for names of pods' networks (WindowsNetworkName), where nothing else is
+known."""
 
 
 class NoAnswer(ProbeBroken):
-    """A cmdlet printed what it prints when HNS does not answer it."""
+    """The output of a cmdlet to which HNS does not answer."""
 
 
 def documents(stdout: bytes, what: str) -> list[Obj]:
-    """The objects of an output; none for an empty one.  Raises ProbeBroken, naming ``what`` was asked.
+    """Return the objects of an output; none for an empty one. Raise ProbeBroken, naming the
+    request ``what``.
 
-    Hosts print in their OEM code page: a letter that is no UTF-8 is replaced, since no name that is read has one.
+    Hosts print in their OEM code page: a letter that is not UTF-8 is replaced, since no name that
+    is used has one.
     """
     text = stdout.decode("utf-8-sig", errors="replace").strip()
     if not text:
@@ -44,16 +68,17 @@ def documents(stdout: bytes, what: str) -> list[Obj]:
         ) from None
     if found is None or found == "":
         raise NoAnswer(f"{what}: HNS gave no answer (printed: {text})", transport=text)
-    several = many(found)
-    if not all(isinstance(item, dict) for item in several):
+    found_documents = many(found)
+    if not all(isinstance(item, dict) for item in found_documents):
         raise ProbeBroken(
             f"{what}: output is not of objects: {stdout[:200]!r}", transport="not objects"
         )
-    return several
+    return found_documents
 
 
 def many(value: Any) -> list[Any]:
-    """The members of a list that ConvertTo-Json may have written as one thing, as nothing, or wrapped."""
+    """Return the members of a list that ConvertTo-Json may have written as one thing, as nothing,
+    or wrapped."""
     if value is None or value == "":
         return []
     if isinstance(value, dict) and set(value) == {"value", "Count"}:
@@ -62,12 +87,13 @@ def many(value: Any) -> list[Any]:
 
 
 def network(found: Obj, pods: str = PODS) -> HnsNetwork:
-    """One of Get-HnsNetwork's objects; one that the expression ``pods`` does not name without the subnets.
+    """Return an object of Get-HnsNetwork; without its subnets if the expression ``pods`` does not
+    name it.
 
-    As Felix reads it (KUBE_NETWORK): anywhere in the name, in any case.  Raises ProbeBroken.
+    As Felix reads it (KUBE_NETWORK): anywhere in the name, in any case.  Raise ProbeBroken.
     """
     name = str(found.get("Name") or "")
-    if not re.search(pods, name, re.IGNORECASE):
+    if not expression.matches(pods, name):
         if not (name or found.get("ID")):
             raise ProbeBroken(
                 f"an HNS network has neither Name nor ID: {str(found)[:200]}",
@@ -99,7 +125,7 @@ def network(found: Obj, pods: str = PODS) -> HnsNetwork:
 
 
 def endpoint(found: Obj) -> HnsEndpoint:
-    """One of Get-HnsEndpoint's objects.  Raises ProbeBroken."""
+    """Return one of Get-HnsEndpoint's objects.  Raise ProbeBroken."""
     policies = [item for item in many(found.get("Policies")) if isinstance(item, dict)]
     return HnsEndpoint(
         id=_text(found, "ID"),
@@ -110,7 +136,24 @@ def endpoint(found: Obj) -> HnsEndpoint:
         state="" if found.get("State") is None else str(found["State"]),
         policies=tuple(policies),
         acls=tuple(_acl(policy) for policy in policies if policy.get("Type") == "ACL"),
+        is_remote=found.get("IsRemoteEndpoint") is True,
     )
+
+
+def load_balancers(found: Obj) -> list[LoadBalancer]:
+    """Return the load balancers in an object of Get-HnsPolicyList.  Raise ProbeBroken."""
+    references = [str(one).rpartition("/")[2].upper() for one in many(found.get("References"))]
+    return [
+        LoadBalancer(
+            addresses=tuple(map(str, many(policy.get("VIPs")))),
+            protocol=_PROTOCOLS.get(str(policy.get("Protocol")).lower())
+            or _number(policy.get("Protocol") or 0, "Protocol", policy),
+            port=_number(policy.get("ExternalPort") or 0, "ExternalPort", policy),
+            endpoints=tuple(references),
+        )
+        for policy in many(found.get("Policies"))
+        if isinstance(policy, dict) and policy.get("Type") == "ELB"
+    ]
 
 
 def _subnet(found: Any) -> HnsSubnet:
@@ -128,7 +171,9 @@ def _subnet(found: Any) -> HnsSubnet:
 
 
 def _remote_subnet(found: Obj) -> RemoteSubnet:
-    """The first version of HNS' interface shows a policy's settings beside its type, the second under Settings."""
+    """Return a RemoteSubnetRoute; HNS' first version shows settings beside the policy's type, the
+    second under Settings.
+    """
     settings = found.get("Settings")
     given: Obj = settings if isinstance(settings, dict) else found
     vni = given.get("IsolationId")
@@ -153,11 +198,12 @@ def _acl(found: Obj) -> AclRule:
         local_ports=_listed(found.get("LocalPorts")),
         remote_ports=_listed(found.get("RemotePorts")),
         priority=_number(found.get("Priority") or 0, "Priority", found),
+        rule_type=str(found.get("RuleType") or ""),
     )
 
 
 def _listed(value: Any) -> str:
-    """HNS writes lists as text with commas, some versions as arrays or numbers."""
+    """Return HNS' list as text: it writes commas, some versions arrays or numbers."""
     return ",".join(str(item) for item in many(value))
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking into nodes: HNS on Windows by PowerShell in a HostProcess pod, kernel networking on Linux
-by our program.
+"""Reads of nodes: HNS on Windows by PowerShell in a HostProcess pod, kernel networking on Linux.
 
 Facts come back, or an exception: a broken exec, a failed command, a garbled or an empty output is
-ProbeBroken, and never counts as "there is none".  Only a command whose pod then shows that its
-output arrives may have printed nothing.
+ProbeBroken, and never counts as "there is none".  A command may only print nothing if its pod then
+shows that its output arrives.
 
 HNS' cmdlets write an error and go on, so that PowerShell ends with 0: scripts stop at their first
 error.  An HNS that does not answer at all writes none, and its cmdlets return an empty text or
 null, which ConvertTo-Json prints.
 """
 
+import re
 import secrets
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
@@ -22,7 +22,15 @@ from conformance.kube.execute import ExecResult
 from conformance.model.capture import Capture
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
-from conformance.model.host import AclRule, BgpHost, HnsEndpoint, HnsNetwork, LinuxFacts
+from conformance.model.host import (
+    AclRule,
+    BgpHost,
+    HnsEndpoint,
+    HnsNetwork,
+    LinuxFacts,
+    LoadBalancer,
+)
+from conformance.model.observation import Verdict
 from conformance.probe import hns, linux_host, windows_host
 from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock, Deadline
@@ -40,6 +48,10 @@ POWERSHELL = (
 """With its path, since HostProcess containers of containerd 1.6 depend on the host's (hcsshim adds
 PowerShell's folder since v0.10.0).  They run commands by ``cmd /c``: no script may hold ``"``,
 ``%`` or a line break."""
+SINGLE_QUOTES = re.compile("['\u2018\u2019\u201a\u201b]")
+"""PowerShell ends a text in single quotes at any of them, and reads two of them as one
+(``CodeGeneration.EscapeSingleQuotedStringContent``)."""
+NOT_IN_SCRIPTS = re.compile(r'["%\x00-\x1f]')
 STOP = "$ErrorActionPreference = 'Stop'; "
 """Begins every script: an error ends it, with exit status 1."""
 PKTMON = (
@@ -75,22 +87,8 @@ CNI_CONFIGURATIONS = (
     r"C:\var\lib\rancher\rke2\agent\etc\cni\net.d\*.conf*",
     r"C:\k\cni\config\*.conf*",
 )
-"""Where it is on Windows: default of windowsNodes.cniConfigDir, AKS, EKS, RKE2, Calico installed by
+"""Paths on Windows: default of windowsNodes.cniConfigDir, AKS, EKS, RKE2, Calico installed by
 hand."""
-VERSION = (
-    "foreach ($name in 'calico-node.exe', 'calico.exe') { "
-    "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | Select-Object -First 1 | "
-    "ForEach-Object { if ($_.ExecutablePath) { $_.ExecutablePath + ' ' + (& $_.ExecutablePath -v) } } }"
-)
-"""Where the program that runs as Calico's Felix lies, and which version it says it is."""
-SWITCHES = (
-    r"HKLM:\SYSTEM\CurrentControlSet\Services\hns\State",
-    r"HKLM:\SYSTEM\CurrentControlSet\Services\VfpExt\Parameters",
-    r"HKLM:\SYSTEM\CurrentControlSet\Policies\Microsoft\FeatureManagement\Overrides",
-    r"HKLM:\SOFTWARE\Microsoft\NET Framework Setup\NDP\v4\Full",
-)
-"""Registry keys that make two nodes of one build differ: AKS sets dozens of switches of HNS and VFP
-by build of its images (Azure/AgentBaker vhdbuilder/packer/windows/windows_settings.json)."""
 PAUSE = 0.25
 """s.  Before a broken exec is tried again; doubles."""
 
@@ -100,7 +98,7 @@ class CommandFailed(ProbeBroken):
 
 
 class Hosts:
-    """Hosts of one cluster's nodes.  Thread-safe as its parts are."""
+    """Hosts of a cluster's nodes.  Thread-safe if its parts are."""
 
     def __init__(
         self,
@@ -113,8 +111,9 @@ class Hosts:
         once: bool = False,
         pods: str = hns.PODS,
     ) -> None:
-        """``pods``: the expression that names HNS networks of pods.  ``once``: what breaks is not
-        tried again, for whoever has little time and decides nothing."""
+        """``pods``: the expression that names HNS networks of pods. ``once``: failed commands are
+        not repeated, for callers that have little time and decide nothing.
+        """
         self._run = run
         self._windows = windows
         self._linux = linux
@@ -124,31 +123,43 @@ class Hosts:
         self._pods = pods
 
     def on_windows(self, node: str) -> Workload:
-        """Return the pod in a Windows node's host.  Raises as :meth:`hns_networks`."""
+        """Return the pod in a Windows node's host.  Raise like :meth:`hns_networks`."""
         return self._windows(node)
 
     def command(self, pod: Workload, argv: Sequence[str]) -> ExecResult:
-        """Run a command in a Windows pod.  Raises ProbeBroken."""
+        """Run a command in a Windows pod.  Raise ProbeBroken."""
         return self._run(pod, argv, self._timings.windows.exec_overhead)
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
-        """HNS networks of a Windows node.  Raises ProbeBroken, MissingCapability (HostProcess pods
-        are refused)."""
+        """Return HNS networks of a Windows node. Raise ProbeBroken, MissingCapability
+        (HostProcess pods are refused).
+        """
         return [
             hns.network(document, self._pods)
             for document in self._documents(node, "Get-HnsNetwork", hns.NETWORK_MEMBERS)
         ]
 
-    def hns_endpoints(self, node: str) -> list[HnsEndpoint]:
-        """HNS endpoints of a Windows node.  Raises as :meth:`hns_networks`."""
-        return [
+    def hns_endpoints(self, node: str, *, remote: bool = False) -> list[HnsEndpoint]:
+        """Return HNS endpoints of a Windows node; with ``remote`` also those that stand for
+        addresses of other nodes.  Raise like :meth:`hns_networks`."""
+        found = [
             hns.endpoint(document)
             for document in self._documents(node, "Get-HnsEndpoint", hns.ENDPOINT_MEMBERS)
         ]
+        return [endpoint for endpoint in found if remote or not endpoint.is_remote]
+
+    def load_balancers(self, node: str) -> list[LoadBalancer]:
+        """Return kube-proxy's load balancers on a Windows node.  Raise like
+        :meth:`hns_networks`."""
+        return [
+            balancer
+            for document in self._documents(node, "Get-HnsPolicyList", hns.BALANCER_MEMBERS)
+            for balancer in hns.load_balancers(document)
+        ]
 
     def acl_list(self, node: str, workload: Workload) -> tuple[AclRule, ...]:
-        """The access rules of a pod's endpoint, in HNS' order.  Raises ProbeBroken when it has no
-        endpoint there."""
+        """Return the access rules of a pod's endpoint, in HNS' order.  Raise ProbeBroken when it
+        has no endpoint there."""
         endpoints = self.hns_endpoints(node)
         for endpoint in endpoints:
             if endpoint.address == workload.address:
@@ -159,36 +170,36 @@ class Hosts:
         )
 
     def cni_configuration(self, node: str, places: Sequence[str] = ()) -> str:
-        """Text of a Windows node's CNI configuration: of the files at ``places``, then where
-        installations put it.
+        """Return text of a Windows node's CNI configuration: of the files at ``places``, then
+        where installations put it.
 
-        Raises as :meth:`hns_networks`.
+        Raise like :meth:`hns_networks`.
         """
-        paths = ", ".join(
-            f"'{fromkey}'" for fromkey in dict.fromkeys((*places, *CNI_CONFIGURATIONS))
-        )
+        paths = ", ".join(map(quoted, dict.fromkeys((*places, *CNI_CONFIGURATIONS))))
         script = f"foreach ($path in {paths}) {{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }}"
         return self._text(node, STOP + script)
 
     def command_lines(self, node: str, program: str) -> list[str]:
-        """Command lines of a program's processes on a Windows node, none where it does not run.
+        """Return the command lines of a program's processes on a Windows node; none if it does not
+        run.
 
-        ``program`` with its ending, ``kube-proxy.exe``.  Raises as :meth:`hns_networks`.
+        ``program`` with its ending, ``kube-proxy.exe``.  Raise like :meth:`hns_networks`.
         """
         found = f"Get-CimInstance Win32_Process -Filter 'Name=''{program}'''"
         return self._lines(node, f"{STOP}{found} | ForEach-Object {{ $_.CommandLine }}")
 
     def file(self, node: str, path: str) -> str:
-        """Text of a file of a Windows node.  Raises as :meth:`hns_networks`; ProbeBroken also where
-        there is none."""
-        return self._text(node, f"{STOP}Get-Content -Raw -Path '{path}'")
+        """Return text of a file of a Windows node. Raise like :meth:`hns_networks`; ProbeBroken
+        also where there is none.
+        """
+        return self._text(node, f"{STOP}Get-Content -Raw -Path {quoted(path)}")
 
     def updates(self, node: str) -> list[str]:
-        """KB numbers of the updates that a Windows node lists as installed, ``KB5044281``, none
-        where it lists none.
+        """Return KB numbers of the updates that a Windows node lists as installed, such as
+        ``KB5044281``.
 
         Windows lists what its component store serviced: cumulative updates, servicing stacks,
-        .NET.  Raises as :meth:`hns_networks`.
+        .NET. Raise like :meth:`hns_networks`.
         """
         return self._lines(
             node,
@@ -196,51 +207,69 @@ class Hosts:
         )
 
     def calico_program(self, node: str) -> tuple[str, str]:
-        """Path and version of the program that runs as Felix on a Windows node, both empty where
-        none does.
+        """Return path and version of the program that runs as Felix on a Windows node, both empty
+        where none does.
 
-        ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``.  Raises as :meth:`hns_networks`.
+        ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``.  Raise like :meth:`hns_networks`.
         """
-        path, _, version = next(iter(self._lines(node, STOP + VERSION)), "").rpartition(" ")
-        return path, version
+        said = self._text(node, STOP + windows_host.VERSION)
+        return windows_host.calico_program(said, f"node {node}")
+
+    def has_service(self, node: str, name: str) -> bool:
+        """Return whether a Windows service is installed.  Raise the errors of
+        :meth:`hns_networks`."""
+        script = (
+            f"Get-Service -Name {name} -ErrorAction SilentlyContinue | ForEach-Object {{ $_.Name }}"
+        )
+        return name in self._lines(node, STOP + script)
 
     def differences(self, node: str) -> dict[str, str]:
-        """What may differ between Windows nodes of one build: switches of HNS and VFP, .NET,
-        LanguageMode, culture.
+        r"""Return what may differ between Windows nodes of a build: HNS and VFP switches, .NET,
+        culture, ...
 
-        Registry values by key and name: ``hns\\State HnsAclUpdateChange``.  Raises as
+        Registry values by key and name: ``hns\State HnsAclUpdateChange``.  Raise as
         :meth:`hns_networks`.
         """
-        keys = ", ".join(f"'{key}'" for key in SWITCHES)
-        script = (
-            f"foreach ($key in {keys}) {{ Get-ItemProperty -Path $key -ErrorAction SilentlyContinue | "
-            "ForEach-Object { $_ | ConvertTo-Json -Depth 1 -Compress } }; "
-            "'LanguageMode=' + $ExecutionContext.SessionState.LanguageMode; 'Culture=' + (Get-Culture).Name"
+        return windows_host.differences(
+            self._text(node, STOP + windows_host.REGISTRY), f"node {node}"
         )
-        return windows_host.differences(self._text(node, STOP + script), f"node {node}")
 
     def bgp(self, node: str) -> BgpHost:
-        """What RemoteAccess of a Windows node says of BGP.  Raises as :meth:`hns_networks`."""
+        """Return the BGP configuration of a Windows node's RemoteAccess.  Raise as
+        :meth:`hns_networks`."""
         return windows_host.bgp_host(self._text(node, windows_host.BGP), f"node {node}")
 
     def cni_tokens(self, node: str) -> list[datetime | None]:
-        """When the tokens of Calico's CNI plugin on a Windows node end
+        """Return when the tokens of Calico's CNI plugin on a Windows node end
         (:func:`conformance.probe.windows_host.token_ends`).
 
-        One for each kubeconfig of the plugin that is there.  Raises as :meth:`hns_networks`.
+        There is an entry for each kubeconfig of the plugin.  Raise the errors of
+        :meth:`hns_networks`.
         """
         return windows_host.token_ends(
             self._text(node, STOP + windows_host.CNI_TOKENS), f"node {node}"
         )
 
+    def connect(self, node: str, targets: Sequence[str], seconds: float) -> dict[str, Verdict]:
+        """Return how TCP connections from a Windows node's host to ``ADDRESS:PORT`` targets end,
+        tried all at once for some seconds.  Raise the errors of :meth:`hns_networks`."""
+        script = STOP + windows_host.connecting(targets, seconds)
+
+        def ask() -> dict[str, Verdict]:
+            done = self._powershell(self._windows(node), script, seconds)
+            text = _decoded(_succeeded(node, "connect.ps1", done).stdout)
+            return windows_host.connections(text, targets, f"node {node}")
+
+        return self._patiently(ask, self._timings.windows.exec_overhead + seconds)
+
     def remove_hns_networks(self, node: str, identities: Collection[str]) -> str:
         """Remove HNS networks of a node, at least one, which cuts the node's own exec streams.
 
-        Returns what the exec said, or what broke it once it was asked for: neither shows that the
-        network is gone, a fresh read does.  Raises ProbeBroken when the command itself says that it
-        failed or was never asked for, MissingCapability.
+        Return the exec's output, or what broke it after the request: neither shows that the network
+        is gone; a fresh read does.  Raise ProbeBroken if the command itself reports a failure or
+        was never requested, MissingCapability.
         """
-        chosen = " -or ".join(f"$_.ID -eq '{identity}'" for identity in sorted(identities))
+        chosen = " -or ".join(f"$_.ID -eq {quoted(identity)}" for identity in sorted(identities))
         script = f"{STOP}Get-HnsNetwork | Where-Object {{ {chosen} }} | Remove-HnsNetwork"
         try:
             done = self._powershell(self._windows(node), script)
@@ -251,10 +280,10 @@ class Hosts:
         return _succeeded(node, script, done).output
 
     def packets_on_windows(self, node: str, seconds: float, addresses: Collection[str]) -> str:
-        """What pktmon saw of packets that name one of these addresses for so many seconds, in its
-        own words.
+        """Return pktmon's own lines about packets with one of these addresses, captured for a
+        number of seconds.
 
-        Raises as :meth:`hns_networks`; ProbeBroken also where there is no pktmon, or it is in use.
+        Raise like :meth:`hns_networks`; ProbeBroken also if there is no pktmon, or it is in use.
         """
         script = STOP + PKTMON.format(
             name=secrets.token_hex(4),
@@ -262,14 +291,16 @@ class Hosts:
             milliseconds=round(1000 * seconds),
             bound=round(seconds) + PKTMON_LATE,
             lines=PKTMON_LINES,
-            addresses=", ".join(f"'{address}'" for address in sorted(addresses)),
+            addresses=", ".join(map(quoted, sorted(addresses))),
         )
         done = self._powershell(self._windows(node), script, seconds)
         text = _decoded(_succeeded(node, "pktmon", done).stdout)
         return text.replace("\r\n", "\n").strip()
 
     def linux(self, node: str) -> LinuxFacts:
-        """Links, routes, forwarding entries and neighbours of a Linux node.  Raises ProbeBroken."""
+        """Return links, routes, forwarding entries and neighbours of a Linux node. Raise
+        ProbeBroken.
+        """
         overhead = self._timings.linux.exec_overhead
 
         def ask() -> LinuxFacts:
@@ -286,18 +317,19 @@ class Hosts:
         ends: Collection[str],
         peers: Collection[str],
     ) -> Capture:
-        """The packets between these addresses (:func:`conformance.probe.capture.argv`) in a Linux
-        node's network.
+        """Return the packets between these addresses (:func:`conformance.probe.capture.argv`) in a
+        Linux node's network.
 
-        Raises ProbeBroken, also where the pod in the node's network may not capture.
+        Raise ProbeBroken, also where the pod in the node's network may not capture.
         """
         command = linux_host.capture_argv(seconds, vxlan_port, ends, peers)
         done = self._run(self._linux(node), command, seconds + self._timings.linux.exec_overhead)
         return linux_host.captured(node, _succeeded(node, "capture.py", done).stdout)
 
     def _documents(self, node: str, cmdlet: str, members: Sequence[str]) -> list[dict[str, Any]]:
-        """What an HNS cmdlet lists.  Where it fails and a command beside it answers, HNS is to
-        blame and no probe."""
+        """Return the objects that an HNS cmdlet lists. If it fails while another command answers,
+        the message names HNS.
+        """
         script = _listing(cmdlet, members)
         try:
             return hns.documents(
@@ -310,10 +342,10 @@ class Hosts:
                 f"HNS of node {node} fails: {cmdlet} does not answer, while another command in the same HostProcess "
                 f"pod does; look at the services hns and vmcompute there ({broken})"
             )
-            raise ProbeBroken(text, broken.seen, broken.transport) from broken
+            raise ProbeBroken(text, broken.observations, broken.transport) from broken
 
     def _answers(self, node: str) -> bool:
-        """Whether commands in a Windows node's host are carried out and heard."""
+        """Return whether commands in a Windows node's host run and their output arrives."""
         try:
             return self._successful(self._windows(node), node, WITNESS).strip() == b"witness"
         except SuiteError:
@@ -324,7 +356,7 @@ class Hosts:
         return _decoded(self._bytes(node, script, empty_is_broken=True))
 
     def _lines(self, node: str, script: str) -> list[str]:
-        """Return the lines that a script prints, without blank ones."""
+        """Return the lines that a script prints, without blank lines."""
         lines = _decoded(self._bytes(node, script, empty_is_broken=False)).splitlines()
         return [line.strip() for line in lines if line.strip()]
 
@@ -333,15 +365,15 @@ class Hosts:
 
         def ask() -> bytes:
             pod = self._windows(node)
-            said = self._successful(pod, node, script)
-            if not said.strip() and (
+            output = self._successful(pod, node, script)
+            if not output.strip() and (
                 empty_is_broken or not self._successful(pod, node, WITNESS).strip()
             ):
                 raise ProbeBroken(
                     f"node {node}: {script}: empty output, and nothing shows that output arrives",
                     transport="empty",
                 )
-            return said
+            return output
 
         return self._patiently(ask, self._timings.windows.exec_overhead)
 
@@ -352,7 +384,7 @@ class Hosts:
         return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead + runs)
 
     def _patiently(self, ask: Callable[[], T], overhead: float) -> T:
-        """Ask again after an error, for three times what an exec may take, as probing does."""
+        """Repeat after an error, for three times the limit of an exec, as probing does."""
         deadline = Deadline(3 * overhead, self._clock)
         pause = PAUSE
         tries = 0
@@ -365,9 +397,23 @@ class Hosts:
                 if final or deadline.remaining <= pause:
                     times = f"{counted(tries, 'try', 'tries')} in {deadline.elapsed:.0f} s"
                     kind = CommandFailed if isinstance(broken, CommandFailed) else ProbeBroken
-                    raise kind(f"{broken} ({times})", broken.seen, broken.transport) from broken
+                    raise kind(
+                        f"{broken} ({times})", broken.observations, broken.transport
+                    ) from broken
             self._clock.sleep(pause)
             pause = min(2.0, 2 * pause)
+
+
+def quoted(text: str) -> str:
+    """Return a cluster's text in a form that PowerShell reads as plain text.
+
+    Raise ProbeBroken for characters that ``cmd /c`` would interpret within the quotes around a
+    script.
+    """
+    if NOT_IN_SCRIPTS.search(text):
+        raise ProbeBroken(f"{text!r} is not asked of a Windows host: it holds what cmd.exe obeys")
+    doubled = SINGLE_QUOTES.sub(r"\g<0>\g<0>", text)
+    return f"'{doubled}'"
 
 
 def _decoded(output: bytes) -> str:
@@ -375,8 +421,8 @@ def _decoded(output: bytes) -> str:
 
 
 def _listing(cmdlet: str, members: Sequence[str]) -> str:
-    """The script that prints these members of all that a cmdlet returns; an empty text and null
-    stay what they are."""
+    """Return the script that prints these members of all that a cmdlet returns; an empty text and
+    null stay what they are."""
     picked = (
         f"ForEach-Object {{ if ($_) {{ $_ | Select-Object {','.join(members)} }} else {{ $_ }} }}"
     )
@@ -384,7 +430,7 @@ def _listing(cmdlet: str, members: Sequence[str]) -> str:
 
 
 def _succeeded(node: str, script: str, done: ExecResult) -> ExecResult:
-    """Return the result of a command.  Raises CommandFailed where the command ended with an
+    """Return the result of a command.  Raise CommandFailed where the command ended with an
     error."""
     if done.exit_code:
         words = " ".join(done.output.split())[:300] or "no output"

@@ -1,37 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of probing, and what it has cost."""
+"""Limits of probing, and its cost."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 from conformance.model.endpoint import OS
+from conformance.settings.assumptions import number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Bounds of probing, over all processes of a run."""
 
-    powershell_starts: int = 2
+    powershell_starts: int = number("WIN-STARTS-AT-ONCE")
     """Concurrent PowerShell starts per Windows node: each takes 2 to 4 s and a core (dotnet-framework-docker#25, #211);
     mass exec has hung Windows nodes (kubernetes#98102, hcsshim#1574)."""
     agents: int = 60
     """Live agents: each holds an exec stream through API server and kubelet."""
     share: int = 60
-    """Agents that one process keeps idle while another needs some: idle agents may starve nobody."""
-    per_windows_node: int = 12
-    """Live agents on one Windows node: execs in parallel have made Windows nodes unusable (kubernetes#124700)."""
-    share_of_node: int = 12
-    """As ``share``, of ``per_windows_node``."""
+    """Agents that a process keeps idle while another process needs agents: idle agents may not
+    starve another process."""
+    per_windows_node: int = number("WIN-AGENTS")
+    """Live agents on one Windows node: execs in parallel have made Windows nodes unusable
+    (kubernetes#124700)."""
+    share_of_node: int = number("WIN-AGENTS")
+    """The ``share`` of ``per_windows_node``."""
     restarts: int = 20
-    """Times that the agent of one pod is started again after it had broken, in one process.  What breaks more often
-    does not break by chance, and each start costs a Windows node 2 to 4 s and a core."""
+    """Restarts of a broken agent per pod and process.  More failures are no chance, and each start
+    costs a Windows node 2 to 4 s and a core."""
     sources: int = 64
-    """Sources whose agents one process starts, or asks again after an error, at the same time."""
+    """Sources for which a process starts agents, or retries after an error, at the same time."""
 
 
 @dataclass
 class Counts:
-    """What probing cost, per ``(node, os)`` and in all."""
+    """The cost of probing, per ``(node, os)`` and in all."""
 
     starts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Agents started, that is execs."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``host_facts.py`` and ``capture.py`` print on a Linux node, as typed objects.  Pure: no
-exec, no clock."""
+"""The output of ``host_facts.py`` and ``capture.py`` on a Linux node, as typed objects.  Pure: no
+exec."""
 
 import base64
 from collections.abc import Callable, Collection
@@ -20,32 +20,33 @@ HOST_FACTS = Program("host_facts.py", ("python3", "-I", "-S", "-u", "/probe/host
 KINDS: dict[str, type[Link | RouteEntry | FdbEntry | Neighbour]] = {
     "links": Link, "routes": RouteEntry, "fdb": FdbEntry, "neighbours": Neighbour,
 }  # fmt: skip
-"""What it lists, of which more is told than is read."""
+"""The lists in its output, of which only a part is read."""
 CAPTURE = Program("capture.py", ("python3", "-I", "-S", "-u", "/probe/capture.py"))
 PACKETS = 400
-"""Packets of one capture."""
+"""The most packets of a capture."""
 BYTES = 192
-"""bytes.  Of one packet: all headers of TCP in VXLAN, and the beginning of what follows."""
+"""bytes.  Of a packet: all headers of TCP in VXLAN, and the beginning of what follows."""
 
 
 def parse(node: str, stdout: bytes) -> LinuxFacts:
-    """The facts in an output.  Raises as :func:`only_answer`."""
+    """Return the facts in an output.  Raise like :func:`only_answer`."""
     return only_answer(node, stdout, HOST_FACTS, "host-facts", lambda found: _facts(node, found))
 
 
 def only_answer(
     node: str, stdout: bytes, program: Program, kind: str, read: Callable[[dict[str, Any]], T]
 ) -> T:
-    """What ``read`` makes of the one answer of a program that ran in a node's network.
+    """Return ``read`` of the only answer of a program that ran in a node's network.
 
-    Raises ProbeBroken: no line with the mark, another program's, garbled, incomplete.
+    Raise ProbeBroken: no line with the mark, another program's, garbled, incomplete.
     """
     lines = [
         found for line in stdout.splitlines() if (found := protocol.read_line(line)) is not None
     ]
     if len(lines) != 1 or lines[0]["type"] != kind:
         raise ProbeBroken(
-            f"{program.name} on {node} said {counted(len(lines), 'line')} instead of one: {stdout[:200]!r}",
+            f"{program.name} on {node} printed {counted(len(lines), 'answer')} instead of 1: "
+            f"{stdout[:200]!r}",
             transport="no answer",
         )
     if problem := protocol.other_program(lines[0], program):
@@ -61,7 +62,7 @@ def only_answer(
 
 def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
     kept = {
-        name: [{field.name: one[field.name] for field in fields(kind)} for one in found[name]]
+        name: [{field.name: row[field.name] for field in fields(kind)} for row in found[name]]
         for name, kind in KINDS.items()
     }
     return from_plain(LinuxFacts, {"node": node, **kept})
@@ -70,10 +71,10 @@ def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
 def capture_argv(
     seconds: float, vxlan_port: int, ends: Collection[str], peers: Collection[str]
 ) -> tuple[str, ...]:
-    """The command that captures what goes between the addresses ``ends``, and between them and
-    ``peers``.
+    """Return the command that captures packets between the addresses ``ends``, and between them
+    and ``peers``.
 
-    Without ``peers``: all that is to or from ``ends``.
+    Without ``peers``: all packets to or from ``ends``.
     """
     return (
         *CAPTURE.argv,
@@ -84,7 +85,7 @@ def capture_argv(
 
 
 def captured(node: str, stdout: bytes) -> Capture:
-    """The capture in an output.  Raises as :func:`only_answer`."""
+    """Return the capture in an output.  Raise like :func:`only_answer`."""
     return only_answer(node, stdout, CAPTURE, "capture", lambda found: _capture(node, found))
 
 

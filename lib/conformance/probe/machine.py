@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far behind this machine runs, so that what is only late is told from what is wrong.
+"""The lag of this machine, so that a late result can be distinguished from a wrong result.
 
-What the suite asks late, or hears late, is late by its own machine; where the lab runs on the same one, so is all that
-the lab does.  The kernel tells of that too: ``/proc/pressure/cpu`` has the time in which something waited for a core
-(the kernel's documentation, "PSI - Pressure Stall Information").  Moments are seconds of ``time.monotonic``.
+If the suite sends or receives late, its own machine is late; if the lab runs on the same machine,
+the whole lab is late, too.  The kernel shows that as well: ``/proc/pressure/cpu`` has the time in
+which any task waited for a core (the kernel's documentation, "PSI - Pressure Stall Information").
+Moments are seconds of ``time.monotonic``.
 """
 
 import re
@@ -16,9 +17,11 @@ from pathlib import Path
 
 PRESSURE = Path("/proc/pressure/cpu")
 LATE = 0.05
-"""Share of a budget.  Of a machine that is behind by less nothing is excused: the budget has room for that."""
+"""Share of a budget.  Of a machine that is behind by less nothing is excused: the budget has room
+for that."""
 PRESSED = 0.95
-"""Share of the time in which something waits for a core: from here on the machine has more to do than it can."""
+"""Share of the time in which something waits for a core: from here on the machine has more to do
+than it can."""
 FELT = 0.5
 """s.  Behind by so much, a machine is late.  Pressure alone does not show that: beside a few processes that compute it
 is complete, while the kernel soon gives a core to whoever has slept, and things are late by milliseconds."""
@@ -31,13 +34,15 @@ KEPT = 900.0
 
 
 def waited() -> float | None:
-    """Seconds since the machine's start in which something waited for a core; None: the kernel does not say."""
+    """Return the seconds since the machine's start in which some task waited for a core; None if
+    the kernel does not report it.
+    """
     found = _pressure(r"^some .*total=(\d+)")
     return None if found is None else found / 1e6
 
 
 def lately() -> float | None:
-    """Of the last 10 s, the share in which something waited for a core; None: the kernel does not say."""
+    """Return the share of the last 10 s in which something waited for a core; None: not known."""
     found = _pressure(r"^some avg10=([\d.]+)")
     return None if found is None else found / 100
 
@@ -52,24 +57,26 @@ def _pressure(field: str) -> float | None:
 
 @dataclass
 class Machine:
-    """What one process has measured of the machine that it runs on.  Thread-safe."""
+    """The measurements that a process made of its machine.  Thread-safe."""
 
     shared: bool = False
-    """Whether the cluster is a lab on the same machine."""
+    """The cluster is a lab on the same machine."""
     pressure: Callable[[], float | None] = waited
     worst: float = 0.0
     """s.  The most that something was late."""
     given: int = 0
     """Budgets that were given once more."""
     excused: int = 0
-    """Paths that nothing was said of, since the machine was late all the time."""
+    """Paths that were left undecided, since the machine was late all the time."""
     _late: deque[tuple[float, float]] = field(default_factory=deque)
     _waited: deque[tuple[float, float]] = field(default_factory=deque)
-    """When it was looked, at least a second apart, and how long something had waited for a core by then."""
+    """When it was looked, at least a second apart, and how long something had waited for a core by
+    then."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def late(self, seconds: float, now: float) -> None:
-        """Something was asked or heard so many seconds late, just now; below 0: it was in time."""
+    def record_lateness(self, seconds: float, now: float) -> None:
+        """Record that something was sent or received so many seconds late, just now; below 0: in
+        time."""
         with self._lock:
             is_due = self.shared and (not self._waited or now - self._waited[-1][0] >= 1.0)
             if is_due and (total := self.pressure()) is not None:
@@ -82,14 +89,14 @@ class Machine:
                     kept.popleft()
 
     def behind(self, since: float) -> float:
-        """The most that something was late since then, in seconds."""
+        """Return the most that something was late since then, in seconds."""
         with self._lock:
             return max((seconds for at, seconds in self._late if at >= since), default=0.0)
 
     def more(self, budget: float, since: float) -> float:
-        """Seconds for which what has used up a budget since then is waited for once more; 0: not at all.
+        """Return the seconds by which a used-up budget is extended once; 0: not at all.
 
-        That is the budget again, and as much as the machine was behind.
+        That is the budget again, plus the time that the machine was behind.
         """
         behind = self.behind(since)
         pressed = min(self._shares(since), default=0.0) >= PRESSED
@@ -99,7 +106,8 @@ class Machine:
         return budget + behind
 
     def overwhelmed(self, since: float, now: float) -> bool:
-        """Whether the lab shares it, and it was under pressure and late all the time, so that a lab tells nothing."""
+        """Return whether the lab shares the machine, and it was late and under pressure all the
+        time."""
         shares = list(self._shares(since))
         if not self.shared or not shares or min(shares) < PRESSED:
             return False
@@ -109,7 +117,8 @@ class Machine:
         return all(later - earlier < WINDOW for earlier, later in pairwise(moments))
 
     def _shares(self, since: float) -> Iterator[float]:
-        """Between two looks each, the share of the time in which something waited for a core."""
+        """Return, between each two looks, the share of the time in which something waited for a
+        core."""
         with self._lock:
             looks = list(self._waited)
         for (before, total), (after, later) in pairwise(looks):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probing from pods: many attempts in, as many observations out, or an exception that says what
-broke.
+"""Probing from pods: many attempts in, as many observations out, or an exception that names the
+broken part.
 
-Every pod has one long-lived agent; all pods are asked at once, and results come as they end.
-Transport errors are retried until a deadline.  It never turns an error into a verdict, and never
-decides whether one is right.
+Every pod has one long-lived agent; all pods probe at once, and results are returned as they end.
+Transport errors are retried until a deadline. The prober never turns an error into a verdict, and
+never judges an observation.
 """
 
 import itertools
@@ -51,11 +51,11 @@ class LiveAsking:
         self._inbox = Inbox()
         self._ready = deque[Answered]()
         self.pending = 0
-        """Attempts begun whose result :meth:`next` has not given yet."""
+        """Attempts begun with a result that :meth:`next` has not returned yet."""
 
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
-        """As :class:`Asking` says.  Raises ValueError, and sends nothing, for an attempt that names
-        too little."""
+        """Begin as :class:`Asking` says.  Raise ValueError, and send nothing, for an incomplete
+        attempt."""
         begun = [
             Pending(next(self._numbers), attempt, protocol.spec(attempt), self._inbox)
             for attempt in attempts
@@ -80,7 +80,7 @@ class LiveAsking:
         return self._agents.waits(source, self._inbox)
 
     def cancel(self) -> None:
-        """As :class:`Asking` says; it can be used again afterwards."""
+        """Cancel like :meth:`Asking.cancel`; it can begin attempts again afterwards."""
         self._agents.cancel(self._inbox)
         self._inbox = Inbox()
         self.pending = 0
@@ -88,7 +88,7 @@ class LiveAsking:
 
 
 class Prober:
-    """Probes from the pods of one cluster.  Thread-safe; agents live until :meth:`close`."""
+    """Probes from the pods of a cluster.  Thread-safe; agents live until :meth:`close`."""
 
     def __init__(
         self,
@@ -105,23 +105,23 @@ class Prober:
         self.machine = machine or Machine()
         self.agents = Agents(kube, run_directory, settings, transcript, limits or Limits(), watch)
         self.slots = self.agents.slots
-        """Those that the agents of all processes share."""
+        """Slots that the agents of all processes share."""
         self.counts = self.agents.counts
-        """What probing has cost so far."""
+        """Costs of probing so far."""
 
     @property
     def settings(self) -> Settings:
         return self.agents.settings
 
     def asking(self) -> LiveAsking:
-        """A new set of attempts under way, for one thread.  Those of several may go to one agent at
-        the same time."""
+        """Return a new set of attempts under way, for one thread; sets may share an agent at the
+        same time."""
         return LiveAsking(self.agents)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """Make all attempts at once; observations in the batch's order.
 
-        Raises ProbeBroken when an attempt could not be carried out before the retry deadline, with
+        Raise ProbeBroken when an attempt could not be carried out before the retry deadline, with
         the observations of those that could; EnvironmentBroken when a source pod is no longer the
         one it was.
         """
@@ -134,12 +134,16 @@ class Prober:
                 if (answered := asking.next(ANSWER)) is None:
                     continue
                 place = places[answered.ticket]
-                if (seen := answered.observation) is not None:
-                    found[place] = seen
-                    if seen.began_at is not None and seen.began_at_error is not None:
+                if (observation := answered.observation) is not None:
+                    found[place] = observation
+                    if observation.began_at is not None and observation.began_at_error is not None:
                         now = time.monotonic()
-                        self.machine.late(
-                            unix(now) - seen.began_at - seen.seconds - seen.began_at_error, now
+                        self.machine.record_lateness(
+                            unix(now)
+                            - observation.began_at
+                            - observation.seconds
+                            - observation.began_at_error,
+                            now,
                         )
                 elif answered.error is not None:
                     errors.setdefault(batch[place].source.uid, answered.error)
@@ -151,13 +155,13 @@ class Prober:
         return all_seen
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Raises EnvironmentBroken when one of these pods is gone, restarted, replaced, not
+        """Raise EnvironmentBroken if one of these pods is deleted, restarted, replaced or not
         running, or its node died.
 
-        MissingCapability when its node has gone away.
+        Raise MissingCapability if its node has left.
         """
-        several = {workload.uid: workload for workload in workloads}
-        if trouble := self.agents.trouble(several.values()):
+        by_uid = {workload.uid: workload for workload in workloads}
+        if trouble := self.agents.trouble(by_uid.values()):
             raise trouble
 
     def revalidate(self) -> None:
@@ -171,9 +175,10 @@ class Prober:
         program: protocol.Program,
         waited: Callable[[float], object] = lambda seconds: None,
     ) -> Agent:
-        """The live agent of a program in a pod, started if there is none.  Raises ProbeBroken.
+        """Return the live agent of a program in a pod, started if there is none.  Raise
+        ProbeBroken.
 
-        ``waited`` hears the seconds for which other starts were waited for.
+        ``waited`` gets the seconds for which other starts were waited for.
         """
         return self.agents.agent(source, program, waited)
 
@@ -185,13 +190,10 @@ class Prober:
         *,
         transcript: Transcript = forget,
     ) -> ExecResult:
-        """Run a command word for word in a pod's main container, to its end, within so many
-        seconds.
-
-        In a pod that is not the suite's (Calico's own) it runs in the Workload's container.  Waits
-        for a free PowerShell start of a Windows node first (not counted).  What it prints is
-        evidence beside an attempt on the same path, never a verdict of its own.  Raises
-        ProbeBroken.
+        """Run a command word for word in a pod's main container, to its end, within a number of
+        seconds. In a foreign pod (Calico's own) it runs in the Workload's container. Waits for a
+        free PowerShell start of a Windows node first (not counted). Its output is evidence beside
+        an attempt on the same path, never a verdict. Raise ProbeBroken.
         """
         where = (workload.namespace, workload.pod)
         container = ROLES[workload.role].main if workload.role in ROLES else workload.container
@@ -207,7 +209,7 @@ class Prober:
             )
 
     def used(self) -> Probing:
-        """What this process has used; complete only after :meth:`close`."""
+        """Return the resources that this process has used; complete only after :meth:`close`."""
         counts = self.counts
         limits = self.agents.limits
         keys = {key for counter in vars(counts).values() for key in counter}
@@ -235,9 +237,10 @@ class Prober:
         self.agents.close()
 
 
-def _worst(errors: Sequence[Exception], seen: Sequence[Observation]) -> Exception:
-    """One exception for all: a changed pod explains more than a broken probe, and what is neither
-    more than both."""
+def _worst(errors: Sequence[Exception], observations: Sequence[Observation]) -> Exception:
+    """Return one exception for all: a changed pod explains more than a broken probe, and any
+    other error more than both.
+    """
     ours = (ProbeBroken, EnvironmentBroken)
     first = next((error for error in errors if not isinstance(error, ours)), None)
     if first is not None:
@@ -247,4 +250,4 @@ def _worst(errors: Sequence[Exception], seen: Sequence[Observation]) -> Exceptio
     if isinstance(first, EnvironmentBroken):
         return EnvironmentBroken(f"{first}{more}") if more else first
     transport = "\n".join(error.transport for error in errors if isinstance(error, ProbeBroken))
-    return ProbeBroken(f"{first}{more}", seen, transport=transport)
+    return ProbeBroken(f"{first}{more}", observations, transport=transport)

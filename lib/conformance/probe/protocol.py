@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/probe-protocol.md as this suite speaks it: batches out, results in.  Pure: it asks no API and reads no clock."""
+"""The suite's side of docs/probe-protocol.md: batches out, results in. Pure: it calls no API and
+reads no clock.
+"""
 
 import base64
 import functools
@@ -35,7 +37,8 @@ class Program:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """The SHA-256 of the file that the suite mounts: an agent that says another one is not this suite's."""
+        """Return the SHA-256 of the file that the suite mounts: an agent that says another one is
+        not this suite's."""
         return hashlib.sha256((MANIFESTS / "probes" / self.name).read_bytes()).hexdigest()
 
 
@@ -50,11 +53,11 @@ STREAM_AGENTS: dict[OS, Program] = {
 
 
 class Garbled(ProbeBroken):
-    """A line that carries the mark but is not what the protocol says."""
+    """A line that has the mark but violates the protocol."""
 
 
 def read_line(line: bytes) -> dict[str, Any] | None:
-    """A protocol line as a dict, None for noise.  Raises Garbled."""
+    """Return a protocol line as a dict, None for noise.  Raise Garbled."""
     at = line.find(MARK)
     if at < 0:
         return None
@@ -70,7 +73,8 @@ def read_line(line: bytes) -> dict[str, Any] | None:
 
 
 def other_program(hello: dict[str, Any], program: Program) -> str:
-    """Why an agent that says hello is not the program that this suite mounted; empty when it is."""
+    """Return why an agent's hello does not match the program that this suite mounted; empty when it
+    does."""
     if hello.get("protocol") != PROTOCOL:
         return f"it speaks protocol {hello.get('protocol')!r}, this suite {PROTOCOL}"
     if hello.get("sha256") != program.sha256:
@@ -82,21 +86,22 @@ def other_program(hello: dict[str, Any], program: Program) -> str:
 
 
 def batch_line(batch: str, specs: Sequence[dict[str, Any]]) -> bytes:
-    """The line that asks an agent for attempts, as :func:`spec` describes them; ids are their positions."""
+    """Return the line that asks an agent for attempts, as :func:`spec` describes them; ids are
+    their positions."""
     attempts = [{"id": number, **described} for number, described in enumerate(specs)]
     document = {"type": "batch", "batch": batch, "attempts": attempts}
     return json.dumps(document, separators=(",", ":")).encode("ascii")
 
 
 def cancel_line(batch: str) -> bytes:
-    """The line that ends a batch before its time."""
+    """Return the line that ends a batch before its time."""
     return json.dumps({"type": "cancel", "batch": batch}).encode("ascii")
 
 
 def spec(attempt: Attempt) -> dict[str, Any]:
-    """One attempt as the document describes it, without its id.
+    """Return one attempt as the document describes it, without its id.
 
-    Raises ValueError for an attempt that names too little.
+    Raise ValueError for an attempt that names too little.
     """
     made: dict[str, Any] = {
         "kind": attempt.kind.value,
@@ -130,7 +135,7 @@ def spec(attempt: Attempt) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class When:
-    """What results that came together have in common: moments are of ``time.monotonic``."""
+    """The common times of results that came together, by ``time.monotonic``."""
 
     sent: float
     """When their attempts were."""
@@ -145,7 +150,7 @@ class When:
 def _measured(attempt: Attempt, result: dict[str, Any]) -> tuple[bytes, float, float | None]:
     """Return the body, the seconds that the attempt took, and when it began, in seconds of the agent's clock.
 
-    Raises ProbeBroken for values that are none.
+    Raise ProbeBroken for values that are none.
     """
     try:
         given = result.get("body_b64")
@@ -165,9 +170,9 @@ def _garbled(attempt: Attempt, result: dict[str, Any], problem: object) -> Probe
 def observation(
     attempt: Attempt, result: dict[str, Any], when: When, tries: int = 1
 ) -> Observation:
-    """What a result says of an attempt.
+    """Return the observation of a result.
 
-    Raises ProbeBroken when it says BROKEN, or something that this suite has no word for.
+    Raise ProbeBroken if it is BROKEN, or a verdict that this suite does not know.
     """
     word = str(result.get("verdict", ""))
     detail = str(result.get("detail") or "")
@@ -179,7 +184,7 @@ def observation(
     body, seconds, began = _measured(attempt, result)
     rcode = str(result.get("rcode") or "")
     if word == Verdict.NO_SUCH_NAME and rcode not in ("NOERROR", "NXDOMAIN"):
-        raise _garbled(attempt, result, "rcode says neither NOERROR nor NXDOMAIN")
+        raise _garbled(attempt, result, "rcode is neither NOERROR nor NXDOMAIN")
     client, served_by, served_port = identity(result.get("headers") or {}, body)
     began_at = None if began is None else unix(when.started + began)
     return Observation(
@@ -206,22 +211,22 @@ def observation(
 
 
 def identity(headers: dict[str, Any], body: bytes) -> tuple[str, str, int]:
-    """(client's address, pod, its port) as an echo server says them in its headers and its identity line.
+    """Return (client's address, pod, its port) from an echo server's headers and identity line.
 
-    Empty, and 0, is what it does not say; the headers do not say the port.
+    Missing values are empty, a missing port is 0; the headers have no port.
     """
     line = _identity_line(body)
     port = line.get("server_port")
-    told = port if isinstance(port, int) else 0
+    known_port = port if isinstance(port, int) else 0
     if "x-probe-client" in headers:
-        return str(headers["x-probe-client"]), str(headers.get("x-probe-pod") or ""), told
+        return str(headers["x-probe-client"]), str(headers.get("x-probe-pod") or ""), known_port
     if "client" in line and "pod" in line:
-        return str(line["client"]), str(line["pod"]), told
+        return str(line["client"]), str(line["pod"]), known_port
     return "", "", 0
 
 
 def _identity_line(body: bytes) -> dict[str, Any]:
-    """What the first line of an echo server's answer says; nothing where it is no identity line."""
+    """Return the first line of an echo server's answer; nothing if it is no identity line."""
     if not body.startswith(b"{"):
         return {}
     try:
@@ -232,5 +237,5 @@ def _identity_line(body: bytes) -> dict[str, Any]:
 
 
 def same_pod(workload: Workload, served_by: str) -> bool:
-    """Whether the pod that answered, as it named itself, is this one."""
+    """Return whether the pod that answered, as it named itself, is this pod."""
     return served_by == f"{workload.namespace}/{workload.pod}"

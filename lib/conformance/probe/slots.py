@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slots that bound what several processes of one run do at once: PowerShell starts per node, live agents.
+"""Slots that bound what processes of a run do at once: PowerShell starts per node, live agents.
 
 Locks on files in the run directory: a process that dies gives its slots back.
 """
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.errors import ProbeBroken
+from conformance.model.file_name import file_name
 from conformance.model.probing import Interval
 from conformance.timing import until
 
@@ -50,10 +51,11 @@ class Slots:
         self.intervals: list[Interval] = []
 
     def take(self, name: str, count: int, purpose: str = "") -> Slot | None:
-        """One of ``count`` slots called ``name`` if one is free; ``purpose`` is told to those that wait in vain."""
+        """Take a slot of the ``count`` called ``name`` if any is free; waiting processes read the
+        ``purpose``."""
         for number in range(count):
             descriptor = os.open(
-                self._directory / f"{name}.{number}", os.O_RDWR | os.O_CREAT, 0o600
+                self._directory / f"{file_name(name)}.{number}", os.O_RDWR | os.O_CREAT, 0o600
             )
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,15 +68,18 @@ class Slots:
         return None
 
     def holders(self, name: str, count: int) -> str:
-        """What slots are held for, and for how long: ``exec in ns/a for 62 s, exec in ns/b for 61 s``."""
-        told = []
+        """Return what slots are held for, and how long: ``exec in ns/a for 62 s, exec in ns/b for
+        61 s``."""
+        lines = []
         for number in range(count):
             since, _, purpose = (
-                (self._directory / f"{name}.{number}").read_text(errors="replace").partition(" ")
+                (self._directory / f"{file_name(name)}.{number}")
+                .read_text(errors="replace")
+                .partition(" ")
             )
             if purpose:
-                told.append(f"{purpose} for {time.monotonic() - float(since):.0f} s")
-        return ", ".join(told)
+                lines.append(f"{purpose} for {time.monotonic() - float(since):.0f} s")
+        return ", ".join(lines)
 
     def wait(
         self,
@@ -86,9 +91,10 @@ class Slots:
         meanwhile: Callable[[], object] = lambda: None,
         purpose: str = "",
     ) -> Slot:
-        """The same, waiting for one, as others may see (:meth:`wanted`); ``meanwhile`` is called at each try in vain.
+        """Wait for a slot, visibly to others (:meth:`wanted`); ``meanwhile`` is called at each
+        failed try.
 
-        Raises ProbeBroken when none becomes free in time.
+        Raise ProbeBroken if none becomes free in time.
         """
 
         def take() -> Slot | None:
@@ -115,7 +121,8 @@ class Slots:
         return settled.last
 
     def wanted(self, name: str) -> bool:
-        """Whether any process of the run waits for such a slot; of two that ask at one moment both may hear yes."""
+        """Return whether any process waits for such a slot; two that ask at the same moment may
+        both get True."""
         with self._lock_file(name) as descriptor:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -131,8 +138,12 @@ class Slots:
 
     @contextlib.contextmanager
     def _lock_file(self, name: str) -> Iterator[int]:
-        """Locked, shared, by all that wait for a slot; the kernel unlocks it for those that die."""
-        descriptor = os.open(self._directory / f"{name}.wanted", os.O_RDWR | os.O_CREAT, 0o600)
+        """Yield the open file for the shared locks of processes that wait for a slot; the kernel
+        releases a dead process' lock.
+        """
+        descriptor = os.open(
+            self._directory / f"{file_name(name)}.wanted", os.O_RDWR | os.O_CREAT, 0o600
+        )
         try:
             yield descriptor
         finally:
@@ -140,7 +151,7 @@ class Slots:
 
     @contextlib.contextmanager
     def hold(self, name: str, count: int, within: float, purpose: str = "") -> Iterator[Slot]:
-        """Hold a slot for a while.  Raises ProbeBroken."""
+        """Hold a slot for a while.  Raise ProbeBroken."""
         slot = self.wait(name, count, within, purpose=purpose)
         try:
             yield slot

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams between pods, watched at both ends: opened, looked at and closed through one stream agent
-per pod.
+"""Streams between pods, watched at both ends through a stream agent in each pod.
 
 Agents are the prober's: they start inside the exec budget and stay until the run ends.  An agent
-that breaks takes its streams with it, which is ProbeBroken and never a verdict; a pod that is no
-longer the one it was is EnvironmentBroken.
+that breaks takes its streams with it, which is ProbeBroken and never a verdict; a replaced pod is
+EnvironmentBroken.
 """
 
 import itertools
@@ -47,7 +46,7 @@ class Stream:
 
 
 class Streams:
-    """Streams of one process.  Thread-safe."""
+    """Streams of a process.  Thread-safe."""
 
     def __init__(self, prober: Prober) -> None:
         self._prober = prober
@@ -58,25 +57,24 @@ class Streams:
     def open(self, pairs: Sequence[tuple[Workload, Workload]]) -> list[Stream]:
         """Open a stream from each first to each second pod, all at once.
 
-        Raises NotOpened, ProbeBroken when an agent cannot be started or asked, EnvironmentBroken.
+        Raise NotOpened, ProbeBroken when an agent cannot be started or asked, EnvironmentBroken.
         """
         return self._each(lambda pair: self._open(*pair), pairs)
 
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
-        """How each fares now at both ends.  Raises ProbeBroken, EnvironmentBroken."""
+        """Return the state of each at both ends now.  Raise ProbeBroken, EnvironmentBroken."""
         return self._each(lambda stream: self._ends(stream, "stream-report"), streams)
 
     def close(self, streams: Sequence[Stream]) -> None:
-        """Close them in order.  Raises ProbeBroken, EnvironmentBroken."""
+        """Close them in order.  Raise ProbeBroken, EnvironmentBroken."""
         self._each(self._close, streams)
 
     def look_at(self, stream: Stream, side: Side) -> StreamEnd:
-        """How one end alone fares.  Raises as :meth:`look`."""
+        """Return the state of an end.  Raise the errors of :meth:`look`."""
         return self._one(stream, side, {"type": "stream-report"})[0]
 
     def abort(self, stream: Stream, side: Side) -> StreamEnd:
-        """Let one end give the connection up, with a RST to the other; that end is forgotten, the
-        other is not."""
+        """Let one end abort the connection with a RST; this end is forgotten, the other is not."""
         return self._one(stream, side, {"type": "stream-close", "how": "rst"})[0]
 
     def shut(self) -> None:
@@ -191,8 +189,7 @@ class Streams:
         return self._end(mine[0], agent, workload, side), mine[0]
 
     def _end(self, end: dict[str, Any], agent: Agent, workload: Workload, side: Side) -> StreamEnd:
-        """One end as the model has it.  Raises ProbeBroken for what the protocol calls no
-        verdict."""
+        """Return one end as the model's type. Raise ProbeBroken for BROKEN, which is no verdict."""
         word = str(end["verdict"])
         if word not in StreamVerdict.__members__:
             raise ProbeBroken(
@@ -220,8 +217,7 @@ class Streams:
         )
 
     def _ask(self, agent: Agent, job: dict[str, Any]) -> dict[str, Any]:
-        """The answer to one line, which also tells more of the agent's clock.  Raises
-        ProbeBroken."""
+        """Return the answer to a line, which also places the agent's clock.  Raise ProbeBroken."""
         patience = self._timings.of(agent.workload.os)
         answer = agent.request(
             lambda batch: json.dumps({**job, "batch": batch}, separators=(",", ":")).encode(
@@ -236,7 +232,7 @@ class Streams:
         return answer
 
     def _each(self, work: Callable[[Any], T], them: Sequence[Any]) -> list[T]:
-        """All at once; the first that failed decides, after all have ended."""
+        """Run all at once; after all have ended, raise the first error."""
         futures = [self._pool.submit(work, item) for item in them]
         errors = [error for future in futures if (error := future.exception())]
         if errors:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting until new pods have a network: their first seconds say nothing about conformance.
+"""Waiting until new pods have a network: their first seconds show nothing about conformance.
 
 New Windows pods have none for 4 to 40 s (containerd#8340, azure-container-networking#299), and
-their first DNS queries time out (aks-engine#189).  It gates nothing by itself: a pod that stays
-cold may be what a claim is about, so the claims decide, and this only says what it saw.
+their first DNS queries time out (aks-engine#189). It gates nothing: a pod that stays without a
+network may be a claim's subject, so the claims decide, and the warm-up only reports its
+observations.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,18 +25,18 @@ gets warm."""
 
 
 class Observer(Protocol):
-    """What warming up needs of probing."""
+    """The probing that warming up needs."""
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
-        """One observation per attempt, in order."""
+        """Return one observation per attempt, in order."""
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
-        """Raises EnvironmentBroken where one of these pods is not what it was, or its node died."""
+        """Raise EnvironmentBroken if one of these pods has changed, or its node died."""
 
 
 @dataclass(frozen=True)
 class Warmth:
-    """How warming up went."""
+    """The result of warming up."""
 
     seconds: float
     cold: tuple[Observation, ...]
@@ -64,7 +65,7 @@ def warm_up(
     """Wait until every client gets an answer from DNS (for ``name``) and from a server that should
     be open to it.
 
-    Raises ProbeBroken and EnvironmentBroken as probing does, and where a client's node died
+    Raise ProbeBroken and EnvironmentBroken as probing does, and where a client's node died
     meanwhile.
     """
     questions: list[dict[str, Any]] = [{"kind": Kind.DNS, "query": name}]
@@ -80,18 +81,22 @@ def warm_up(
     looked = clock.monotonic()
 
     def ask_the_cold() -> list[Observation]:
-        """Ask again only those that had no answer yet, and return their observations."""
+        """Repeat only attempts without an answer so far, and return their observations."""
         nonlocal cold, looked
         if clock.monotonic() - looked > LOOK_AFTER:
             prober.unchanged(clients)
             looked = clock.monotonic()
-        seen = [one for one in prober.observe(cold) if one.verdict not in ANSWERED]
-        cold = [one.attempt for one in seen]
-        return seen
+        unanswered = [
+            observation
+            for observation in prober.observe(cold)
+            if observation.verdict not in ANSWERED
+        ]
+        cold = [observation.attempt for observation in unanswered]
+        return unanswered
 
     settled = until(
         ask_the_cold,
-        lambda seen: not seen,
+        lambda unanswered: not unanswered,
         within=max(timings.of(client.os).warm_up for client in clients),
         every=0.5,
         description="new pods have a network",

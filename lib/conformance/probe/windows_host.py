@@ -1,123 +1,195 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs and commands print on a Windows host, as typed objects.  Pure: no exec, no clock.
+"""The output of programs and commands on a Windows host, as typed objects. Pure: no exec, no
+clock.
 
-The programs are manifests/nodes/*.ps1: a line for each thing, and ``end``.  What cannot be read is
-ProbeBroken.
+The programs are manifests/nodes/*.ps1. Each prints one JSON object in ASCII, with the errors of
+failed requests under ``errors``. Output that cannot be read is ProbeBroken.
 """
 
 import base64
 import binascii
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from conformance.errors import ProbeBroken
 from conformance.model.host import BgpHost, BgpPeer, BgpRoute
+from conformance.model.observation import Verdict
 from conformance.product import MANIFESTS
 
 
 def one_line(name: str) -> str:
-    """A program as one line, since HostProcess containers of containerd 1.6 run commands by ``cmd
-    /c``."""
+    """Return a program as one line, since HostProcess containers of containerd 1.6 run commands by
+    ``cmd /c``."""
     lines = (MANIFESTS / "nodes" / name).read_text(encoding="ascii").splitlines()
     return " ".join(line for line in lines if not line.startswith("#"))
 
 
 BGP = one_line("bgp.ps1")
-ASKED = ("service", "router", "peer", "custom", "route")
 CNI_TOKENS = one_line("cni_token.ps1")
 """The token itself is a credential, and stays on the host."""
+VERSION = one_line("calico_version.ps1")
+REGISTRY = one_line("registry.ps1")
+CONNECT = one_line("connect.ps1")
+_RESULTS = {
+    "Connected": Verdict.CONNECTED,
+    "TimedOut": Verdict.TIMED_OUT,
+    "ConnectionRefused": Verdict.REFUSED,
+    "ConnectionReset": Verdict.RESET,
+    "HostUnreachable": Verdict.UNREACHABLE,
+    "NetworkUnreachable": Verdict.UNREACHABLE,
+    "AccessDenied": Verdict.PROHIBITED,
+}
+"""System.Net.Sockets.SocketError, and what connect.ps1 adds, to results."""
+_TARGET = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}")
 _EXP = re.compile(rb'"?exp":(\d{9,11})')
 PROVIDER = ("PSPath", "PSParentPath", "PSChildName", "PSDrive", "PSProvider")
-"""What Get-ItemProperty adds of its own."""
+"""Fields that Get-ItemProperty adds."""
 SHOWN = ("Release", "Version")
 """Values of .NET's key that tell its build."""
+_MISSING = "PathNotFound"
+"""How the id of an error begins where there is no such file or key."""
+
+
+def connecting(targets: Sequence[str], seconds: float) -> str:
+    """Return the program that connects to ``ADDRESS:PORT`` targets, each within some seconds.
+
+    Raise ProbeBroken for a target that is no IPv4 address and port.
+    """
+    if strange := [target for target in targets if not _TARGET.fullmatch(target)]:
+        raise ProbeBroken(f"{strange[0]!r} is no IPv4 address and port")
+    given = (
+        f"$targets = [string]'{' '.join(targets)}'; $milliseconds = [int]{round(1000 * seconds)}; "
+    )
+    return given + CONNECT
+
+
+def connections(text: str, targets: Sequence[str], where: str) -> dict[str, Verdict]:
+    """Return the result of each target.  Raise ProbeBroken for an output of another shape, and for
+    a result that nobody knows."""
+    printed = _object(text, where, "connect.ps1", f": {text[-200:]!r}")
+    found = {
+        str(one.get("to")): _RESULTS.get(str(one.get("result")))
+        for one in _rows(printed.get("attempts"))
+    }
+    verdicts = {target: found.get(target) for target in targets}
+    for target, verdict in verdicts.items():
+        if verdict is None:
+            raise ProbeBroken(
+                f"{where}: connect.ps1 says nothing known of {target}: {text[-200:]!r}",
+                transport=text,
+            )
+    return {target: verdict for target, verdict in verdicts.items() if verdict}
 
 
 def bgp_host(text: str, where: str) -> BgpHost:
-    """What a host said.  Raises ProbeBroken, naming ``where``, for an output without its end or of
-    another shape."""
-    told: dict[str, list[str]] = {name: [] for name in ASKED}
-    errors: dict[str, str] = {}
-    for line in _lines(text, where, "bgp.ps1", f": {text[-200:]!r}"):
-        word, _, rest = line.partition(" ")
-        name, _, message = rest.partition(" ")
-        if word == "no" and name in told:
-            errors[name] = message
-        elif word in told:
-            told[word].append(rest)
-        else:
-            raise ProbeBroken(
-                f"{where}: bgp.ps1 printed {line[:200]!r}", transport="garbled output"
-            )
+    """Return the BGP state that a host printed. Raise ProbeBroken, naming ``where``, for an
+    output that is cut off or of another shape.
+    """
+    printed = _object(text, where, "bgp.ps1", f": {text[-200:]!r}")
     try:
-        peers = tuple(BgpPeer(*line.split()) for line in told["peer"])
-        routes = tuple(BgpRoute(*line.split()) for line in told["route"])
-    except TypeError as error:
+        routers = [(one["id"], one["as"]) for one in _rows(printed.get("router"))]
+        return BgpHost(
+            service=printed.get("service") or "",
+            router=", ".join(" ".join(filter(None, router)) for router in routers),
+            peers=tuple(BgpPeer(**one) for one in _rows(printed.get("peer"))),
+            custom_routes=tuple(map(str, _rows(printed.get("custom")))),
+            routes=tuple(BgpRoute(**one) for one in _rows(printed.get("route"))),
+            errors=_errors(printed),
+        )
+    except (TypeError, KeyError) as error:
         raise ProbeBroken(
-            f"{where}: bgp.ps1 printed a line of another shape: {error}", transport="garbled"
+            f"{where}: bgp.ps1 printed an object of another shape: {error}", transport="garbled"
         ) from None
-    return BgpHost(
-        service="".join(told["service"]),
-        router="".join(told["router"]),
-        peers=peers,
-        custom_routes=tuple(told["custom"]),
-        routes=routes,
-        errors=errors,
-    )
 
 
 def token_ends(text: str, where: str) -> list[datetime | None]:
-    """The end of the token of each kubeconfig that is there; None: it has no end that is found.
+    """Return the end of each kubeconfig's token; None if the token has no end.
 
-    Raises ProbeBroken, naming ``where``, for an output without its end or of another shape.
+    Raise ProbeBroken, naming ``where``, for an output that is cut off or of another shape, and for
+    a kubeconfig that is there and cannot be read.
     """
-    return [_end(line, where) for line in _lines(text, where, "cni_token.ps1")]
+    printed = _object(text, where, "cni_token.ps1")
+    _raise_errors(printed, where)
+    return [_end(one, where) for one in _rows(printed.get("tokens"))]
 
 
-def _lines(text: str, where: str, program: str, shown: str = "") -> list[str]:
-    """Return the lines of a program's output before its ``end``.
+def calico_program(text: str, where: str) -> tuple[str, str]:
+    """Return path and version of the program that runs as Felix, both empty where none does.  Raise
+    ProbeBroken."""
+    printed = _object(text, where, "calico_version.ps1", f": {text[-200:]!r}")
+    for one in _rows(printed.get("programs")):
+        return str(one["path"]), str(one["version"])
+    _raise_errors(printed, where)
+    return "", ""
 
-    ``shown``: what a message may show of the output, which may hold a secret.
+
+def _object(text: str, where: str, program: str, shown: str = "") -> dict[str, Any]:
+    """Return a program's output as an object. ``shown``: the part that a message may show, since
+    the output may hold a secret.
     """
-    *lines, last = [line.strip() for line in text.splitlines() if line.strip()] or [""]
-    if last != "end":
-        raise ProbeBroken(f"{where}: {program} printed no end{shown}", transport="cut off")
-    return lines
-
-
-def _end(line: str, where: str) -> datetime | None:
-    word, _, letters = line.partition(" ")
     try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("errors"), dict):
+        raise ProbeBroken(f"{where}: {program} printed no whole object{shown}", transport="cut off")
+    return found
+
+
+def _rows(value: Any) -> list[Any]:
+    """Return the objects of a pipeline's output: a list of several objects, a single object, and
+    null or (5.1) an empty object for none."""
+    if isinstance(value, list):
+        return value
+    return [value] if value else []
+
+
+def _errors(printed: dict[str, Any]) -> dict[str, str]:
+    """Map each failed request to its error: id and whole message."""
+    return {name: f"{error['id']} {error['message']}" for name, error in printed["errors"].items()}
+
+
+def _raise_errors(printed: dict[str, Any], where: str) -> None:
+    for name, error in _errors(printed).items():
+        if not error.startswith(_MISSING):
+            raise ProbeBroken(f"{where}: {name}: {error}", transport=error)
+
+
+def _end(token: Any, where: str) -> datetime | None:
+    try:
+        letters = token["exp"]
         plain = base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4))
-    except (binascii.Error, ValueError):
-        word = ""
-    found = _EXP.search(plain) if word == "token" else None
-    if word != "token" or (letters and not found):
+        found = _EXP.search(plain)
+    except (binascii.Error, ValueError, TypeError, KeyError):
+        letters, found = "?", None
+    if letters and not found:
         raise ProbeBroken(
-            f"{where}: cni_token.ps1 printed a line of another shape", transport="garbled output"
+            f"{where}: cni_token.ps1 printed a token of another shape", transport="garbled output"
         )
     return datetime.fromtimestamp(int(found[1]), UTC) if found else None
 
 
-def differences(said: str, what: str) -> dict[str, str]:
-    """Values of registry keys, one key a line as JSON, and ``NAME=VALUE`` lines.  Raises
-    ProbeBroken."""
-    found: dict[str, str] = {}
-    for line in filter(None, map(str.strip, said.splitlines())):
-        if not line.startswith("{"):
-            name, _, value = line.partition("=")
-            found[name] = value
-            continue
+def differences(text: str, where: str) -> dict[str, str]:
+    """Return values of registry keys by key and name, LanguageMode and culture; of a key that is
+    there and cannot be read the error.  Raise ProbeBroken."""
+    printed = _object(text, where, "registry.ps1", f": {text[-200:]!r}")
+    found = {name: str(printed.get(name) or "") for name in ("LanguageMode", "Culture")}
+    for line in _rows(printed.get("keys")):
         try:
             key = json.loads(line)
-            path = str(key["PSPath"]).rpartition("::")[2].split("\\")
-        except (ValueError, KeyError) as error:
+            place = str(key["PSPath"]).rpartition("::")[2].split("\\")
+        except (ValueError, KeyError, TypeError) as error:
             raise ProbeBroken(
-                f"{what}: garbled registry key {line[:200]!r}", transport=str(error)
+                f"{where}: garbled registry key {str(line)[:200]!r}", transport=str(error)
             ) from None
-        net = path[-1] == "Full"
+        net = place[-1] == "Full"
         for name, value in sorted(key.items()):
             if name not in PROVIDER and (not net or name in SHOWN):
-                found[f".NET {name}" if net else f"{path[-2]}\\{path[-1]} {name}"] = str(value)
+                found[f".NET {name}" if net else f"{place[-2]}\\{place[-1]} {name}"] = str(value)
+    for path, words in _errors(printed).items():
+        if not words.startswith(_MISSING):
+            found[f"{path} error"] = words
     return found

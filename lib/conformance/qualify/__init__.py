@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a report to an answer: qualified or not, better or worse than another, and what remains to be run.
+"""The answers from reports: qualified or not, better or worse, and the remaining tests to run.
 
-Works on stored reports alone: no cluster, no pytest.  The one rule behind gates and comparisons is
+Works on stored reports alone: no cluster, no pytest.  The rule behind gates and comparisons is
 :mod:`conformance.verdicts.acceptable`.
 """

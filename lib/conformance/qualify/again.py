@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going on from an earlier report: what is to be run again, on which cluster, and what both runs say together.
+"""Continuing an earlier report: the tests to run again, the cluster, and the verdicts of both
+runs.
 
-A rerun launders nothing.  What was decided counts with the worse of both verdicts, and is marked FLAKY where they
-differ; only what said nothing about the cluster (NOT_RUN, INCONCLUSIVE) gives way to a later decision.
+A rerun hides nothing. The worse of two decisions counts, and is marked FLAKY if they differ. A
+later decision replaces only NOT_RUN and INCONCLUSIVE, which decide nothing about the cluster.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,15 +31,15 @@ FLAKY = "FLAKY"
 
 
 def to_run_again(report: Report, digest: str) -> tuple[str, ...]:
-    """Node ids of the tests.  ``digest``: of the catalog by which they will be judged.
+    """Return node ids of the tests. ``digest``: of the catalog by which they will be judged.
 
-    Raises UsageProblem where the report cannot be continued, or holds nothing to run again.
+    Raise UsageProblem where the report cannot be continued, or holds nothing to run again.
     """
     tests: Sequence[Mapping[str, Any]] = report.plain.get("tests") or []
     theirs = str(report.suite.get("catalog") or "")
     if report.schema == "1" or not theirs or not uid(report):
         raise UsageProblem(
-            f"report {report.where} cannot be continued: it does not tell its cluster and catalog"
+            f"report {report.where} cannot be continued: it does not name its cluster and catalog"
         )
     if theirs != digest:
         raise UsageProblem(
@@ -47,7 +48,7 @@ def to_run_again(report: Report, digest: str) -> tuple[str, ...]:
         )
     if not tests:
         raise UsageProblem(
-            f"report {report.where} cannot be continued: it knows no tests; run everything"
+            f"report {report.where} cannot be continued: it lists no tests; run everything"
         )
     found = tuple(str(test["test"]) for test in tests if ClaimVerdict(test["verdict"]) in AGAIN)
     if not found:
@@ -58,12 +59,12 @@ def to_run_again(report: Report, digest: str) -> tuple[str, ...]:
 
 
 def uid(report: Report) -> str:
-    """The UID of the report's cluster; empty: the report has none."""
+    """Return the UID of the report's cluster; empty: the report has none."""
     return str(report.installed.get("cluster_uid") or "")
 
 
 def differences(report: Report, facts: Facts, installed: Installed) -> Iterator[str]:
-    """Why this is not the cluster that the report is about, as it was then; none: it is."""
+    """Yield why this is not the cluster of the report in its state then; none: it is."""
     if uid(report) != installed.cluster_uid:
         yield f"the cluster is another: {installed.cluster_uid or 'unknown'} here, {uid(report)} there (kube-system)"
         return
@@ -90,7 +91,7 @@ def differences(report: Report, facts: Facts, installed: Installed) -> Iterator[
 
 
 def results_of(report: Report, test: str) -> tuple[ClaimResult, ...]:
-    """What a test of the report said of claims."""
+    """Return the results of a test of the report."""
     return tuple(
         result
         for claim in report.claims.values()
@@ -102,7 +103,7 @@ def results_of(report: Report, test: str) -> tuple[ClaimResult, ...]:
 def merged(
     before: Sequence[ClaimResult], now: Sequence[ClaimResult], kinds: Mapping[str, ClaimKind]
 ) -> tuple[ClaimResult, ...]:
-    """What two runs of one test say together.  ``kinds``: of claims by id."""
+    """Merge the outcomes of two runs of a test.  ``kinds``: of claims by id."""
     later = {(result.claim, result.part): result for result in now}
     earlier = {(result.claim, result.part): result for result in before}
     return tuple(
@@ -124,17 +125,17 @@ def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResu
     speaker = now if now.verdict is verdict else before
     reasons = (decision.reason for decision in decisions if decision.verdict is verdict)
     reason = speaker.reason if speaker.verdict is verdict else next(reasons, speaker.reason)
-    told = [item for item in (before.verdict, now.verdict) if item is not ClaimVerdict.NOT_RUN]
+    verdicts = [item for item in (before.verdict, now.verdict) if item is not ClaimVerdict.NOT_RUN]
     prefix = (
-        f"{FLAKY} ({', '.join(told)}): "
-        if len(set(told)) > 1 and verdict is not now.verdict
+        f"{FLAKY} ({', '.join(verdicts)}): "
+        if len(set(verdicts)) > 1 and verdict is not now.verdict
         else ""
     )
     return replace(speaker, verdict=verdict, reason=f"{prefix}{reason}", decisions=decisions)
 
 
 def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimVerdict:
-    """The verdict that counts of an earlier and a later one."""
+    """Return the verdict that counts of an earlier and a later one."""
     if now is ClaimVerdict.NOT_RUN:
         return before
     if before in UNDECIDED and now not in UNDECIDED:
@@ -145,7 +146,7 @@ def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimV
 
 
 def _decisions(before: ClaimResult, now: ClaimResult) -> Iterator[Decision]:
-    """Each pair of nodes once, with the worse of two decisions about it."""
+    """Yield each pair of nodes once, with the worse of two decisions about it."""
     later = {(decision.source, decision.target): decision for decision in now.decisions}
     settled = {
         build
@@ -173,5 +174,5 @@ def _decisions(before: ClaimResult, now: ClaimResult) -> Iterator[Decision]:
 
 
 def _settled(decision: Decision, now: ClaimResult, builds: set[str]) -> bool:
-    """Whether the later run decided what this one left open, between whichever nodes."""
+    """Return whether the later run decided what this result left open, on whichever nodes."""
     return set(decision.about) <= builds if decision.about else now.verdict not in UNDECIDED

@@ -21,7 +21,7 @@ ANSWERS = (ClaimVerdict.CONFIRMED, ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, Cl
 
 @dataclass(frozen=True, kw_only=True)
 class Attestation:
-    """One answer."""
+    """An answer."""
 
     claim: str
     answer: ClaimVerdict
@@ -35,9 +35,9 @@ class Attestation:
 
 
 def load(path: Path, claims: Mapping[str, Claim], today: datetime.date) -> dict[str, Attestation]:
-    """Attestations of a file by claim.
+    """Return the attestations of a file by claim.
 
-    Raises UsageProblem, one line with the entry: unreadable, a claim that a test decides, no verdict, a date to come.
+    Raise UsageProblem, one line with the entry: unreadable, a claim that a test decides, no verdict, a date to come.
     """
     found: dict[str, Attestation] = {}
     for where, entry in entries.read(path, "attestations", "answers"):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two reports beside each other: what became worse, better, new or is gone, and in what the clusters differ."""
+"""The comparison of two reports: claims that became worse or better, are new or gone, and
+differences of the clusters.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +15,7 @@ from conformance.model.counted import counted
 from conformance.model.explanation import unnamed
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
+from conformance.model.markdown import cell
 from conformance.model.verdict import ClaimVerdict, precedence
 from conformance.qualify.stored import Report, versions
 from conformance.qualify.waivers import Waiver, waiver_for
@@ -29,14 +32,15 @@ to the 95th percentile."""
 
 
 NAMED = 3
-"""Parts and builds of a claim that its line names; of more their number is said."""
+"""The most parts and builds of a claim that its line names; beyond that their number is given."""
 RECOVERY = "seconds to a new connection"
-"""Name of the figure that tests of disturbed connections keep (:mod:`conformance.expect.subjects.connections_during_change`)."""
+"""Name of the figure that tests of disturbed connections keep
+(:mod:`conformance.expect.subjects.connections_during_change`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turned:
-    """One claim, as a whole or on one Windows build, whose verdict is another."""
+    """A claim with a changed verdict, as a whole or on a Windows build."""
 
     claim: str
     where: str
@@ -49,7 +53,8 @@ class Turned:
     """The waiver that accepts what it is now; empty: none does, or it is not worse."""
 
     def __str__(self) -> str:
-        """``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``; of one that is waived the waiver."""
+        """Return ``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``; of a waived claim its
+        waiver."""
         place = f", {self.where}" if self.where else ""
         why = self.waiver or unnamed(self.reason, self.claim)
         return f"{self.claim}{place}: {self.before} -> {self.now}" + (f" ({why})" if why else "")
@@ -73,17 +78,17 @@ class Comparison:
     """Claims of which attempts disagree in the newer report, and did not in the older."""
 
     def of(self, which: Turn) -> tuple[Turned, ...]:
-        """Those that turned in one way, and are not waived."""
+        """Return the unwaived changes in one direction."""
         return tuple(turned for turned in self.turned if turned.turn == which and not turned.waiver)
 
     @property
     def waived(self) -> tuple[Turned, ...]:
-        """Those that became worse, which a waiver accepts everywhere."""
+        """Return the claims that became worse and that a waiver accepts everywhere."""
         return tuple(turned for turned in self.turned if turned.waiver)
 
     @property
     def cause(self) -> str:
-        """What its exit code comes from, in one line; empty: it is 0."""
+        """Return the cause of its exit code in one line; empty for 0."""
         if worse := dict.fromkeys(turned.claim for turned in self.of("worse")):
             return f"{', '.join(worse)} became worse"
         lost = dict.fromkeys(turned.claim for turned in self.of("undecided now"))
@@ -91,12 +96,16 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """1 when something that was acceptable is not any more, 6 when something is not decided any more, else 0."""
+        """Return 1 when something that was acceptable is not any more, 6 when something is not
+        decided any more, else 0.
+        """
         return 1 if self.of("worse") else 6 if self.of("undecided now") else 0
 
 
 def compare(old: Report, new: Report, waivers: Sequence[Waiver] = ()) -> Comparison:
-    """The newer report beside the older one; ``waivers`` accept what became worse."""
+    """Return the differences of the newer report from the older one; ``waivers`` accept worse
+    results.
+    """
     shared = [claim for claim in new.claims if claim in old.claims]
     return Comparison(
         old=_label(old),
@@ -112,6 +121,7 @@ def compare(old: Report, new: Report, waivers: Sequence[Waiver] = ()) -> Compari
             line for claim in shared for line in _other_parts(old.claims[claim], new.claims[claim])
         ),
         facts=(
+            *_differing(_connection(old), _connection(new)),
             *_differing(_flat(old.facts), _flat(new.facts)),
             *_other_versions(old, new),
             *_other_suites(old, new),
@@ -122,7 +132,8 @@ def compare(old: Report, new: Report, waivers: Sequence[Waiver] = ()) -> Compari
 
 
 def _accepted(turned: Turned, claim: ClaimOutcome, waivers: Sequence[Waiver]) -> Turned:
-    """The same with the waiver that accepts it, where it became worse and each place where it did is waived."""
+    """Return the change with the waiver that accepts it, if it became worse and every place is
+    waived."""
     if turned.turn != "worse":
         return turned
     places = {
@@ -140,7 +151,9 @@ def _accepted(turned: Turned, claim: ClaimOutcome, waivers: Sequence[Waiver]) ->
 
 
 def _places(result: ClaimResult) -> Iterator[tuple[str, ClaimVerdict]]:
-    """Windows build and verdict of each of a result's decisions; of a result without any, its own."""
+    """Yield Windows build and verdict of each of a result's decisions; of a result without any,
+    its own.
+    """
     for decision in result.decisions:
         yield from ((build, decision.verdict) for build in decision.about or ("",))
     if not any(decision.verdict is result.verdict for decision in result.decisions):
@@ -161,15 +174,17 @@ def _label(report: Report) -> str:
     evidence = report.evidence or "no cluster"
     short = f"; cut short: {report.cut_short}" if report.cut_short else ""
     return (
-        f"{run.get('id')} of {run.get('started')}, Calico {version or 'unknown'}, {evidence}{short}"
+        f"{run.get('id')} of {run.get('started')}, Calico {version or 'unknown'}, {evidence}"
+        f"{', over an unverified connection' if report.unverified else ''}{short}"
     )
 
 
 def _turned(old: ClaimOutcome, new: ClaimOutcome, builds: Sequence[str]) -> Iterator[Turned]:
-    """As a whole, and where both reports go into detail by part and Windows build.
+    """Yield changes of the whole claim, and by part and Windows build where both reports have
+    details.
 
-    ``builds``: those of the newer report's cluster.  What it has and was not looked at is not decided any more; a build
-    that it does not have is another cluster.
+    ``builds``: those of the newer report's cluster.  A build that it has and did not examine is not
+    decided any more; a build that it does not have is another cluster.
     """
     if old.verdict is not new.verdict:
         yield _one(new, "", old.verdict, new.verdict, new.reason)
@@ -182,14 +197,18 @@ def _turned_parts(old: ClaimOutcome, new: ClaimOutcome) -> Iterator[Turned]:
     now = _by_part(new)
     for part, before in _by_part(old).items():
         if part and before is not now.get(part):
-            same = (one for one in new.results if one.part == part and one.verdict is now[part])
+            same = (
+                result
+                for result in new.results
+                if result.part == part and result.verdict is now[part]
+            )
             reason = next((result.reason for result in same), GONE)
             yield _one(new, f"part {part}", before, now.get(part), reason)
 
 
 def _turned_builds(old: ClaimOutcome, new: ClaimOutcome, builds: Sequence[str]) -> Iterator[Turned]:
     now = _by_build(new)
-    # Where the whole claim is undecided, its own line says that no build was reached.
+    # Where the whole claim is undecided, its own line reports that no build was reached.
     undecided = new.verdict in UNDECIDED
     for build, before in sorted(_by_build(old).items()):
         lost = build in builds and not undecided
@@ -253,20 +272,26 @@ def _other_parts(old: ClaimOutcome, new: ClaimOutcome) -> Iterator[str]:
         ("part", {result.part for result in old.results}, {result.part for result in new.results}),
         ("Windows build", set(_by_build(old)), set(_by_build(new))),
     ):
-        for sign, several in (("only before", before - now), ("only now", now - before)):
-            if several - {""}:
-                yield f"{new.claim.id}: {what} {sign}: {', '.join(sorted(several - {''}))}"
+        for sign, parts in (("only before", before - now), ("only now", now - before)):
+            if parts - {""}:
+                yield f"{new.claim.id}: {what} {sign}: {', '.join(sorted(parts - {''}))}"
 
 
 def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each name whose text is another."""
+    """Yield a line for each name with a changed text."""
     for name in {**now, **before}:
         if before.get(name) != now.get(name):
             yield f"{name}: {before.get(name, 'nothing')} -> {now.get(name, 'nothing')}"
 
 
+def _connection(report: Report) -> dict[str, str]:
+    return {"connection to the API server": report.unverified or "verified"}
+
+
 def _flat(facts: Facts | None) -> dict[str, str]:
-    """Facts that a reader compares: values without where they were read, nodes by system, build and update."""
+    """Return the facts to compare: values without their sources, nodes by system, build and
+    update.
+    """
     if facts is None:
         return {}
     found: dict[str, str] = {}
@@ -307,7 +332,9 @@ def _hosts(facts: Facts) -> dict[tuple[str, str], set[str]]:
 
 
 def _other_versions(old: Report, new: Report) -> Iterator[str]:
-    """Components that run in another version, or in another image under the same tag; only where both reports tell."""
+    """Return components with another version, or with another image under the same tag, if both
+    reports have them.
+    """
     before, now = (versions(from_plain(Installed, report.installed)) for report in (old, new))
     for what in sorted(before.keys() | now.keys()) if before and now else ():
         if before.get(what) != now.get(what):
@@ -315,7 +342,8 @@ def _other_versions(old: Report, new: Report) -> Iterator[str]:
 
 
 def _other_suites(old: Report, new: Report) -> Iterator[str]:
-    """What judged them: another suite, catalog or sets of claims; only where both reports tell."""
+    """Yield differences of the judges: suite, catalog or sets of claims; only if both reports name
+    them."""
     before, now = (report.suite for report in (old, new))
     for name in ("version", "commit", "catalog", "sets"):
         if before.get(name) and now.get(name) and before[name] != now[name]:
@@ -328,14 +356,16 @@ def _other_times(old: Report, new: Report) -> Iterator[str]:
     for what in sorted(before.keys() & now.keys()):
         known = min(before[what].get("changes", 0), now[what].get("changes", 0)) >= CHANGES
         for figure in ("first_correct", "stable", "exposure"):
-            one = before[what].get(figure)
+            previous = before[what].get(figure)
             other = now[what].get(figure)
             if (
-                one
+                previous
                 and other
-                and _moved(one["p50"], other["p50"], _spread(one, other) if known else 0.0)
+                and _moved(
+                    previous["p50"], other["p50"], _spread(previous, other) if known else 0.0
+                )
             ):
-                seconds = f"median {one['p50']:.2f} s -> {other['p50']:.2f} s"
+                seconds = f"median {previous['p50']:.2f} s -> {other['p50']:.2f} s"
                 yield f"policy effect, {what}, {figure.replace('_', ' ')}: {seconds}"
     earlier = _recoveries(old)
     later = _recoveries(new)
@@ -349,7 +379,7 @@ def _effects(report: Report) -> Mapping[str, Any]:
 
 
 def _recoveries(report: Report) -> dict[str, float]:
-    """Claim and part to the seconds until a new connection was there again; the longest, where several tests say it."""
+    """Map claim and part to the longest seconds until a new connection was there again."""
     found: dict[str, float] = {}
     for ident, claim in report.claims.items():
         for result in claim.results:
@@ -360,9 +390,9 @@ def _recoveries(report: Report) -> dict[str, float]:
     return found
 
 
-def _spread(*several: Mapping[str, float]) -> float:
-    """The wider of them from the median to the 95th percentile, seconds."""
-    return max(item["p95"] - item["p50"] for item in several)
+def _spread(*figures: Mapping[str, float]) -> float:
+    """Return the wider of them from the median to the 95th percentile, seconds."""
+    return max(item["p95"] - item["p50"] for item in figures)
 
 
 def _moved(before: float, now: float, noise: float) -> bool:
@@ -380,13 +410,13 @@ SECTIONS: Sequence[tuple[Turn, str]] = (
 
 
 def _sections(found: Comparison, whole: bool) -> Iterator[tuple[str, Sequence[str]]]:
-    """Titles with how much there is of each, and their lines; what there is nothing of is left out."""
+    """Return the non-empty sections: titles with their number of entries, and lines."""
     turned = [(title, found.of(which)) for which, title in SECTIONS]
-    for title, several in (turned[0], ("Worse, waived", found.waived), *turned[1:]):
-        lines = [str(one) for one in several] if whole else _by_claim(several)
-        if several:
+    for title, changes in (turned[0], ("Worse, waived", found.waived), *turned[1:]):
+        lines = [str(change) for change in changes] if whole else _by_claim(changes)
+        if changes:
             yield (
-                f"{title} ({len(several) if whole else len({one.claim for one in several})})",
+                f"{title} ({len(changes) if whole else len({change.claim for change in changes})})",
                 lines,
             )
     rest = {
@@ -401,42 +431,40 @@ def _sections(found: Comparison, whole: bool) -> Iterator[tuple[str, Sequence[st
 
 
 def _by_claim(turned: Sequence[Turned]) -> list[str]:
-    """A line for each claim, with the parts and builds of it that turned so, and one for claims that say the same."""
-    found = by_key((one.claim, one) for one in turned)
+    """Return a line for each claim with its changed parts and builds; claims with the same change
+    share a line.
+    """
+    found = by_key((change.claim, change) for change in turned)
     alike: dict[str, list[str]] = {}
     for first, *others in found.values():
         places = counted(len(others), "part", "parts and builds") if len(others) > NAMED else None
-        more = places or ", ".join(one.where for one in others)
-        told = str(first).removeprefix(first.claim) + (f"; {more}" if more else "")
-        alike.setdefault(told, []).append(first.claim)
-    return [f"{', '.join(claims)}{told}" for told, claims in alike.items()]
+        more = places or ", ".join(change.where for change in others)
+        text = str(first).removeprefix(first.claim) + (f"; {more}" if more else "")
+        alike.setdefault(text, []).append(first.claim)
+    return [f"{', '.join(claims)}{text}" for text, claims in alike.items()]
 
 
 def as_text(found: Comparison, whole: bool = False) -> str:
-    """For a terminal.  ``whole``: a line for each part and build of a claim, too."""
+    """Return text for a terminal.  ``whole``: with a line for each part and build of a claim."""
     lines = [f"old  {found.old}", f"new  {found.new}"]
-    for title, several in _sections(found, whole):
-        lines += ["", title, *(f"  {line}" for line in several)]
+    for title, entries in _sections(found, whole):
+        lines += ["", title, *(f"  {line}" for line in entries)]
     return "\n".join(lines if len(lines) > 2 else [*lines, "", "They agree."]) + "\n"
 
 
 def as_markdown(found: Comparison, whole: bool = False) -> str:
-    """For a release page.  ``whole`` as in :func:`as_text`."""
+    """Return text for a release page.  ``whole`` as in :func:`as_text`."""
     lines = [
         "| | report |",
         "| --- | --- |",
-        f"| old | {_cell(found.old)} |",
-        f"| new | {_cell(found.new)} |",
+        f"| old | {cell(found.old)} |",
+        f"| new | {cell(found.new)} |",
     ]
-    for title, several in _sections(found, whole):
-        lines += ["", f"## {title}", *(f"- {_cell(line)}" for line in several)]
+    for title, entries in _sections(found, whole):
+        lines += ["", f"## {title}", *(f"- {cell(line)}" for line in entries)]
     return "\n".join(lines if len(lines) > 4 else [*lines, "", "They agree."]) + "\n"
 
 
 def as_json(found: Comparison, whole: bool = True) -> str:
-    """For programs, always whole: the fields of :class:`Comparison`."""
+    """Return all fields of :class:`Comparison`, for programs."""
     return json.dumps(to_plain(found), indent=1, ensure_ascii=False) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -10,9 +10,9 @@ from conformance.errors import UsageProblem
 
 
 def read(path: Path, what: str, of: str) -> list[tuple[str, Any]]:
-    """Return the entries of a file, each after its place for messages.
+    """Return the entries of a file, each with its place for messages.
 
-    ``what``: how messages name the file; ``of``: what its entries are. Raises UsageProblem.
+    ``what``: the file's name in messages; ``of``: the kind of its entries. Raise UsageProblem.
     """
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate: does a report show what a named set demands, on each Windows build, and what is in the way?
+"""The gate: whether a report shows what a named set demands, on each Windows build, and the
+obstacles.
 
-Three answers: ``qualified``; ``not qualified``, since something is decided and not acceptable; ``incomplete``, since
-something is not decided.  What a lab shows qualifies nothing, and is said so.
+Three answers: ``qualified``; ``not qualified``, since something is decided and not acceptable;
+``incomplete``, since something is not decided.  A lab qualifies nothing, and the answer says so.
 """
 
 from collections import Counter
@@ -23,17 +24,18 @@ from conformance.verdicts.claims import ClaimOutcome
 
 Answer = Literal["qualified", "not qualified", "incomplete"]
 WOULD = "would qualify"
-"""What reports say in the place of ``qualified`` where the evidence is a lab's."""
+"""Text of reports in place of ``qualified`` where the evidence is a lab's."""
 NO_BUILD = "no Windows build"
-"""Stands for the build where a cluster has no Windows node whose build is known."""
+"""A stand-in for the build of a cluster without a Windows node of known build."""
 
+ACCEPTED_BY = "--accept-unverified-tls accepts it"
 WHOLE = REPORT, RUN = "the report", "the run"
-"""What an obstacle is about that is about no claim."""
+"""Subjects of obstacles that are about no claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Obstacle:
-    """What stands in the way, or was waived."""
+    """A claim that is in the way, or was waived."""
 
     claim: str
     part: str
@@ -42,7 +44,7 @@ class Obstacle:
     reason: str
     waiver: Waiver | None = None
     decided: bool
-    """Whether it is a decision about the cluster; else nothing is known."""
+    """The obstacle is a decision about the cluster; otherwise nothing is known."""
 
     def __str__(self) -> str:
         """``VXLAN-9 (changed) NOT_RUN: it needs --allow-disruptive``."""
@@ -59,11 +61,13 @@ class GateResult:
     build: str
     evidence: str
     obstacles: tuple[Obstacle, ...]
-    """What is decided comes first."""
+    """Obstacles, decisions first."""
+    is_unverified: bool = False
+    """The evidence came over an unverified connection."""
 
     @property
     def standing(self) -> tuple[Obstacle, ...]:
-        """Those that no waiver accepts."""
+        """Return the obstacles that no waiver accepts."""
         return tuple(obstacle for obstacle in self.obstacles if obstacle.waiver is None)
 
     @property
@@ -74,24 +78,27 @@ class GateResult:
 
     @property
     def word(self) -> str:
-        """The answer as it is told: a reader of this word alone must not take a lab's for a qualification."""
+        """Return the answer as a word; for a lab, a word that nobody takes for a qualification."""
         return WOULD if self.answer == "qualified" and self.evidence != "field" else self.answer
 
     @property
     def headline(self) -> str:
-        """``core on Windows 20348 (mode vxlan): not qualified (1 claim violated, 9 claims not selected)``."""
+        """Return ``core on Windows 20348 (mode vxlan): not qualified (1 claim violated, 9 claims
+        not selected)``.
+        """
         words = f"{WOULD}; a lab qualifies nothing" if self.word == WOULD else self.word
+        words += ", over an unverified connection" if self.is_unverified else ""
         found = {
             each.claim: each.found for each in reversed(self.standing)
         }  # what is decided counts
         found = dict(reversed(found.items())) | {
             each.claim: "waived" for each in self.obstacles if each.claim not in found
         }
-        told = Counter(said for claim, said in found.items() if claim not in WHOLE)
+        reported = Counter(verdict for claim, verdict in found.items() if claim not in WHOLE)
         counts = [f"{claim} {found[claim]}" for claim in WHOLE if claim in found]
         counts += [
-            f"{counted(number, 'claim')} {said.lower().replace('_', ' ')}"
-            for said, number in told.items()
+            f"{counted(number, 'claim')} {verdict.lower().replace('_', ' ')}"
+            for verdict, number in reported.items()
         ]
         build = self.build if self.build == NO_BUILD else f"Windows {self.build}"
         return f"{self.name} on {build} (mode {self.mode}): {words}" + (
@@ -100,18 +107,29 @@ class GateResult:
 
 
 def judge(
-    report: Report, required: Sequence[GateSet], waivers: Sequence[Waiver], claims: Catalog
+    report: Report,
+    required: Sequence[GateSet],
+    waivers: Sequence[Waiver],
+    claims: Catalog,
+    *,
+    accept_unverified: bool = False,
 ) -> tuple[GateResult, ...]:
-    """One result for each set and Windows build, in this order."""
+    """Return one result for each set and Windows build, in this order.
+
+    ``accept_unverified``: accept evidence over a connection that was not verified.
+    """
+    refused = "" if accept_unverified else report.unverified
+    unverified = [_open(RUN, "", "unverified", f"{refused}; {ACCEPTED_BY}")] if refused else []
     return tuple(
         GateResult(
             name=gate_set.name,
             mode=report.mode,
             build=build,
             evidence=report.evidence,
+            is_unverified=bool(report.unverified),
             obstacles=tuple(
                 sorted(
-                    _obstacles(report, gate_set, build, waivers, claims),
+                    [*unverified, *_obstacles(report, gate_set, build, waivers, claims)],
                     key=lambda obstacle: not obstacle.decided,
                 )
             ),
@@ -122,7 +140,9 @@ def judge(
 
 
 def exit_code(results: Sequence[GateResult]) -> int:
-    """0 all qualified, 1 one is not, 6 one could not be decided (architecture, section 4)."""
+    """Return 0 if all qualify, 1 if one does not, 6 if one could not be decided (architecture,
+    section 4).
+    """
     answers = {result.answer for result in results}
     if "not qualified" in answers:
         return 1
@@ -144,12 +164,14 @@ def _obstacles(
     report: Report, required: GateSet, build: str, waivers: Sequence[Waiver], claims: Catalog
 ) -> Iterator[Obstacle]:
     if report.schema == "1":
-        reason = "schema 1 tells neither on which builds a claim was decided nor whether the run got to its end"
+        reason = "schema 1 has neither the builds on which a claim was decided nor whether the run reached its end"
         yield _open(REPORT, "", "too old", reason)
     if report.facts is None:
         yield _open(REPORT, "", "about no cluster", "it holds no facts")
     if report.cut_short:
         yield _open(RUN, "", "cut short", report.cut_short)
+    if report.selection:
+        yield _open(RUN, "", report.selection.partition(" ")[0], report.selection)
     for demand in required.demands:
         claim = report.claims.get(demand.claim)
         if claim is None:
@@ -166,7 +188,7 @@ def _obstacles(
 
 
 def _of_build(facts: Facts, build: str) -> Facts:
-    """Return the facts with the Windows nodes of one build alone."""
+    """Return the facts with only the Windows nodes of this build."""
     nodes = facts.by_os("windows")
     return facts.with_windows(tuple(node.name for node in nodes if build in (node.build, NO_BUILD)))
 
@@ -174,9 +196,9 @@ def _of_build(facts: Facts, build: str) -> Facts:
 def _excused(
     report: Report, claim: ClaimOutcome, demand: Demand, build: str, claims: Catalog
 ) -> set[str]:
-    """Parts of a claim ("": the claim as a whole) that are not about this cluster's nodes of a build.
+    """Return parts of a claim ("": the whole) that are not about this cluster's nodes of a build.
 
-    Where that would leave nothing of the claim to ask for, only those whose condition the set names.
+    If that would leave no part of the claim, return only those with a condition that the set names.
     """
     if report.facts is None or demand.claim not in claims:
         return set()
@@ -207,10 +229,10 @@ def _of_claim(
             yield _open(demand.claim, "", "not selected", claim.reason)
         elif not acceptable(claim.claim.kind, claim.verdict):
             accepted = waiver_for(waivers, demand.claim, claim.verdict, part="", build=build)
-            yield _said(demand.claim, "", claim.verdict, claim.reason, accepted)
+            yield _obstacle(demand.claim, "", claim.verdict, claim.reason, accepted)
         return
-    heard = () if demand.only else tuple(result.part for result in claim.results)
-    for part in dict.fromkeys((*demand.parts, *heard)):
+    parts = () if demand.only else tuple(result.part for result in claim.results)
+    for part in dict.fromkeys((*demand.parts, *parts)):
         results = [result for result in claim.results if result.part == part]
         if results:
             yield from _of_part(claim.claim, part, results, build, waivers)
@@ -225,21 +247,22 @@ def _of_part(
     build: str,
     waivers: Sequence[Waiver],
 ) -> Iterator[Obstacle]:
-    """One for each sort of verdict that is not acceptable: what is waived hides nothing that is not."""
+    """Yield an obstacle for each sort of verdict that is not acceptable: waived results hide no
+    others."""
     found = on_build(results, build)
     if not found:
         yield _open(claim.id, part, "not decided", f"no decision of it is about Windows {build}")
-    for said in unacceptable(claim.kind, found):
+    for finding in unacceptable(claim.kind, found):
         accepted = [
-            waiver_for(waivers, claim.id, said.verdict, part=part, build=place)
-            for place in said.places
+            waiver_for(waivers, claim.id, finding.verdict, part=part, build=place)
+            for place in finding.places
         ]
-        yield _said(
-            claim.id, part, said.verdict, said.reason, accepted[0] if all(accepted) else None
+        yield _obstacle(
+            claim.id, part, finding.verdict, finding.reason, accepted[0] if all(accepted) else None
         )
 
 
-def _said(
+def _obstacle(
     claim: str, part: str, verdict: ClaimVerdict, reason: str, waiver: Waiver | None
 ) -> Obstacle:
     return Obstacle(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named sets of claims that a gate demands, and the parts that the suite has of each claim; data, with the catalog."""
+"""Named sets of claims that a gate demands, and the parts that the suite has of each claim; data,
+with the catalog."""
 
 import functools
 import hashlib
@@ -29,15 +30,16 @@ class SuitePart:
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """One claim of a set."""
+    """A claim of a set."""
 
     claim: str
     parts: tuple[str, ...]
     """Parts that must be decided; a claim that is one piece has the part ""."""
     only: bool = False
-    """The set chose these parts; else what a run says of further ones counts too."""
+    """The set chose these parts; else further parts of a run count, too."""
     unless: tuple[str, ...] = ()
-    """Conditions (:attr:`conformance.catalog.NotApplicable.key`) under which NOT_APPLICABLE is acceptable."""
+    """Conditions (:attr:`conformance.catalog.NotApplicable.key`) under which NOT_APPLICABLE is
+    acceptable."""
     applies: Mapping[str, Conditions] = field(default_factory=dict)
     """Part to its conditions, where it has some: what is not about a cluster is not asked of it."""
     provisional: frozenset[str] = frozenset()
@@ -46,7 +48,7 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True)
 class GateSet:
-    """What ``--require NAME`` demands."""
+    """The demands of ``--require NAME``."""
 
     name: str
     purpose: str
@@ -55,7 +57,7 @@ class GateSet:
 
 @dataclass(frozen=True)
 class Sets(Mapping[str, GateSet]):
-    """All of them by name."""
+    """All sets of claims that a gate can demand, by name."""
 
     by_name: Mapping[str, GateSet]
     excluded: Mapping[str, str]
@@ -74,20 +76,20 @@ class Sets(Mapping[str, GateSet]):
         return len(self.by_name)
 
     def named(self, words: str) -> tuple[GateSet, ...]:
-        """The sets of ``core,policy``.  Raises UsageProblem with the known names."""
+        """Return the sets of ``core,policy``.  Raise UsageProblem with the known names."""
         names = [part.strip() for part in words.split(",")]
         for word in names:
             if word not in self.by_name:
-                said = f"there is no set {word!r}" if word else "a name is missing"
+                problem = f"there is no set {word!r}" if word else "a name is missing"
                 raise UsageProblem(
-                    f"--require {words}: {said}; there are {', '.join(self.by_name)}"
+                    f"--require {words}: {problem}; there are {', '.join(self.by_name)}"
                 )
         return tuple(self.by_name[word] for word in names)
 
 
 @functools.cache
 def sets() -> Sets:
-    """The packaged sets."""
+    """Return the packaged sets."""
     content = yaml.safe_load((DATA / "sets.yaml").read_text(encoding="utf-8"))
     parts = suite_parts()
     by_name = {
@@ -108,7 +110,8 @@ def sets() -> Sets:
 
 @functools.cache
 def suite_parts() -> Mapping[str, tuple[SuitePart, ...]]:
-    """Claim to the parts that the suite's tests have of it, as they were collected last (parts.yaml)."""
+    """Claim to the parts that the suite's tests have of it, as they were collected last
+    (parts.yaml)."""
     content = yaml.safe_load((DATA / "parts.yaml").read_text(encoding="utf-8"))
     return {claim: tuple(map(_part, parts)) for claim, parts in content.items()}
 
@@ -126,16 +129,16 @@ def _demand(entry: Any, parts: Mapping[str, tuple[SuitePart, ...]]) -> Demand:
     plain = entry if isinstance(entry, dict) else {"claim": entry}
     claim = plain["claim"]
     known = parts.get(claim, ())
-    provisional = frozenset(one.part for one in known if one.provisional)
+    provisional = frozenset(entry.part for entry in known if entry.provisional)
     return Demand(
         claim=claim,
         parts=tuple(
             part
-            for part in plain.get("parts") or (one.part for one in known)
+            for part in plain.get("parts") or (entry.part for entry in known)
             if part not in provisional
         ),
         only="parts" in plain,
         unless=tuple(plain.get("unless") or ()),
-        applies={one.part: one.applies for one in known if one.applies != ALL},
+        applies={entry.part: entry.applies for entry in known if entry.applies != ALL},
         provisional=provisional,
     )

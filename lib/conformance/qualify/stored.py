@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gates, comparisons and reruns read of a report, and how it is read from a file.
+"""Stored reports as gates, comparisons and reruns need them, and how they are read from a file.
 
 Stored reports (``conformance.json``) are of schema 3, 2, and 1 as far as it goes.
 """
@@ -25,7 +25,7 @@ SCHEMAS = ("1", "2", "3")
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A report by its claims: of a run that ends here, or one that was stored."""
+    """A report by its claims: of a run that ends here, or a stored one."""
 
     schema: str = SCHEMA_VERSION
     where: str = "this run"
@@ -44,13 +44,24 @@ class Report:
 
     @property
     def evidence(self) -> str:
-        """``lab``, ``field``, or empty where no cluster was looked at."""
+        """Return ``lab``, ``field``, or empty where no cluster was looked at."""
         return str(self.run.get("evidence") or "")
 
     @property
     def cut_short(self) -> str:
-        """Why the run did not get to its end; empty: it did."""
+        """Return why the run did not get to its end; empty: it did."""
         return str(self.run.get("cut_short") or "")
+
+    @property
+    def selection(self) -> str:
+        """Return what a quick run chose; empty: it is none."""
+        return str(self.run.get("selection") or "")
+
+    @property
+    def unverified(self) -> str:
+        """Return why its evidence may be about another cluster than the named cluster; empty: it is
+        not."""
+        return str(self.run.get("unverified") or "")
 
     @property
     def mode(self) -> str:
@@ -59,13 +70,14 @@ class Report:
 
     @property
     def builds(self) -> tuple[str, ...]:
-        """Windows builds of the cluster's nodes, each once."""
+        """Return Windows builds of the cluster's nodes, each once."""
         nodes = self.facts.by_os("windows") if self.facts else ()
         return tuple(sorted({node.build for node in nodes if node.build}))
 
 
 def read(path: Path) -> Report:
-    """A report from its file, or from the folder of its run.  Raises UsageProblem: one line."""
+    """Return a report from its file, or from the folder of its run.  Raise UsageProblem: one
+    line."""
     file = path / "conformance.json" if path.is_dir() else path
     try:
         plain = json.loads(file.read_text(encoding="utf-8"))
@@ -80,8 +92,20 @@ def read(path: Path) -> Report:
     return parse(plain, str(file))
 
 
+def reports_in(path: Path) -> list[Path]:
+    """Return the reports that a path names: a file, a run's folder, or a folder of runs at any
+    depth.  Raise UsageProblem.
+    """
+    if not path.is_dir() or (path / "conformance.json").exists():
+        return [path]
+    found = {file.resolve(): file for file in sorted(path.rglob("conformance.json"))}
+    if not found:
+        raise UsageProblem(f"{path} has no report (conformance.json) in it")
+    return list(found.values())
+
+
 def parse(plain: Any, where: str) -> Report:
-    """A report from its JSON form.  Raises UsageProblem."""
+    """Return a report from its JSON form.  Raise UsageProblem."""
     schema = plain.get("schema_version") if isinstance(plain, dict) else None
     if schema not in SCHEMAS:
         known = ", ".join(SCHEMAS[:-1]) + f" or {SCHEMAS[-1]}"
@@ -106,16 +130,16 @@ def parse(plain: Any, where: str) -> Report:
 
 
 def _facts(plain: Mapping[str, Any]) -> Facts:
-    """Facts, also of a report that was written when fewer or others were asked for."""
+    """Return the facts, also of a report from a version with fewer or other facts."""
     known = {item.name for item in fields(Facts)}
     unknown = {"value": None, "source": "not known: the report was written before it was asked for"}
-    told = {name: value for name, value in plain.items() if name in known}
+    reported = {name: value for name, value in plain.items() if name in known}
     since = {
         item.name: unknown
         for item in fields(Facts)
-        if item.name not in told and item.default is MISSING
+        if item.name not in reported and item.default is item.default_factory is MISSING
     }
-    return from_plain(Facts, since | told)
+    return from_plain(Facts, since | reported)
 
 
 def _claim(plain: Mapping[str, Any]) -> ClaimOutcome:
@@ -147,4 +171,4 @@ def versions(installed: Installed) -> dict[tuple[str, str], str]:
         found.setdefault((component.workload, component.container), set()).add(
             f"{component.version} {component.digest[:19]}".strip()
         )
-    return {what: ", ".join(sorted(several)) for what, several in found.items()}
+    return {what: ", ".join(sorted(names)) for what, names in found.items()}

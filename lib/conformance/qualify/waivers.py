@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waivers: what a release manager accepts although a gate would not, by whom, why and until when.
+"""Waivers: exceptions that a release manager accepts for a gate, with owner, reason and end.
 
-A YAML list of ``claim``, ``verdicts``, ``reason``, ``link``, ``owner``, ``expires`` (a date) and, to narrow it,
-``part`` or ``build``.  What is waived is shown as waived, never as green; INCONCLUSIVE cannot be waived, since nobody
-knows what it would hide.
+A YAML list of ``claim``, ``verdicts``, ``reason``, ``link``, ``owner``, ``expires`` (a date) and,
+to narrow it, ``part`` or ``build``. A waived claim is shown as waived, never as green.
+INCONCLUSIVE cannot be waived, since nobody knows what it would hide.
 """
 
 import datetime
@@ -23,16 +23,16 @@ from conformance.qualify.sets import suite_parts
 REQUIRED = ("claim", "verdicts", "reason", "link", "owner", "expires")
 OPTIONAL = ("part", "build")
 BUILD = re.compile(r"\d{5}( before \.\d+)?")
-"""As decisions name Windows builds (:func:`conformance.model.builds.build_name`)."""
+"""Name of a Windows build in decisions (:func:`conformance.model.builds.build_name`)."""
 NAMED = 8
-"""Parts of a claim that are named where it has not the one that is meant."""
+"""The most parts of a claim that are named if it lacks the part that is meant."""
 NEVER = (ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED)
 """INCONCLUSIVE says nothing, and CONFIRMED needs no waiver."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Waiver:
-    """One accepted exception."""
+    """An accepted exception."""
 
     claim: str
     verdicts: tuple[ClaimVerdict, ...]
@@ -47,7 +47,7 @@ class Waiver:
     """Only this Windows build; empty: all."""
 
     def covers(self, claim: str, verdict: ClaimVerdict, *, part: str, build: str) -> bool:
-        """Whether it accepts this verdict of a claim's part on a Windows build."""
+        """Return whether it accepts this verdict of a claim's part on a Windows build."""
         return (
             claim == self.claim
             and verdict in self.verdicts
@@ -63,9 +63,9 @@ class Waiver:
 
 
 def load(path: Path, known: Mapping[str, Any], today: datetime.date) -> tuple[Waiver, ...]:
-    """Waivers of a file.  ``known``: claims by id.
+    """Return the waivers of a file.  ``known``: claims by id.
 
-    Raises UsageProblem, one line with the entry: unreadable, unknown claim or verdict, something missing, expired.
+    Raise UsageProblem, one line with the entry: unreadable, unknown claim or verdict, something missing, expired.
     """
     found = entries.read(path, "waivers", "waivers")
     return tuple(_waiver(entry, where, known, today) for where, entry in found)
@@ -92,7 +92,7 @@ def _waiver(entry: Any, where: str, known: Mapping[str, Any], today: datetime.da
     expires = entry["expires"]
     part = str(entry.get("part") or "")
     build = str(entry.get("build") or "")
-    parts = [*(one.part for one in suite_parts().get(claim, ()) if one.part), ACTIVE_HALF]
+    parts = [*(entry.part for entry in suite_parts().get(claim, ()) if entry.part), ACTIVE_HALF]
     near = ", ".join(difflib.get_close_matches(part, parts, NAMED, 0))
     entries.refuse(
         where,
@@ -138,7 +138,7 @@ def _verdicts(words: Any, where: str) -> tuple[ClaimVerdict, ...]:
 def waiver_for(
     waivers: Sequence[Waiver], claim: str, verdict: ClaimVerdict, *, part: str = "", build: str = ""
 ) -> Waiver | None:
-    """The first waiver that accepts a verdict."""
+    """Return the first waiver that accepts a verdict."""
     return next(
         (waiver for waiver in waivers if waiver.covers(claim, verdict, part=part, build=build)),
         None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run leaves behind: the terminal's summary, conformance.json, JUnit XML, Allure results, attachments.
+"""The outputs of a run: terminal summary, conformance.json, JUnit XML, Allure results, attachments.
 
 All of them are made from the same results, so they agree.  Knows neither pytest nor the cluster.
 """

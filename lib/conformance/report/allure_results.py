@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Allure's own plugin does not write: labels by claim, the environment, categories, and results of tests that a
-dead worker or an early end took with it.
+"""The parts of Allure's results that its plugin does not write: labels by claim, environment,
+categories, missing results.
 
-Allure's results alone would be short of those (its plugin writes a result only when a test ends), so they are added
-from the run's outcomes, and JSON, JUnit and Allure tell the same.
+Its plugin writes a result only when a test ends, so tests lost with a dead worker or an early end
+are added from the run's outcomes, and JSON, JUnit and Allure agree.
 """
 
 import json
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from conformance.catalog import Claim
 from conformance.model.facts import Facts
+from conformance.printing import single
 from conformance.report.allure_words import STATUS, added, involved, label_of, write, written
 from conformance.report.probing import lines
 from conformance.report.run import RunReport
@@ -22,7 +23,8 @@ CATEGORIES = [
     {"name": str(verdict), "messageRegex": f"(?s)^{verdict}\\b.*", "matchedStatuses": [str(status)]}
     for verdict, status in STATUS.items()
 ]
-"""For readers of Allure 2; Allure 3 takes them from its own configuration (:mod:`conformance.report.html`)."""
+"""The categories for readers of Allure 2; Allure 3 reads them from its own configuration
+(:mod:`conformance.report.html`)."""
 
 
 FACTS = (
@@ -40,7 +42,9 @@ OF_NO_CLAIM = "The suite itself"
 
 
 def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
-    """(kind, value) of a test's labels: epic = area, feature = claim, story is the test itself, tags of the catalog."""
+    """Return (kind, value) of a test's labels: epic = area, feature = claim, story is the test
+    itself, tags of the catalog.
+    """
     pairs = [("epic", claim.area) for claim in claims] or [("epic", OF_NO_CLAIM)]
     pairs += [("feature", f"{claim.id} {claim.statement}") for claim in claims]
     pairs += [("claim", claim.id) for claim in claims]
@@ -49,12 +53,12 @@ def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
 
 
 def story(test: str) -> str:
-    """A test's name as a sentence, the same for all its parameters."""
+    """Return a test's name as a sentence, the same for all its parameters."""
     return test.partition("[")[0].removeprefix("test_").replace("_", " ")
 
 
 def write_surroundings(report: RunReport, folder: Path) -> None:
-    """environment.properties, executor.json and categories.json."""
+    """Write environment.properties, executor.json and categories.json."""
     folder.mkdir(parents=True, exist_ok=True)
     entries = {
         "cluster": report.cluster.get("label", ""),
@@ -82,7 +86,7 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
 
 
 def _of_cluster(facts: Facts) -> dict[str, str]:
-    """The versions, modes and nodes of a cluster."""
+    """Return the versions, modes and nodes of a cluster."""
     windows = facts.by_os("windows")
     builds = {node.revision for node in windows if node.revision}
     calico = {facts.calico_on(node.name).value or "unknown" for node in windows}
@@ -95,8 +99,10 @@ def _of_cluster(facts: Facts) -> dict[str, str]:
 
 
 def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str]:
-    """Who ran it, as Allure shows it: GitHub Actions, GitLab or Jenkins by their variables, else this suite."""
-    told = {
+    """Return the executor for Allure: GitHub Actions, GitLab or Jenkins by their variables, else
+    this suite.
+    """
+    build = {
         "buildName": f"run {report.run_id} ({report.evidence or 'no cluster'})",
         "reportName": "Calico for Windows",
     }
@@ -110,10 +116,15 @@ def executor(report: RunReport, environment: Mapping[str, str]) -> dict[str, str
         ("Jenkins", "jenkins", "{BUILD_URL}"),
     ):
         try:
-            return {"name": name, "type": kind, "buildUrl": address.format_map(environment), **told}
+            return {
+                "name": name,
+                "type": kind,
+                "buildUrl": address.format_map(environment),
+                **build,
+            }
         except KeyError:
             continue
-    return {"name": "calico-windows-conformance", "type": "local", **told}
+    return {"name": "calico-windows-conformance", "type": "local", **build}
 
 
 def add_missing(report: RunReport, folder: Path) -> None:
@@ -141,4 +152,5 @@ def written_tests(folder: Path) -> dict[str, str]:
 
 
 def _property(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", " ")
+    """Return a value as a line of a properties file holds it."""
+    return single(value).replace("\\", "\\\\")

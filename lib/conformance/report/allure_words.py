@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells each of Allure's results in the suite's words: the claim as its title, the verdict, what was expected and seen.
+"""Allure's results in the suite's words: the claim as title, the verdict, what was expected and
+observed.
 
-Allure's plugin names results by test functions, and writes every fixture beside them.  Its files are told anew when the
-run has ended, and fixtures are left out; what they attached belongs to the test.
+Allure's plugin names results by test functions, and writes every fixture beside them.  Its files
+are rewritten when the run has ended, and fixtures are left out; their attachments belong to the
+test.
 """
 
 import datetime
@@ -15,9 +17,11 @@ from typing import Any
 
 from allure_commons.model2 import Status
 
+from conformance import printing
 from conformance.catalog import Claim
-from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.claim import ClaimKind, ClaimResult, ClaimVerdict
 from conformance.model.decision import Decision
+from conformance.model.markdown import fenced
 from conformance.report.run import RunReport
 from conformance.verdicts.claims import SEEN, ClaimOutcome, TestOutcome, underlay
 
@@ -27,7 +31,8 @@ STATUS = {
     ClaimVerdict.NOT_RUN: Status.UNKNOWN,
     ClaimVerdict.NOT_APPLICABLE: Status.SKIPPED,
 }
-"""Every other verdict is ``passed``.  What was not run is ``unknown``, so that Allure's ring is not green by it."""
+"""Every other verdict is ``passed``.  What was not run is ``unknown``, so that Allure's ring is not
+green by it."""
 
 
 def retell(report: RunReport, folder: Path) -> None:
@@ -43,18 +48,20 @@ def retell(report: RunReport, folder: Path) -> None:
         )
         if test:
             content["name"] = title(test, claims)
-        if test and last[test.test] == path:  # earlier attempts keep what they said
+        if test and last[test.test] == path:  # earlier attempts keep their texts
             _tell(content, test, claims, report)
-        path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        _write(content, path)
+    for path in folder.glob("*-attachment.txt"):  # also what pytest captured
+        text = path.read_text(encoding="utf-8", errors="replace")
+        path.write_text(printing.plain(text), encoding="utf-8")
     for outcome in report.claims:
         if not outcome.results and outcome.verdict:
             write(_untested(outcome, report), folder)
 
 
 def written(folder: Path, pattern: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield Allure's files and what they hold.
-
-    A file that a killed worker cut short is removed: Allure would stumble over it.
+    """Yield Allure's files and their contents. A file that a killed worker cut short is removed,
+    since Allure would fail on it.
     """
     for path in sorted(folder.glob(pattern)):
         try:
@@ -66,17 +73,20 @@ def written(folder: Path, pattern: str) -> Iterator[tuple[Path, dict[str, Any]]]
 
 
 def title(test: TestOutcome, claims: Mapping[str, Claim]) -> str:
-    """``DEMO-7 (windows->windows): Every other source ...``; a test of no claim keeps its own name."""
+    """Return ``DEMO-7: windows->windows``, or the test's name in place of the part; the claim's
+    statement stands above, at its feature.  A test of no claim keeps its own name.
+    """
+    name = test.test.rpartition("::")[2]
     of_test = involved(test, claims)
     if not of_test:
-        return test.test.rpartition("::")[2]
+        return name
     parts = list(dict.fromkeys(result.part for result in test.results if result.part))
-    part = f" ({', '.join(parts)})" if parts else ""
-    return f"{', '.join(claim.id for claim in of_test)}{part}: {of_test[0].statement}"
+    words = name.removeprefix("test_").replace("_", " ").replace("[", " [")
+    return f"{', '.join(claim.id for claim in of_test)}: {', '.join(parts) or words}"
 
 
 def involved(test: TestOutcome, claims: Mapping[str, Claim]) -> list[Claim]:
-    """The claims of a test's results, each once; ``claims``: those of the run, by id."""
+    """Return the claims of a test's results, each once; ``claims``: those of the run, by id."""
     names = dict.fromkeys(result.claim for result in test.results)
     return [claims[name] for name in names if name in claims]
 
@@ -84,7 +94,7 @@ def involved(test: TestOutcome, claims: Mapping[str, Claim]) -> list[Claim]:
 def _tell(
     content: dict[str, Any], test: TestOutcome, claims: Mapping[str, Claim], report: RunReport
 ) -> None:
-    """Write what is known of a test's last attempt into its result."""
+    """Write the data of a test's last attempt into its result."""
     of_test = involved(test, claims)
     message = f"{test.verdict}: {test.reason or title(test, claims)}"
     content["status"] = str(STATUS.get(test.verdict, Status.PASSED))
@@ -104,13 +114,25 @@ def _tell(
         ("mode", _mode(report)),
         ("verdict", str(test.verdict)),
         ("evidence", report.evidence),
+        ("severity", _severity(test, of_test)),
+        ("cause", test.cause),
         ("tag", "waived" if any(claim.id in report.waived for claim in of_test) else ""),
     ]
     content["labels"] = [*content.get("labels", []), *_labels(more)]
 
 
+def _severity(test: TestOutcome, claims: Sequence[Claim]) -> str:
+    """Return Allure's severity: what lets packets through that policy closes blocks a release."""
+    if any(decision.opens for result in test.results for decision in result.decisions):
+        return "blocker"
+    if test.verdict is ClaimVerdict.VIOLATED:
+        return "critical"
+    kinds = {claim.kind for claim in claims}
+    return "minor" if kinds and kinds <= {ClaimKind.RECOMMENDATION} else "normal"
+
+
 def _links(claims: Sequence[Claim]) -> list[dict[str, str]]:
-    """The sources of claims that a browser can open, each once."""
+    """Return the sources of claims that a browser can open, each once."""
     return [
         {"type": "link", "name": str(source), "url": source.url}
         for source in dict.fromkeys(source for claim in claims for source in claim.sources)
@@ -119,7 +141,7 @@ def _links(claims: Sequence[Claim]) -> list[dict[str, str]]:
 
 
 def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) -> Iterator[str]:
-    """Markdown, in which nothing that a cluster named is markup."""
+    """Yield lines of Markdown, in which no text of a cluster is markup."""
     waivers = [report.waived[claim.id] for claim in claims if claim.id in report.waived]
     subnets = underlay(result.measured for result in test.results)
     lines = (
@@ -127,6 +149,8 @@ def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) 
         if report.evidence == "lab"
         else "",
         f"**{test.verdict}** {_plain(test.reason)}".strip(),
+        f"Cause: {_plain(test.cause)}" if test.cause else "",
+        fenced(str(test.explanation), "text") if test.explanation else "",
         *(
             f"{claim.id} ({claim.kind}, {claim.modality}): {_plain(claim.statement)}"
             for claim in claims
@@ -151,18 +175,19 @@ def _plain(text: str) -> str:
 
 
 def _steps(results: Sequence[ClaimResult], content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What was expected and seen between each pair of nodes, once for all claims of the test."""
-    told: set[tuple[str, str, ClaimVerdict, str]] = set()
+    """Yield what was expected and observed between each pair of nodes, once for all claims of the
+    test."""
+    shown: set[tuple[str, str, ClaimVerdict, str]] = set()
     for result in results:
         for decision in result.decisions:
             key = (decision.source, decision.target, decision.verdict, decision.reason)
-            if key not in told:
-                told.add(key)
+            if key not in shown:
+                shown.add(key)
                 yield {
                     "name": _step(decision),
                     "status": str(STATUS.get(decision.verdict, Status.PASSED)),
-                    "start": content.get("start"),
-                    "stop": content.get("stop"),
+                    "start": content.get("start"),  # attempts of all pairs are made together
+                    "stop": content.get("start"),
                 }
 
 
@@ -175,9 +200,11 @@ def _step(decision: Decision) -> str:
 
 
 def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
-    """A result for a claim without a test, with the reason: ``unknown``, or ``skipped`` where it is not applicable.
+    """Return a result for a claim without a test, with the reason: ``unknown``, or ``skipped``
+    where it is not applicable.
 
-    Not green either way: Allure's ring and the bars of its areas show how much nobody has looked at.
+    Not green either way: Allure's ring and the bars of its areas show how much nobody has looked
+    at.
     """
     claim = outcome.claim
     labels = [
@@ -226,8 +253,12 @@ def added(
 
 def write(result: Mapping[str, Any], folder: Path) -> None:
     """Write a result under its own id."""
-    text = json.dumps(result, ensure_ascii=False)
-    (folder / f"{result['uuid']}-result.json").write_text(text, encoding="utf-8")
+    _write(result, folder / f"{result['uuid']}-result.json")
+
+
+def _write(result: Mapping[str, Any], path: Path) -> None:
+    text = json.dumps(printing.within(result, printing.plain), ensure_ascii=False)
+    path.write_text(text, encoding="utf-8")
 
 
 def _labels(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
@@ -256,12 +287,12 @@ def newest(folder: Path) -> dict[str, Path]:
 
 
 def _out_of_fixtures(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Remove what tells of fixtures; returns what they attached, by the result that it belongs to."""
+    """Remove fixtures; return their attachments, by the result that they belong to."""
     found: dict[str, list[dict[str, Any]]] = {}
     for path, content in written(folder, "*-container.json"):
         steps = [*(content.get("befores") or []), *(content.get("afters") or [])]
         attached = [item for step in steps for item in _attached(step)]
-        for child in (content.get("children") or [])[:1]:  # what serves many tests is told once
+        for child in (content.get("children") or [])[:1]:  # fixtures of many tests are shown once
             found.setdefault(child, []).extend(attached)
         path.unlink()
     return found
@@ -274,10 +305,10 @@ def _attached(step: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _apart(attachments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Attachments with names that tell them apart: ``matrix``, ``matrix 2``."""
-    seen: dict[str, int] = {}
-    told = []
+    """Return attachments with distinct names: ``matrix``, ``matrix 2``."""
+    number_of_text: dict[str, int] = {}
+    lines = []
     for item in {str(each["source"]): each for each in attachments}.values():
-        number = seen[item["name"]] = seen.get(item["name"], 0) + 1
-        told.append({**item, "name": item["name"] if number == 1 else f"{item['name']} {number}"})
-    return told
+        number = number_of_text[item["name"]] = number_of_text.get(item["name"], 0) + 1
+        lines.append({**item, "name": item["name"] if number == 1 else f"{item['name']} {number}"})
+    return lines

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one door for attachments: a file in the run's directory, and the same in Allure's results if those are written.
+"""The only interface for attachments: a file in the run's directory, and the same in Allure's
+results if those are written.
 
-``expect`` and others get an instance of it from the plugin; they never see Allure.
+``expect`` and other rooms get an instance from the plugin; they never import Allure.
 """
 
 import json
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import allure
+
+from conformance.printing import plain, single
 
 
 class Attachments:
@@ -22,7 +25,7 @@ class Attachments:
         self._at_end: dict[str, Callable[[], str]] = {}
 
     def enter(self, test: str) -> None:
-        """From now on what is attached belongs to this test (its node id)."""
+        """Assign further attachments to this test (its node id)."""
         self._test = slug(test)
         self._at_end = {}
 
@@ -31,7 +34,7 @@ class Attachments:
         self._at_end[name] = body
 
     def end(self) -> None:
-        """The body of the running test has ended."""
+        """Note that the body of the running test has ended."""
         waiting = self._at_end
         self._at_end = {}
         for name, body in waiting.items():
@@ -40,30 +43,32 @@ class Attachments:
 
     @property
     def folder(self) -> Path:
-        """Where this test's attachments lie; need not exist yet."""
+        """Return the folder of this test's attachments, which need not exist yet."""
         return self._root / self._test
 
     def text(self, name: str, body: str) -> Path:
-        """A text, for example an exec transcript."""
+        """Attach a text, for example an exec transcript; return its file."""
         return self._attach(name, body, allure.attachment_type.TEXT, ".txt")
 
     def json(self, name: str, value: Any) -> Path:
-        """A value as JSON; what JSON does not know becomes its text."""
+        """Attach a value as JSON; values that JSON cannot express become their text."""
         body = json.dumps(value, indent=1, ensure_ascii=False, default=str)
         return self._attach(name, body, allure.attachment_type.JSON, ".json")
 
     def yaml(self, name: str, body: str) -> Path:
-        """YAML text, for example the policies in force."""
+        """Attach YAML text, for example the policies in force."""
         return self._attach(name, body, allure.attachment_type.YAML, ".yaml")
 
     def pcap(self, name: str, body: bytes) -> Path:
-        """Captured packets, for Wireshark and tcpdump."""
+        """Attach captured packets, for Wireshark and tcpdump."""
         return self._attach(name, body, allure.attachment_type.PCAP, ".pcap")
 
     def _attach(
         self, name: str, body: str | bytes, kind: allure.attachment_type, suffix: str
     ) -> Path:
         """Write a file, under a name of its own, and give the same to Allure."""
+        body = plain(body) if isinstance(body, str) else body
+        name = single(name)
         self.folder.mkdir(parents=True, exist_ok=True)
         stem = slug(name)
         path = self.folder / f"{stem}{suffix}"
@@ -77,12 +82,14 @@ class Attachments:
 
 
 def left(folder: Path, test: str) -> list[str]:
-    """Names of the files that a test left below the folder of all attachments, in their order."""
+    """Return names of the files that a test left below the folder of all attachments, in their
+    order.
+    """
     return sorted(path.name for path in (folder / slug(test)).glob("*") if path.is_file())
 
 
 def slug(text: str) -> str:
-    """A name for files, made from any text."""
+    """Return a name for files, made from any text."""
     return (
         re.sub(r"[^A-Za-z0-9._-]+", "_", text.replace("->", "-to-")).strip("_")[-120:] or "unnamed"
     )

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is collected when a test fails: others register collectors, each failure becomes a bundle of attachments.
+"""Collectors that run when a test fails; each failure becomes a bundle of attachments.
 
-A collector that itself breaks leaves its own error in the bundle and changes nothing about the failure.
+A collector that itself breaks leaves its own error in the bundle and changes nothing about the
+failure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +15,12 @@ from conformance.report.attach import Attachments
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """What failed."""
+    """A failed test with its error."""
 
     test: str
     claims: tuple[str, ...]
     error: BaseException
-    seen: Sequence[Any] = ()
+    observations: Sequence[Any] = ()
     """The observations that the exception carries."""
 
 
@@ -29,17 +30,17 @@ file's."""
 
 
 class Diagnostics:
-    """The collectors of one process."""
+    """The collectors of diagnostics in a process."""
 
     def __init__(self) -> None:
         self._collectors: list[Collector] = []
 
     def register(self, collector: Collector) -> None:
-        """From now on ask this one too."""
+        """Add a collector."""
         self._collectors.append(collector)
 
     def collect(self, failure: Failure, attachments: Attachments) -> list[Path]:
-        """Ask all collectors and attach what they say."""
+        """Run all collectors and attach their output."""
         paths = []
         for collector in self._collectors:
             name = getattr(collector, "__qualname__", repr(collector))

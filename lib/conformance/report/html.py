@@ -17,20 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from conformance.model.verdict import PRECEDENCE
-from conformance.report.pack import copy, private
+from conformance.printing import say
+from conformance.report.pack import copy, home, private
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT_LACKS = 7
 """Exit code when Node.js or Allure is not there, as for everything else that a machine lacks."""
 USAGE = 4
 CLOSED = "default-src 'unsafe-inline' 'unsafe-eval' data: blob:"
-"""What a page may load that asks nobody: what stands in it."""
+"""Content security policy of a page that loads nothing from outside, only its own content."""
 RENDERED_WITHIN = 300.0
 """s.  Rendering 207 tests took 1.2 s on two cores; the rest is for large runs on busy machines."""
 
 
 class CannotRender(Exception):
-    """One line for the user, and the exit code."""
+    """A line for the user, and the exit code."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -38,7 +39,7 @@ class CannotRender(Exception):
 
 
 def command(folders: Sequence[Path]) -> list[str]:
-    """How to call Allure 3.  Raises CannotRender, saying what to install."""
+    """Return the command of Allure 3. Raise CannotRender with the packages to install."""
     node = shutil.which("node")
     for folder in folders:
         script = folder / "node_modules" / "allure" / "cli.js"
@@ -52,7 +53,7 @@ def command(folders: Sequence[Path]) -> list[str]:
 
 
 def render(run: Path, call: Sequence[str]) -> Path:
-    """``allure.html`` in the run's directory.  Raises CannotRender."""
+    """Render ``allure.html`` in the run's directory and return its path. Raise CannotRender."""
     results = run / "allure"  # the page is made of a copy, for it is handed on as the other page is
     if not any(results.glob("*-result.json")):
         raise CannotRender(f"no allure.html: {results} holds no Allure results", USAGE)
@@ -60,11 +61,11 @@ def render(run: Path, call: Sequence[str]) -> Path:
         output = Path(work) / "html"
         configuration = Path(work) / "allurerc.json"
         shared = Path(work) / "results"
-        told = {"command": ""} | _told(run)
+        details = {"command": ""} | _run_of_report(run)
         copy(
             results,
             shared,
-            private(told, (Path.home(), Path.cwd(), run.absolute(), run.resolve().parent)),
+            private(details, (home(), Path.cwd(), run.absolute(), run.resolve().parent)),
         )
         configuration.write_text(json.dumps(_configuration(run, output)))
         done = subprocess.run(
@@ -87,11 +88,12 @@ def render(run: Path, call: Sequence[str]) -> Path:
 
 
 def closed(page: str) -> str:
-    """Allure's page, which counts its readers at Google, as one that asks nobody; its script waits for its data."""
-    told = page.replace(
+    """Return Allure's page without the counting of readers at Google; its script waits for its
+    data."""
+    sealed = page.replace(
         "<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{CLOSED}">', 1
     )
-    return re.sub(r'<script(?=\s+src="data:)', "<script defer", told)
+    return re.sub(r'<script(?=\s+src="data:)', "<script defer", sealed)
 
 
 CATEGORIES = [
@@ -101,8 +103,8 @@ CATEGORIES = [
 """One for each verdict, by the label that results carry."""
 
 
-def _told(run: Path) -> dict[str, Any]:
-    """What the run's report tells of the run; empty: it is not there, or cannot be read."""
+def _run_of_report(run: Path) -> dict[str, Any]:
+    """Return the run of the run's report; empty: it is not there, or cannot be read."""
     try:
         return dict(json.loads((run / "conformance.json").read_text(encoding="utf-8"))["run"])
     except (OSError, ValueError, KeyError):
@@ -110,7 +112,7 @@ def _told(run: Path) -> dict[str, Any]:
 
 
 def _configuration(run: Path, output: Path) -> dict[str, object]:
-    lab = " (lab, qualifies no release)" if _told(run).get("evidence") == "lab" else ""
+    lab = " (lab, qualifies no release)" if _run_of_report(run).get("evidence") == "lab" else ""
     return {
         "name": f"Calico for Windows, {run.resolve().name}{lab}",
         "categories": {"rules": CATEGORIES},
@@ -123,7 +125,7 @@ def _configuration(run: Path, output: Path) -> dict[str, object]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Render; returns the exit code."""
+    """Render the report and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m conformance.report.html", description="Render a run as HTML."
     )
@@ -136,9 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
-        print(render(options.run, command([Path.cwd(), ROOT])))
+        say(str(render(options.run, command([Path.cwd(), ROOT]))))
     except CannotRender as error:
-        print(error, file=sys.stderr)
+        say(str(error), error=True)
         return error.code
     return 0
 

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes pytest's JUnit XML say what the run says, and writes a second file with one case per claim.
+"""pytest's JUnit XML made to agree with the run, and a second file with one case per claim.
 
-pytest writes every exception from a test's body as ``<failure>``; an INCONCLUSIVE test is an ``<error>``, and a
-violation that is waived is ``<skipped>``, since CI systems count failures by themselves and would overrule the waiver.
-Tests that the plan had and nobody heard of again are added, so that their absence cannot look green.
+pytest writes every exception from a test's body as ``<failure>``; an INCONCLUSIVE test is an
+``<error>``, and a waived violation is ``<skipped>``, since CI systems count failures by themselves
+and would overrule the waiver.  Planned tests without a report are added, so that their absence
+cannot look green.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+from conformance import printing
 from conformance.model.claim import ClaimVerdict
 from conformance.model.facts import Facts
 from conformance.report.run import RunReport
-from conformance.report.terminal import printable
 from conformance.verdicts.claims import ClaimOutcome, TestOutcome
 from conformance.verdicts.statement import SETTLED
 
@@ -31,7 +32,7 @@ _TAGS = {
 
 
 def mend(path: Path, report: RunReport) -> None:
-    """Rewrite the file in place.  Raises ValueError where it has no suite."""
+    """Rewrite the file in place.  Raise ValueError where it has no suite."""
     tree = Xml.parse(path)
     suite = tree.getroot().find("testsuite")
     if suite is None:
@@ -48,12 +49,15 @@ def mend(path: Path, report: RunReport) -> None:
             for failure in case.findall("failure"):
                 _mend_failure(failure, test, report)
         _complete(suite, cases[test.test], test)
+    for name, named in _cases(suite).items():
+        for case in named:
+            case.set("file", name.partition("::")[0])
     for properties in suite.iterfind("testcase/properties"):
         for entry in properties.findall(f"property[@name='{OUTCOME}']"):
             properties.remove(entry)
     suite.insert(0, _properties(report))
     _count(suite)
-    tree.write(path, encoding="utf-8", xml_declaration=True)
+    _write(tree.getroot(), path)
 
 
 def _mend_failure(failure: Xml.Element, test: TestOutcome, report: RunReport) -> None:
@@ -61,14 +65,15 @@ def _mend_failure(failure: Xml.Element, test: TestOutcome, report: RunReport) ->
     if test.verdict is ClaimVerdict.INCONCLUSIVE:
         failure.tag = "error"
         return
-    failure.text = "\n".join([failure.text or "", *map(printable, report.known_of(test))])
+    failure.text = "\n".join([failure.text or "", *report.known_of(test)])
     if waiver := report.waiver_of(test):
         failure.tag = "skipped"
-        failure.set("message", printable(f"{test.verdict}: {test.reason} (waived: {waiver})"))
+        failure.set("message", f"{test.verdict}: {test.reason} (waived: {waiver})")
 
 
 def _complete(suite: Xml.Element, cases: list[Xml.Element], test: TestOutcome) -> None:
-    """Let the last of a test's cases say what none of them says; those before it are of one that was put off."""
+    """Let the last of a test's cases have what no case has; earlier cases are of a test that was
+    put off."""
     silent = [case for case in cases if not any(case.find(tag) is not None for tag in _ENDS)]
     for case in silent:
         if case is not cases[-1]:
@@ -78,9 +83,10 @@ def _complete(suite: Xml.Element, cases: list[Xml.Element], test: TestOutcome) -
 
 
 def write_claims(report: RunReport, path: Path) -> None:
-    """One case for each claim that the run says something about, by area; what is not decided or not met is seen.
+    """Write a case for each claim with a result, by area; undecided and unmet claims are visible.
 
-    UNMET, NOT_RUN and what a waiver accepts are ``skipped`` with the verdict's word, for none of them fails a run.
+    UNMET, NOT_RUN and waived results are ``skipped`` with the verdict's word, since none of them
+    fails a run.
     """
     root = Xml.Element("testsuites")
     suite = Xml.SubElement(
@@ -103,7 +109,7 @@ def write_claims(report: RunReport, path: Path) -> None:
         if tag:
             accepted = f" (waived: {waiver})" if waiver else ""
             message = f"{outcome.verdict}: {outcome.reason}{accepted}"
-            text = "\n".join([*_told(outcome, report), *map(str, outcome.known)]).strip()
+            text = "\n".join([*_failure_text(outcome, report), *map(str, outcome.known)]).strip()
             _say(case, tag, message, text)
         lines = [
             f"{outcome.verdict} {outcome.on_builds}".rstrip(),
@@ -113,13 +119,23 @@ def write_claims(report: RunReport, path: Path) -> None:
                 for part, why in outcome.inapplicable_parts.items()
             ),
         ]
-        Xml.SubElement(case, "system-out").text = printable("\n".join(lines))
+        Xml.SubElement(case, "system-out").text = "\n".join(lines)
     _count(suite)
+    _write(root, path)
+
+
+def _write(root: Xml.Element, path: Path) -> None:
+    """Write a file of XML, without characters that XML forbids or that a terminal would
+    interpret.
+    """
+    for element in root.iter():
+        element.text = element.text and printing.plain(element.text)
+        element.attrib = printing.within(element.attrib, printing.plain)
     Xml.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
-def _told(outcome: ClaimOutcome, report: RunReport) -> Iterator[str]:
-    """All that the tests which made a claim's verdict say, and what to do."""
+def _failure_text(outcome: ClaimOutcome, report: RunReport) -> Iterator[str]:
+    """Yield the messages of all tests that made a claim's verdict, and the advice."""
     tests = {result.test for result in outcome.results if result.verdict is outcome.verdict}
     for test in report.tests:
         if test.test in tests:
@@ -129,7 +145,7 @@ def _told(outcome: ClaimOutcome, report: RunReport) -> Iterator[str]:
 
 
 def _properties(report: RunReport) -> Xml.Element:
-    """Versions and builds, so that a file alone says what it is about."""
+    """Return versions and builds, so that a single file shows its subject."""
     found = {
         "run": report.run_id,
         "evidence": report.evidence,
@@ -147,12 +163,12 @@ def _properties(report: RunReport) -> Xml.Element:
     properties = Xml.Element("properties")
     for name, value in found.items():
         if value:
-            Xml.SubElement(properties, "property", name=name, value=printable(value))
+            Xml.SubElement(properties, "property", name=name, value=value)
     return properties
 
 
 def _of_cluster(facts: Facts) -> dict[str, str]:
-    """Versions and modes of the cluster, its Windows nodes, and its container runtimes."""
+    """Return versions and modes of the cluster, its Windows nodes, and its container runtimes."""
     names = ("calico_version", "kubernetes_version", "mode", "platform", "install", "cni")
     found = {name: str(getattr(facts, name).value or "unknown") for name in names}
     for node in facts.by_os("windows"):
@@ -165,7 +181,9 @@ def _of_cluster(facts: Facts) -> dict[str, str]:
 
 
 def _cases(suite: Xml.Element) -> dict[str, list[Xml.Element]]:
-    """Test cases by node id; a case without the property (a crashed worker's) by pytest's way to name it."""
+    """Return test cases by node id; a case without this property (of a crashed worker) by
+    pytest's name.
+    """
     cases: dict[str, list[Xml.Element]] = {}
     for case in suite.findall("testcase"):
         named = case.find(f".//property[@name='{PROPERTY}']")
@@ -190,13 +208,13 @@ def _add(suite: Xml.Element, test: TestOutcome) -> None:
 
 
 def _judge(case: Xml.Element, test: TestOutcome) -> None:
-    """Say in pytest's words what the verdict was; nothing where pytest's silence means it."""
+    """Add the verdict in pytest's terms; nothing for a test that passed."""
     if tag := _TAGS.get(test.verdict):
         _say(case, tag, f"{test.verdict}: {test.reason}", test.remedy)
 
 
 def _say(case: Xml.Element, tag: str, message: str, text: str) -> None:
-    Xml.SubElement(case, tag, message=printable(message)).text = printable(text)
+    Xml.SubElement(case, tag, message=message).text = text
 
 
 def _count(suite: Xml.Element) -> None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four-direction matrix: who reached whom by operating system, one row per path, read from the parts of results."""
+"""The four-direction matrix: which operating system reached which, one row per path, read from
+the parts of results.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,7 @@ Matrix = dict[str, dict[str, ClaimVerdict]]
 
 
 def direction_matrix(results: Sequence[ClaimResult]) -> Matrix:
-    """Rows in order of appearance; results whose part is no direction take no part."""
+    """Return rows in order of appearance; results with a part that is no direction are left out."""
     cells: dict[str, dict[str, set[ClaimVerdict]]] = {}
     for result in results:
         match = _CELL.fullmatch(result.part)
@@ -29,7 +31,7 @@ def direction_matrix(results: Sequence[ClaimResult]) -> Matrix:
 
 
 def render(matrix: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """As lines of text with aligned columns; empty: there is nothing to show."""
+    """Return lines of text with aligned columns; empty: there is nothing to show."""
     if not matrix:
         return []
     head = ["client -> server", "L->L", "L->W", "W->L", "W->W"]

@@ -1,50 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a run has got and how long it will go on, told from how long the same tests took in an earlier run."""
+"""The progress of a run, and the time left by the seconds of an earlier run's tests."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-USUAL = 5.0
-"""s.  Taken for a test that no earlier run has timed."""
+from conformance.model.counted import counted
+
+EARLY = 0.05
+"""Share of the planned tests that have to end before their speed is worth more than the seconds
+that come with the suite."""
 
 
 @dataclass
 class Pace:
-    """The pace of one run."""
+    """The pace of a run."""
 
-    recorded: Mapping[str, float]
-    """Test to the seconds that it took in an earlier run."""
-    planned: Collection[str] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """Maps each planned test to the seconds that it takes, as far as is known before the run."""
+    span: tuple[float, float] = (0.0, 0.0)
+    """s.  The least and the most that all planned tests take, by their packaged seconds."""
     done: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
     decisions: int = 0
 
-    def ended(self, test: str, decisions: int) -> None:
-        """A test has ended, and decided so much."""
+    def ended(self, test: str, decisions: int, *, failed: bool = False) -> None:
+        """Count a test that has ended, and its decisions."""
         if test not in self.done:
             self.done.add(test)
             self.decisions += decisions
+        if failed:
+            self.failed.add(test)
+
+    @property
+    def over(self) -> bool:
+        """Return whether every planned test has ended."""
+        return bool(self.seconds) and len(self.done) == len(self.seconds)
 
     def line(self, elapsed: float) -> str:
-        """``40 of 160 tests, 212 decisions; about 3 min left``.  ``elapsed``: s since the first test began."""
-        told = f"{len(self.done)} of {len(self.planned) or '?'} tests, {self.decisions} decisions"
+        """Return ``40 of 160 tests done, 2 failed, 212 decisions; about 3 min left``.
+
+        ``elapsed``: s since the first test began.
+        """
+        progress = f"{len(self.done)} of {len(self.seconds) or '?'} tests done"
+        progress += f", {len(self.failed)} failed" if self.failed else ""
+        progress += f", {counted(self.decisions, 'decision')}"
+        if self.over or not self.seconds:
+            return progress
         left = self.left(elapsed)
         if left is None:
-            return told
-        return f"{told}; about {f'{left:.0f} s' if left < 90 else f'{left / 60:.0f} min'} left"
+            least, most = (max(0.0, each - elapsed) for each in self.span)
+            return f"{progress}; {spanned(least, most)} left by packaged seconds"
+        return f"{progress}; about {f'{left:.0f} s' if left < 90 else f'{left / 60:.0f} min'} left"
 
     def left(self, elapsed: float) -> float | None:
-        """Seconds until the last test has ended, at the speed so far; None: nothing to tell it from yet."""
-        behind = sum(self.recorded.get(test, USUAL) for test in self.done)
-        ahead = sum(
-            self.recorded.get(test, USUAL) for test in self.planned if test not in self.done
-        )
-        return ahead * elapsed / behind if behind and self.planned else None
+        """Return the seconds until the last test ends, at the speed so far; None: not known yet."""
+        if len(self.done) < max(1.0, EARLY * len(self.seconds)):
+            return None
+        behind = sum(self.seconds.get(test, 0.0) for test in self.done)
+        ahead = sum(each for test, each in self.seconds.items() if test not in self.done)
+        return ahead * elapsed / behind if behind else None
+
+
+def spanned(least: float, most: float) -> str:
+    """Return a range of seconds in words: ``40 to 80 s``, ``7 to 14 min``."""
+    if most < 90:
+        return f"{least:.0f} to {most:.0f} s"
+    low, high = (max(1, round(each / 60)) for each in (least, most))
+    return f"{low} to {high} min" if low < high else f"about {high} min"
 
 
 def recorded(reports: Path, run: Path) -> dict[str, float]:
-    """Seconds of each test in the newest report beside a run; nothing where there is none that can be read."""
+    """Return the seconds of each test in the newest readable report beside a run, if there is
+    one."""
     for folder in sorted((path for path in reports.glob("20*") if path != run), reverse=True):
         try:
             plain = json.loads((folder / "conformance.json").read_text(encoding="utf-8"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What probing cost a whole run, per node and operating system, and how much of its budget was in use at once."""
+"""The cost of probing in a run, per node and system, and how much of its budget was in use at
+once."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ FIGURES = tuple(field.name for field in fields(NodeCost) if field.name not in {"
 
 @dataclass(frozen=True, kw_only=True)
 class ProbingCost:
-    """What probing cost in one run."""
+    """The cost of probing in one run."""
 
     nodes: tuple[NodeCost, ...]
     agents_at_once: int
@@ -25,12 +26,12 @@ class ProbingCost:
     """Most PowerShell starts that were under way at one moment on one Windows node."""
     powershell_limit: int
     processes: int
-    """Workers that told; one that crashed did not."""
+    """Workers that reported; a crashed worker did not."""
 
 
-def cost(told: Iterable[Probing]) -> ProbingCost:
-    """What all processes used together."""
-    given = list(told)
+def cost(records: Iterable[Probing]) -> ProbingCost:
+    """Return the sum of all processes' use."""
+    given = list(records)
     sums: dict[tuple[str, OS], Counter[str]] = {}
     for node_cost in (entry for each in given for entry in each.costs):
         sums.setdefault((node_cost.node, node_cost.os), Counter()).update(
@@ -51,8 +52,25 @@ def cost(told: Iterable[Probing]) -> ProbingCost:
     )
 
 
+def joined(costs: Iterable[ProbingCost]) -> ProbingCost:
+    """Return the cost of several runs, one after the other: sums, and the most of what was in use
+    at once."""
+    given = list(costs)
+    sums: dict[tuple[str, OS], Counter[str]] = {}
+    for node in (node for each in given for node in each.nodes):
+        figures = {name: getattr(node, name) for name in FIGURES}
+        sums.setdefault((node.node, node.os), Counter()).update(figures)
+    most = {
+        field.name: max(getattr(each, field.name) for each in given)
+        for field in fields(ProbingCost)
+        if field.name != "nodes"
+    }
+    nodes = (NodeCost(node=node, os=os, **found) for (node, os), found in sorted(sums.items()))
+    return ProbingCost(nodes=tuple(nodes), **most)
+
+
 def at_once(intervals: Sequence[Interval]) -> int:
-    """Most of them that overlap at one moment; one that begins when another ends does not overlap it."""
+    """Return the most intervals that overlap; two that only touch do not."""
     steps = [(interval.taken_at, 1) for interval in intervals] + [
         (interval.given_back_at, -1) for interval in intervals
     ]
@@ -64,8 +82,8 @@ def at_once(intervals: Sequence[Interval]) -> int:
 
 
 def lines(found: ProbingCost) -> list[str]:
-    """The lines for the terminal; none where nothing was probed."""
-    told = []
+    """Return the lines for the terminal; none where nothing was probed."""
+    text_lines = []
     for system in ("linux", "windows"):
         nodes = [node for node in found.nodes if node.os == system]
         if not nodes:
@@ -77,14 +95,14 @@ def lines(found: ProbingCost) -> list[str]:
         kinds = [counted(agents, "agent")] + ([counted(commands, "command")] if commands else [])
         kinds += [f"{restarts} restarted"] if restarts else []
         again = f" ({resent} sent again)" if resent else ""
-        told.append(
+        text_lines.append(
             f"execs on {system}: {agents + commands} ({', '.join(kinds)}) "
             f"on {counted(len(nodes), 'node')} for {counted(attempts, 'attempt')}{again}"
         )
-    if told:
-        told.append(
+    if text_lines:
+        text_lines.append(
             f"peak: {counted(found.agents_at_once, 'agent')} (limit {found.agents_limit}), "
             f"{counted(found.powershell_at_once, 'concurrent PowerShell start')} per node "
             f"(limit {found.powershell_limit})"
         )
-    return told
+    return text_lines

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which suite a report comes from, and how its patience differed from the packaged one."""
+"""The suite that produced a report, and the differences of its timings from the packaged
+timings."""
 
 import subprocess
 from collections.abc import Iterator
@@ -10,10 +11,13 @@ from typing import Any
 
 from conformance.catalog import digest
 from conformance.settings import Timings, load_timings
+from conformance.settings.timings import SECTIONS
 
 
 def suite(root: Path) -> dict[str, str]:
-    """``version``, ``commit`` (of the checkout at ``root``; empty: it is none) and ``catalog``, its digest."""
+    """Return ``version``, ``commit`` (of the checkout at ``root``; empty without one) and
+    ``catalog``, its digest.
+    """
     try:
         version = metadata.version("calico-windows-conformance")
     except metadata.PackageNotFoundError:  # run from a source tree that was never installed
@@ -22,7 +26,7 @@ def suite(root: Path) -> dict[str, str]:
 
 
 def _commit(root: Path) -> str:
-    """``0123456789ab``, with ``, changed`` when the checkout differs from it."""
+    """Return ``0123456789ab``, with ``, changed`` if the checkout differs from it."""
     if not (root / ".git").exists():
         return ""
     try:
@@ -38,17 +42,18 @@ def _commit(root: Path) -> str:
 
 
 def changed(timings: Timings) -> dict[str, str]:
-    """Entries that differ from the packaged ones: ``windows.hold`` to ``2 s instead of 5 s``."""
+    """Return entries that differ from the packaged timings: ``windows.hold`` to ``2 s instead of 5
+    s``."""
     return dict(_changed(timings, load_timings()))
 
 
 def _changed(timings: Timings, packaged: Timings) -> Iterator[tuple[str, str]]:
-    for section in fields(Timings):
-        mine: Any = getattr(timings, section.name)
-        usual: Any = getattr(packaged, section.name)
+    for section in SECTIONS:
+        mine: Any = getattr(timings, section)
+        usual: Any = getattr(packaged, section)
         for entry in fields(mine):
             now = getattr(mine, entry.name)
             before = getattr(usual, entry.name)
             if now != before:
                 unit = "" if entry.type == "int" else " s"
-                yield f"{section.name}.{entry.name}", f"{now:g}{unit} instead of {before:g}{unit}"
+                yield f"{section}.{entry.name}", f"{now:g}{unit} instead of {before:g}{unit}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from conformance import printing
 from conformance.catalog.known_issues import KnownIssue
 from conformance.model import SCHEMA_VERSION
 from conformance.model.claim import ClaimVerdict
@@ -25,7 +26,7 @@ from conformance.verdicts.claims import ClaimOutcome, TestOutcome, half
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """What a gate said of one set and one Windows build."""
+    """A gate's answer for one set and one Windows build."""
 
     name: str
     build: str
@@ -33,8 +34,19 @@ class Gate:
     """``qualified``, ``would qualify`` (a lab's evidence), ``not qualified`` or ``incomplete``."""
     headline: str
     obstacles: tuple[str, ...]
-    """What stands in the way, one line each."""
+    """The obstacles, a line each."""
     waived: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetAnswer:
+    """The answer for one set and one Windows build, whether the set is required or not."""
+
+    name: str
+    build: str
+    answer: str
+    """As a gate's."""
+    headline: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +60,22 @@ class Continued:
     """Test to its verdict then and now.  What counts is in the report's own verdicts."""
 
 
+SHARD = "part "
+"""How the selection of a part of a run begins; its number follows: ``1/3``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """A run that a merged report holds."""
+
+    id: str
+    started: str
+    command: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """One run, as all outputs see it."""
+    """A run, as all outputs see it."""
 
     run_id: str
     started: str
@@ -64,23 +89,31 @@ class RunReport:
     tests: tuple[TestOutcome, ...]
     claims: tuple[ClaimOutcome, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What the user says of the run (``--label``): which release candidate it is about, who ran it."""
+    """The user's labels of the run (``--label``): the release candidate it is about, who ran it."""
     suite: Mapping[str, str] = field(default_factory=dict)
     """``version`` and ``commit`` of the suite, ``catalog`` (its digest)."""
     timings: Mapping[str, str] = field(default_factory=dict)
-    """Timings other than the packaged ones: ``windows.hold`` to ``2 s instead of 5 s``."""
+    """Timings that differ from the packaged timings: ``windows.hold`` to ``2 s instead of 5 s``."""
     cut_short: str = ""
     """Why the run did not get to its end; empty: it did."""
+    selection: str = ""
+    """What a quick run, or a part of a run, chose; it qualifies nothing.  Empty: it is neither."""
     continues: Continued | None = None
-    """The earlier run whose verdicts this report holds too."""
+    """The earlier run whose verdicts this report includes."""
+    merged: tuple[Merged, ...] = ()
+    """The runs of a merged report, the oldest first; none: it is of a single run."""
     exit_cause: str = ""
-    """The option that the exit code comes from, and what it met; empty: it comes from the tests alone."""
+    """The option that the exit code comes from, and what it met; empty: it comes from the tests
+    alone."""
     gates: tuple[Gate, ...] = ()
-    """What ``--require`` asked, one for each set and Windows build."""
+    """The results of ``--require``, an entry for each set and Windows build."""
+    sets: tuple[SetAnswer, ...] = ()
+    """The answers for all sets and Windows builds; they decide nothing."""
     waived: Mapping[str, str] = field(default_factory=dict)
     """Claim to the waiver that accepts its verdict."""
     dates: Mapping[str, str] = field(default_factory=dict)
-    """Claim to the date of its evidence in the earlier run, of a report that holds that run's verdicts too."""
+    """Claim to the date of its evidence in the earlier run, of a report that holds that run's
+    verdicts too."""
     attested: Mapping[str, str] = field(default_factory=dict)
     """Claim to the attestation that gives its verdict."""
     installed: Installed = field(default_factory=Installed)
@@ -89,45 +122,54 @@ class RunReport:
     """Node that the run decides on to why it does; others are not covered."""
     attachments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Test to the files that it left, below the run's directory."""
+    unverified: str = ""
+    """Why the API server's answers may have come from somebody else; empty: they cannot."""
     notes: tuple[str, ...] = ()
-    """Lines that every reader should see: assumptions, a Windows selection that reached no Windows node ..."""
+    """Lines that every reader should see: assumptions, a Windows selection that reached no Windows
+    node ..."""
     images: tuple[RanImage, ...] = ()
     """Images of the suite's pods that ran, with what the kubelets say they ran."""
     probing: ProbingCost = field(default_factory=lambda: cost(()))
 
     @functools.cached_property
     def plain(self) -> dict[str, Any]:
-        """The report in its JSON form, made once."""
-        return to_json(self)
+        """Return the report in its JSON form, made once; no text in it commands a terminal."""
+        found: dict[str, Any] = printing.within(to_json(self), printing.plain)
+        return found
 
     @property
     def evidence(self) -> str:
-        """``lab`` or ``field``; empty when no cluster was looked at."""
+        """Return ``lab`` or ``field``; empty if no cluster was read."""
         return self.facts.evidence if self.facts else ""
 
     @property
     def matrix(self) -> Matrix:
-        """The matrix of all results."""
+        """Return the matrix of all results."""
         return direction_matrix([result for test in self.tests for result in test.results])
 
     @property
     def statistics(self) -> Statistics:
-        """The statistics of all tests."""
+        """Return the statistics of all tests."""
         return statistics(test.figures for test in self.tests)
 
     def known_of(self, test: TestOutcome) -> list[str]:
-        """What may explain that a test is VIOLATED, a line each."""
+        """Return the known issues that may explain a VIOLATED test, a line each."""
         guilty = {
             result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED
         }
         return list(
             dict.fromkeys(
-                str(issue) for one in self.claims if one.claim.id in guilty for issue in one.known
+                str(issue)
+                for claim in self.claims
+                if claim.claim.id in guilty
+                for issue in claim.known
             )
         )
 
     def waiver_of(self, test: TestOutcome) -> str:
-        """The waiver that accepts what makes a test VIOLATED; empty: it is not, or something of it is not waived."""
+        """Return the waiver of a VIOLATED test; empty if it is not VIOLATED, or a part of it is
+        not waived.
+        """
         guilty = [
             result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED
         ]
@@ -140,19 +182,19 @@ class RunReport:
 
 def _hosts(facts: Facts | None) -> dict[str, dict[str, str]]:
     windows = facts.by_os("windows") if facts else ()
-    told = {
+    by_node = {
         node.name: {"KB": node.update.value or "", **(node.differences.value or {})}
         for node in windows
     }
     return {
-        name: {what: value for what, value in one.items() if value}
-        for name, one in told.items()
-        if any(one.values())
+        name: {what: value for what, value in fact.items() if value}
+        for name, fact in by_node.items()
+        if any(fact.values())
     }
 
 
 def to_json(report: RunReport) -> dict[str, Any]:
-    """As docs/schema/conformance.schema.json describes it."""
+    """Return the report as docs/schema/conformance.schema.json describes it."""
     claims = [_claim(outcome, report) for outcome in report.claims]
     return {
         "schema_version": SCHEMA_VERSION,
@@ -166,13 +208,17 @@ def to_json(report: RunReport) -> dict[str, Any]:
             "evidence": report.evidence or None,
             "labels": dict(report.labels),
             "cluster": dict(report.cluster),
+            **({"unverified": report.unverified} if report.unverified else {}),
             "notes": list(report.notes),
             "cut_short": report.cut_short or None,
+            **({"selection": report.selection} if report.selection else {}),
             "continues": to_plain(report.continues),
+            **({"merged": to_plain(report.merged)} if report.merged else {}),
         },
         "suite": dict(report.suite),
         "timings": dict(report.timings),
         "gates": to_plain(report.gates),
+        "sets": to_plain(report.sets),
         "waived": dict(report.waived),
         "attested": dict(report.attested),
         "facts": to_plain(report.facts),
@@ -218,6 +264,7 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
         "missing_parts": list(outcome.missing),
         "inapplicable_parts": outcome.inapplicable_parts,
         "builds": {build: str(verdict) for build, verdict in outcome.builds.items()},
+        **({"share": outcome.share} if outcome.share else {}),
         "opens": outcome.opens,
         "danger": claim.danger if outcome.verdict is ClaimVerdict.CONFIRMED else "",
         "known_issues": [known_issue(issue) for issue in outcome.known],
@@ -230,18 +277,18 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
 
 
 def known_issue(issue: KnownIssue) -> dict[str, str]:
-    """As reports have it: ``text`` is the whole of it in a line."""
+    """Return a known issue as reports have it: ``text`` is the whole of it in a line."""
     words = ("name", "since", "effect", "what", "workaround", "heals", "source")
     return {"text": str(issue), **{name: str(getattr(issue, name)) for name in words}}
 
 
 def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None:
-    """What a verdict rests on; None: there is none, or nothing was looked at."""
+    """Return the evidence of a verdict; None without any."""
     if outcome.verdict in (None, ClaimVerdict.NOT_RUN):
         return None
     date = _date(outcome, report)
-    if said := report.attested.get(outcome.claim.id, "") if not outcome.results else "":
-        return {"kind": "attested", "date": date, "windows": [], "by": said}
+    if answer := report.attested.get(outcome.claim.id, "") if not outcome.results else "":
+        return {"kind": "attested", "date": date, "windows": [], "by": answer}
     nodes = {name for decision in outcome.decisions for name in (decision.source, decision.target)}
     windows = report.facts.by_os("windows") if report.facts else ()
     builds = {node.revision for node in windows if node.revision and node.name in nodes}
@@ -249,7 +296,8 @@ def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None
 
 
 def _date(outcome: ClaimOutcome, report: RunReport) -> str:
-    """When it was seen: on the day of the run, of the earlier run that this one continues, or on both."""
+    """Return the date of a verdict: the day of the run, of the earlier run that it continues, or
+    both."""
     again = report.continues.again if report.continues else {}
     earlier = report.dates.get(outcome.claim.id, "")
     days = set(earlier.split(", ")) if earlier else set()
@@ -265,6 +313,7 @@ def _test(test: TestOutcome) -> dict[str, Any]:
         "reason": test.reason,
         "remedy": test.remedy,
         "claims": list(dict.fromkeys(result.claim for result in test.results)),
+        "started": test.started,
         "seconds": round(test.seconds, 3),
         "waited": round(test.waited, 3),
         "exclusive": test.exclusive,
@@ -279,7 +328,7 @@ def _test(test: TestOutcome) -> dict[str, Any]:
 
 
 def _explanation(found: Explanation | None) -> dict[str, Any] | None:
-    """With the first line, so that no reader has to put it together."""
+    """Return an explanation with its first line, so that no reader has to assemble it."""
     return (
         {"headline": found.headline, **to_plain(found), "seconds": round(found.seconds, 3)}
         if found

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries by direction and the effect of policy changes by operating system, over all tests of a run."""
+"""Tries by direction and the effect of policy changes by operating system, over all tests of a
+run."""
 
 import math
 from collections import Counter, defaultdict
@@ -22,7 +23,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """Attempts of one direction."""
+    """The attempts in a direction."""
 
     attempts: int
     by_tries: Mapping[int, int]
@@ -33,7 +34,8 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyEffect:
-    """Changes of policy that one operating system's nodes enforced, all to one end."""
+    """The changes of policy that nodes of an operating system enforced, all with the same
+    effect."""
 
     changes: int
     first_correct: Spread
@@ -44,7 +46,7 @@ class PolicyEffect:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """The statistics of one run."""
+    """The statistics of a run."""
 
     tries: Mapping[str, Tried]
     """By direction, ``linux->windows``."""
@@ -53,7 +55,7 @@ class Statistics:
 
 
 def statistics(figures: Iterable[Figures]) -> Statistics:
-    """The statistics of what all tests recorded."""
+    """Return the statistics of all tests' records."""
     given = list(figures)
     by_tries: dict[str, Counter[int]] = defaultdict(Counter)
     resent: Counter[str] = Counter()
@@ -77,22 +79,22 @@ def statistics(figures: Iterable[Figures]) -> Statistics:
 
 
 def lines(found: Statistics) -> list[str]:
-    """The lines for the terminal; none where nothing was recorded."""
-    told = []
+    """Return the lines for the terminal; none where nothing was recorded."""
+    text_lines = []
     for way, tried in found.tries.items():
         late = {number: count for number, count in tried.by_tries.items() if number > 1}
         more = ", ".join(f"{count} after {number} tries" for number, count in late.items())
         again = f"; {tried.resent} sent again" if tried.resent else ""
-        told.append(
+        text_lines.append(
             f"convergence {way}: {tried.by_tries.get(1, 0)}/{tried.attempts} on first try{more and f', {more}'}{again}"
         )
     for name, effect in found.policy_effect.items():
         exposure = f", open for {_shown(effect.exposure)} after it" if effect.exposure else ""
-        told.append(
+        text_lines.append(
             f"policy {name}: {counted(effect.changes, 'change')}, in effect after {_shown(effect.first_correct)}, "
             f"stable after {_shown(effect.stable)}{exposure} (p50/p95/max)"
         )
-    return told
+    return text_lines
 
 
 def _effect(found: Sequence[Effect]) -> PolicyEffect:
@@ -106,7 +108,7 @@ def _effect(found: Sequence[Effect]) -> PolicyEffect:
 
 
 def _spread(values: Sequence[float]) -> Spread:
-    """Nearest-rank percentiles: each is a duration that was really seen."""
+    """Return nearest-rank percentiles: each is a duration that was really measured."""
     ordered = sorted(values)
 
     def rank(share: float) -> float:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a report's claims are counted and grouped, for every output alike.  Reads ``conformance.json``, of any age."""
+"""The counts and groups of a report's claims, for every output alike, from any
+``conformance.json``."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.model.by_key import by_key
@@ -16,8 +17,8 @@ UNTESTED = "no test"
 HAND = "by hand"
 THERE = "still there"
 UNSELECTED = "not selected"
-"""Words of claims beside their verdicts: ``still there`` is a documented limitation, or a known issue, that was
-CONFIRMED; ``by hand`` one that no program can decide."""
+"""Words of claims beside their verdicts: ``still there`` is a documented limitation, or a known
+issue, that was CONFIRMED; ``by hand`` a claim that no program can decide."""
 _BESIDE = {"CONFIRMED": [THERE], "NOT_RUN": [UNTESTED, HAND]}
 WORDS = (
     *(word for verdict in map(str, PRECEDENCE) for word in (verdict, *_BESIDE.get(verdict, ()))),
@@ -28,10 +29,12 @@ DEFECTS = ("limitation", "known issue")
 _OBSTACLE = r"(the \w+|\S+)(?: \((.*?)\))? ([A-Z_]+|[a-z ]+): (.*)"
 FALLEN = ("VIOLATED", "INCONCLUSIVE", "UNMET")
 """Verdicts that have a cause."""
+AFFECTED = "; affected: "
+"""Separates the cause of an undecided claim from the path that it is about."""
 
 
 def word(claim: Claim) -> str:
-    """What a claim is counted as."""
+    """Return the word that a claim is counted as."""
     verdict = claim["verdict"]
     if verdict is None:
         return UNSELECTED
@@ -43,74 +46,130 @@ def word(claim: Claim) -> str:
 def counts(claims: Sequence[Claim]) -> dict[str, int]:
     """Word to how many claims, in order of severity."""
     found = Counter(map(word, claims))
-    return {one: found[one] for one in WORDS if found[one]}
+    return {term: found[term] for term in WORDS if found[term]}
 
 
 def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
-    """What several claims fail of to those claims, what is open first, then the worst; that of one claim is in none."""
-    fallen = sorted(
-        _fallen(plain), key=lambda one: (not one[0].get("opens"), WORDS.index(word(one[0])))
-    )
-    found = by_key((cause, claim) for claim, cause in fallen)
+    """Map each cause that several claims share to these claims: leaks first, then the worst.
+
+    The cause of a single claim is left out.
+    """
+    found = by_key((cause, claim) for claim, cause in _worst_first(plain) if cause)
     return {cause: claims for cause, claims in found.items() if len(claims) > 1}
 
 
+def all_causes(plain: Mapping[str, Any]) -> list[tuple[str, list[Claim]]]:
+    """Return each cause with its claims as :func:`causes`, and those of single claims, too.
+
+    The first line of a claim stands for a cause that is not known.
+    """
+    found = by_key((cause or first_line(claim), claim) for claim, cause in _worst_first(plain))
+    return list(found.items())
+
+
+def is_known(plain: Mapping[str, Any], cause: str, claims: Sequence[Claim]) -> bool:
+    """Return whether a text is a cause that a test names or that undecided claims share, and not
+    only a claim's first line.
+    """
+    shared = len(claims) > 1 and claims[0]["verdict"] == "INCONCLUSIVE"
+    return shared or any(test.get("cause") == cause for test in plain.get("tests") or ())
+
+
+def first_line(claim: Claim) -> str:
+    """Return the first line of a claim's reason, without what is shown separately: its id, and
+    the path that an undecided claim is about.
+    """
+    line = unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
+    return line.partition(AFFECTED)[0] if claim["verdict"] == "INCONCLUSIVE" else line
+
+
+def _worst_first(plain: Mapping[str, Any]) -> list[tuple[Claim, str]]:
+    order = {claim["id"]: number for number, claim in enumerate(plain["claims"])}
+    return sorted(
+        _fallen(plain),
+        key=lambda pair: (
+            not pair[0].get("opens"),
+            WORDS.index(word(pair[0])),
+            not pair[1],
+            order[pair[0]["id"]],
+        ),
+    )
+
+
 def _fallen(plain: Mapping[str, Any]) -> Iterator[tuple[Claim, str]]:
-    """Claims of which it is known what they fail of, with that."""
+    """Return failed and undecided claims, each with its cause; empty: it is not known.
+
+    A claim that was not run is among them only if its cause is known.
+
+    Claims that are undecided for the same reason have this reason as their cause.
+    """
     by_test = {test["test"]: test.get("cause") or "" for test in plain.get("tests") or ()}
-    for claim in plain["claims"] if by_test else ():
-        told = [
-            by_test.get(one["test"], "")
-            for one in claim["results"]
-            if one["verdict"] == claim["verdict"]
-        ]
-        if claim["verdict"] in FALLEN and any(told):
-            yield claim, next(filter(None, told))
+    for claim in plain["claims"]:
+        known = (
+            by_test.get(result["test"], "")
+            for result in claim["results"]
+            if result["verdict"] == claim["verdict"]
+        )
+        cause = next(filter(None, known), "") or _undecided(claim, by_test.values())
+        if claim["verdict"] in FALLEN or (claim["verdict"] == "NOT_RUN" and cause):
+            yield claim, cause
+
+
+def _undecided(claim: Claim, known: Iterable[str]) -> str:
+    """Return the cause of an undecided claim by its first line: a known cause within it, or all
+    of it; empty for another claim.
+    """
+    if claim["verdict"] != "INCONCLUSIVE":
+        return ""
+    line = first_line(claim)
+    return next((cause for cause in known if cause and cause in line), line)
 
 
 def grouped(obstacles: Sequence[str], known: Mapping[tuple[str, str], str]) -> list[str]:
-    """Lines of a gate, one for each claim and verdict however many of its parts, and for claims that say the same.
+    """Return the lines of a gate, one for each claim and verdict, and one for claims with the same
+    reason.
 
-    ``known``: claim and verdict to what it fails of, which is said in the place of a path.
+    ``known``: maps claim and verdict to its cause, which stands in the place of a path.
     """
     parts: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for line in obstacles:
-        told = re.fullmatch(_OBSTACLE, line, re.DOTALL)
-        claim, part, said, why = told.groups("") if told else (line, "", "", "")
-        why = known.get((claim, said)) or unnamed(why, claim)
-        parts.setdefault((claim, said), []).append((part, why))
+        reported = re.fullmatch(_OBSTACLE, line, re.DOTALL)
+        claim, part, verdict, why = reported.groups("") if reported else (line, "", "", "")
+        why = known.get((claim, verdict)) or unnamed(why, claim)
+        parts.setdefault((claim, verdict), []).append((part, why))
     found: dict[str, list[str]] = {}
-    for (claim, said), ((part, why), *more) in parts.items():
+    for (claim, verdict), ((part, why), *more) in parts.items():
         named = f" ({f'{len(more) + 1} parts' if more else part})" if part else ""
-        found.setdefault(": ".join(filter(None, (said, why))), []).append(f"{claim}{named}")
-    return [f"{', '.join(claims)} {said}".rstrip() for said, claims in found.items()]
+        found.setdefault(": ".join(filter(None, (verdict, why))), []).append(f"{claim}{named}")
+    return [f"{', '.join(claims)} {line}".rstrip() for line, claims in found.items()]
 
 
 def gates(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Gates with ``obstacles`` as :func:`grouped`; those of one set that say the same together, by ``headlines``."""
-    known = {(claim["id"], claim["verdict"]): cause for claim, cause in _fallen(plain)}
+    """Return gates with ``obstacles`` as :func:`grouped`; equal gates of a set together, by
+    ``headlines``."""
+    known = {(claim["id"], claim["verdict"]): cause for claim, cause in _fallen(plain) if cause}
     found: list[dict[str, Any]] = []
     for gate in plain.get("gates") or ():
-        said = {
+        entry = {
             **gate,
             "headlines": [gate["headline"]],
             "obstacles": grouped(gate["obstacles"], known),
         }
         if found and all(
-            found[-1][what] == said[what] for what in ("name", "answer", "obstacles", "waived")
+            found[-1][what] == entry[what] for what in ("name", "answer", "obstacles", "waived")
         ):
             found[-1]["headlines"].append(gate["headline"])
         else:
-            found.append(said)
+            found.append(entry)
     return found
 
 
 def beside_gates(plain: Mapping[str, Any]) -> list[str]:
-    """Claims that are violated and in no gate's way, since no set that was asked for has them; nobody waived them."""
+    """Return violated claims that no required set contains and nobody waived."""
     judged = plain.get("gates") or ()
-    told = {
+    named = {
         line.partition(" ")[0] for gate in judged for line in (*gate["obstacles"], *gate["waived"])
     }
-    told |= set(plain.get("waived") or ())
+    named |= set(plain.get("waived") or ())
     violated = [claim["id"] for claim in plain["claims"] if claim["verdict"] == "VIOLATED"]
-    return [ident for ident in violated if judged and ident not in told]
+    return [ident for ident in violated if judged and ident not in named]

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary at the end of a run, or of any report later, as lines: what a reader has to know before opening it."""
+"""The summary at the end of a run, or of any report later: the lines to read before opening it."""
 
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from conformance import printing
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.codec import from_plain
 from conformance.model.counted import counted
@@ -29,7 +31,7 @@ TONES: dict[ClaimVerdict, Tone] = {
     ClaimVerdict.CONFIRMED: "good",
     ClaimVerdict.NOT_APPLICABLE: "plain",
 }
-"""Verdicts in the order in which they are told; NOT_APPLICABLE where that is so of the parts of a claim alone."""
+"""Verdicts in the order of the report; NOT_APPLICABLE only stands for parts of a claim."""
 EXIT_MEANINGS = {
     0: "nothing violated",
     1: "a claim is VIOLATED",
@@ -37,7 +39,7 @@ EXIT_MEANINGS = {
     3: "pytest failed internally",
     4: "options or files that cannot be used",
     5: "nothing selected",
-    6: "something is INCONCLUSIVE: the suite or its surroundings broke",
+    6: "not everything could be decided: the suite or its surroundings broke",
     7: "the environment makes the run impossible, or no Windows node was reached",
 }
 
@@ -45,29 +47,21 @@ EXIT_MEANINGS = {
 FIRST = 400
 """Characters of what a claim says in lists: here, and above the claims of a page."""
 NAMED = 8
-"""Parts of a claim that are named; of more their number is told, and the page names them."""
+"""Maximum number of a claim's parts that are listed; further parts are counted, and the page lists
+them."""
 BESIDE = "also VIOLATED, and in no set that is required"
 
 
 def summary(
     plain: Mapping[str, Any], where: Path, *, figures: bool = False
 ) -> Iterator[tuple[str, Tone]]:
-    """Lines with their tone: verdict per decided claim, the matrix, counts, evidence, exit code, place.
+    """Yield lines with their tone: verdict per decided claim, the matrix, counts, evidence, exit
+    code, place.
 
-    ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder or file.
-    ``figures``: what the run asked and how long policies took, too.
+    ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder
+    or file. ``figures``: what the run asked and how long policies took, too.
     """
-    yield from ((printable(line), tone) for line, tone in _summary(plain, where, figures))
-
-
-def printable(text: str) -> str:
-    """Without what a terminal obeys, XML cannot hold, or turns letters round; line ends of Windows are line ends."""
-    if text.isprintable():
-        return text
-    text = text.replace("\r\n", "\n")
-    return "".join(
-        one if one.isprintable() or one in "\t\n\u00a0\u200c\u200d" else "?" for one in text
-    )
+    yield from ((printing.line(text), tone) for text, tone in _summary(plain, where, figures))
 
 
 def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[tuple[str, Tone]]:
@@ -79,7 +73,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     for claim in opening:  # what policy closes and is open comes first
         yield from _claim(claim)
     for cause, claims in grouped.items():
-        yield f"{cause}: {counted(len(claims), 'claim fails', 'claims fail')} of that", "bad"
+        yield f"{cause}: {counted(len(claims), 'claim fails', 'claims fail')} for this cause", "bad"
         for claim in claims:
             yield from ((f"  {line}", tone) for line, tone in _claim(claim, cause))
     for claim in plain["claims"]:
@@ -112,13 +106,14 @@ def _by_verdict(plain: Mapping[str, Any], above: Container[str]) -> Iterator[tup
 
 
 def _block(several: Sequence[str]) -> Iterator[tuple[str, Tone]]:
-    """Lines below an empty one; nothing where there are none."""
+    """Yield the lines below an empty line; nothing without lines."""
     for line in ("", *several) if several else ():
         yield line, "plain"
 
 
 def _run(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]:
-    """The lines about the run as a whole: waivers, gates, counts, evidence, exit code, place."""
+    """Yield the lines about the run as a whole: waivers, gates, counts, evidence, exit code,
+    place."""
     run = plain["run"]
     waived = (plain.get("waived") or {}).items()
     yield from ((f"waived: {ident}: {waiver}", "warn") for ident, waiver in waived)
@@ -128,15 +123,23 @@ def _run(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]:
     counts = summed_up.counts(plain["claims"])
     yield f"claims: {', '.join(f'{count} {word}' for word, count in counts.items())}", "plain"
     if again := run.get("continues"):
-        better = sum(1 for before, now in again["again"].values() if before != now)
-        told = f"{len(again['again'])} tests run again, {better} say something else now"
-        yield f"continues: run {again['id']} of {again['started']}; {told}", "plain"
+        yield f"continues: run {again['id']} of {again['started']}; {_repeated(again)}", "plain"
     for note in run.get("notes") or ():
         yield f"note: {note}", "warn"
     if plain.get("facts"):
         yield _evidence(plain), "plain"
     code = run["exit_code"]
     yield f"report: {where}  (exit code {code}: {meaning(plain)})", "bad" if code else "plain"
+
+
+def _repeated(continued: Mapping[str, Any]) -> str:
+    """Return ``2 tests run again: 1 VIOLATED before, CONFIRMED now; 1 NOT_RUN as before``."""
+    turns = Counter(tuple(verdicts) for verdicts in continued["again"].values())
+    parts = (
+        f"{number} {f'{before} before, {now} now' if before != now else f'{now} as before'}"
+        for (before, now), number in turns.items()
+    )
+    return f"{counted(len(continued['again']), 'test')} run again: {'; '.join(parts)}"
 
 
 def _gates(plain: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
@@ -148,26 +151,26 @@ def _gates(plain: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
 
 
 def _tone(gate: Mapping[str, Any]) -> Tone:
-    """Green is what needs no waiver."""
+    """Return the colour; green is only for results that need no waiver."""
     if gate["answer"] in ("not qualified", "incomplete"):
         return "bad"
     return "warn" if gate.get("waived") else "good"
 
 
 def _figures(plain: Mapping[str, Any]) -> list[str]:
-    """What attempts and policies took, and what probing cost."""
-    told = plain.get("statistics") or {}
+    """Return lines on the duration of attempts and policies, and on the cost of probing."""
+    reported = plain.get("statistics") or {}
     tries = {
         way: Tried(
             attempts=found["attempts"],
             by_tries={int(tries): count for tries, count in found["by_tries"].items()},
             resent=found["resent"],
         )
-        for way, found in (told.get("tries") or {}).items()
+        for way, found in (reported.get("tries") or {}).items()
     }
     effects = {
         what: from_plain(PolicyEffect, found)
-        for what, found in (told.get("policy_effect") or {}).items()
+        for what, found in (reported.get("policy_effect") or {}).items()
     }
     cost = plain.get("probing")
     return [
@@ -177,18 +180,40 @@ def _figures(plain: Mapping[str, Any]) -> list[str]:
 
 
 def meaning(plain: Mapping[str, Any]) -> str:
-    """What a run's exit code comes from, in words."""
+    """Return the cause of a run's exit code in words."""
     code = plain["run"]["exit_code"]
     waived = plain.get("waived") or {}
     if cause := plain["run"].get("exit_cause"):
         return str(cause)
     if code == 0 and waived:
         return f"nothing violated but what is waived: {', '.join(waived)}"
+    if code == 6 and (undecided := _causes(plain, "INCONCLUSIVE")):
+        number = sum(map(len, undecided.values()))
+        return f"{counted(number, 'claim')} undecided: {_first(list(undecided))}"
+    known = [
+        text
+        for text, claims in _causes(plain, "VIOLATED").items()
+        if summed_up.is_known(plain, text, claims)
+    ]
+    if code == 1 and known:
+        return f"{EXIT_MEANINGS[1]}: {_first(known)}"
     return EXIT_MEANINGS.get(code, "")
 
 
+def _causes(plain: Mapping[str, Any], verdict: str) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the causes whose worst claim has a verdict, each with its claims."""
+    causes = summed_up.all_causes(plain)
+    return {text: claims for text, claims in causes if claims[0]["verdict"] == verdict}
+
+
+def _first(causes: Sequence[str]) -> str:
+    """Return the first cause, and how many more there are."""
+    return cut(causes[0]) + (f"; {len(causes) - 1} more" if len(causes) > 1 else "")
+
+
 def _claim(claim: Mapping[str, Any], cause: str = "") -> Iterator[tuple[str, Tone]]:
-    """The lines of one claim.  ``cause``: the line above several claims, not to be repeated."""
+    """Yield the lines of a claim.  ``cause``: the line above a group of claims, not to be
+    repeated."""
     verdict = ClaimVerdict(claim["verdict"])
     there = summed_up.word(claim) == summed_up.THERE
     tone = "known" if there else TONES[verdict]
@@ -196,6 +221,7 @@ def _claim(claim: Mapping[str, Any], cause: str = "") -> Iterator[tuple[str, Ton
     builds = {build: ClaimVerdict(word) for build, word in (claim.get("builds") or {}).items()}
     where = [
         f"{claim['kind']}, {summed_up.THERE}" if there else "",
+        claim.get("share") or "",
         on_builds(ClaimKind(claim["kind"]), verdict, builds),
     ]
     head = ": ".join(filter(None, (", ".join(filter(None, where)), text)))
@@ -204,7 +230,8 @@ def _claim(claim: Mapping[str, Any], cause: str = "") -> Iterator[tuple[str, Ton
 
 
 def _headline(claim: Mapping[str, Any], cause: str) -> str:
-    """The first line of a claim's reason; its statement if CONFIRMED, or if ``cause`` is the reason."""
+    """Return the first line of a claim's reason; its statement if CONFIRMED, or if ``cause`` is the
+    reason."""
     first = unnamed((claim["reason"].splitlines() or [""])[0], claim["id"])
     if claim["verdict"] == ClaimVerdict.CONFIRMED or not first or (cause and cause in first):
         return str(claim["statement"])
@@ -212,7 +239,7 @@ def _headline(claim: Mapping[str, Any], cause: str) -> str:
 
 
 def _details(claim: Mapping[str, Any], text: str) -> Iterator[str]:
-    """What stands below a claim's first line.  ``text``: of that line, not to be repeated."""
+    """Return the lines below a claim's first line.  ``text``: of that line, not to be repeated."""
     missing = claim["missing_parts"]
     inapplicable = claim.get("inapplicable_parts") or {}
     passive = claim.get("half") or ""
@@ -240,7 +267,7 @@ def _details(claim: Mapping[str, Any], text: str) -> Iterator[str]:
 def _together(
     claims: Sequence[Mapping[str, Any]], verdict: ClaimVerdict
 ) -> list[list[Mapping[str, Any]]]:
-    """Claims of which nothing was run for one and the same reason together, every other alone."""
+    """Return claims that were not run for the same reason together, all others alone."""
     found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for claim in claims:
         alone = verdict is not ClaimVerdict.NOT_RUN or claim["decided_parts"]
@@ -251,7 +278,7 @@ def _together(
 
 
 def cut(line: str) -> str:
-    """A line as lists have it; what is cut off stands in the report."""
+    """Return a line shortened for lists; the report has the whole line."""
     return f"{line[:FIRST]} ..." if len(line) > FIRST + 4 else line
 
 

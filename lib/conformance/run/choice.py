@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which cluster a run uses, and why: decided from the options alone, before anything is touched."""
+"""The choice of the run's cluster, with its reason: by the options alone, before anything is
+touched."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +17,24 @@ class Choice:
 
     how: How
     why: str
-    """For the header: which option, or that it is the default."""
+    """Origin for the header: which option, or that it is the default."""
     kubeconfig: Path | None = None
     """None with ``kubeconfig``: the files that KUBECONFIG names."""
     context: str | None = None
     profile: str | None = None
     """Kind of lab; None: its default."""
+    powershell: str | None = None
+    """The program that runs the probe programs of the lab's Windows pods; None: its stand-in."""
 
     @property
     def own_lab(self) -> bool:
         """Return whether this run starts its own lab, and ends it."""
         return self.how == "lab"
+
+    @property
+    def stands_in(self) -> bool:
+        """Return whether it is a lab whose Windows pods run no PowerShell, which takes time."""
+        return self.own_lab and self.powershell is None
 
 
 def choose(
@@ -35,9 +43,10 @@ def choose(
     kubeconfig: str | None,
     context: str | None,
     profile: str | None,
+    powershell: str | None = None,
     keep: bool,
 ) -> Choice:
-    """Return the choice that options make.  Raises UsageProblem for contradictions, saying what to
+    """Return the choice that options make.  Raise UsageProblem for contradictions, saying what to
     do."""
     named = "--kubeconfig" if kubeconfig else "--context" if context else ""
     how: str = cluster or ("kubeconfig" if named else "lab")
@@ -45,9 +54,9 @@ def choose(
         raise UsageProblem(
             f"--cluster {how} and {named} contradict each other: {named} names a cluster; leave one out"
         )
-    if how != "lab" and profile:
+    if how != "lab" and (option := _of_own_labs(profile, powershell)):
         raise UsageProblem(
-            f"--lab-profile {profile} is for a lab that the run starts itself, not for --cluster {how}"
+            f"{option} is for a lab that the run starts itself, not for --cluster {how}"
         )
     if how == "lab":
         if keep:
@@ -56,7 +65,7 @@ def choose(
                 "`hybridlab up --kubeconfig PATH`, then `pytest --kubeconfig=PATH --keep`"
             )
         why = "--cluster lab" if cluster else "the default; name another by --kubeconfig=PATH"
-        return Choice(how="lab", why=why, profile=profile)
+        return Choice(how="lab", why=why, profile=profile, powershell=powershell)
     if how == "in-cluster":
         return Choice(how="in-cluster", why="--cluster in-cluster")
     if kubeconfig:
@@ -68,3 +77,11 @@ def choose(
         why="KUBECONFIG, by " + (f"{named}" if named else "--cluster kubeconfig"),
         context=context,
     )
+
+
+def _of_own_labs(profile: str | None, powershell: str | None) -> str:
+    """Return an option that only a lab of the run's own takes, as it was typed; empty: none is
+    given."""
+    if profile:
+        return f"--lab-profile {profile}"
+    return f"--lab-powershell {powershell}" if powershell else ""

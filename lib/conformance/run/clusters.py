@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,8 @@ from conformance.kube.ownership import Ownership
 from conformance.kube.reach import Reach
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.change import PutBack
-from conformance.model.facts import Fact, Facts
+from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.printing import say
 from conformance.run.choice import Choice
 from conformance.run.directory import RunDirectory
 from conformance.run.lab import LabProcess
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from conformance.journal.lease import RunLock
 
 OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
-"""In the line by which a lab says that it is ready: a host beyond its cluster that answers ping and
-HTTP."""
+"""Part of a lab's ready line: a host beyond its cluster that answers ping and HTTP."""
 LOOK_EVERY = 2.0
 """s.  Between two looks whether an API server that has gone away answers again."""
 EMULATED = "hybridlab.emulated"
@@ -52,12 +51,14 @@ class Clusters:
         """Signature of the process that opened the run and takes its lock; workers only check the
         lock."""
         self._recovered = False
-        """Whether something was put back before the run began, so that facts have changed."""
+        """A change was undone before the run began, so that facts have changed."""
 
     def begin(self, choice: Choice, settings: Settings, run: RunDirectory) -> None:
         self._run = run
         if choice.own_lab:
-            self._lab = LabProcess(run.path / "lab", choice.profile, settings.timings.run)
+            self._lab = LabProcess(
+                run.path / "lab", choice.profile, settings.timings.run, choice.powershell
+            )
 
     def open(self, choice: Choice, settings: Settings, run: RunDirectory) -> Connection:
         from conformance.journal import liveness
@@ -79,11 +80,13 @@ class Clusters:
         )
         access = _access(connection)
         profile = f"lab {choice.profile or 'default'}, " if self._lab else ""
-        return replace(connection, label=f"{profile}{access.server}, {access.where}")
+        label = f"{profile}{access.server}, {access.where}"
+        return replace(connection, label=label, unverified=access.unverified)
 
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
         from conformance.facts.consent import not_opted_in
         from conformance.facts.installed import installed
+        from conformance.facts.own_pod import own_pod
         from conformance.facts.preflight import lacking_rights
         from conformance.facts.rights import lacking
         from conformance.foreign.beforehand import beforehand
@@ -115,12 +118,16 @@ class Clusters:
                 lacking=lacking(
                     door,
                     calicoctl=settings.calicoctl is not None,
+                    whole_cluster=settings.cluster_disruptive,
                     namespaces=list(needed(prefix, prepared)) if prefix else (),
                 ),
                 prepared=prepared,
                 room=room_on_windows(door, facts),
-                policies=beforehand(door, Ownership(settings.run_id, prefix=prefix)),
+                policies=beforehand(door, Ownership(settings.run_id, prefix=prefix), facts),
                 token_ends=door.access.ends.timestamp() if door.access.ends else None,
+                own_pod=own_pod(door, facts, os.environ)
+                if connection.how == "in-cluster"
+                else None,
                 installed=installed(door),
             )
         except ApiRefused as error:
@@ -132,10 +139,12 @@ class Clusters:
     def _usable(self, door: Kube, connection: Connection, settings: Settings) -> Facts:
         """Return the facts of a cluster, once what dead runs changed is put back.
 
-        Raises ClusterUnusable with every reason why no run can begin.
+        Raise ClusterUnusable with every reason why no run can begin.
         """
         from conformance.facts.detect import detect
         from conformance.facts.preflight import preflight
+        from conformance.journal.other_runs import beside
+        from conformance.pods.deploy import unusable_pull_secrets
         from conformance.pods.placement import Placement
 
         facts = _judged(detect(door, evidence="field"), connection, settings)
@@ -146,6 +155,13 @@ class Clusters:
             preflight(door, facts, unusable=Placement(facts, settings.tolerations).unusable)
         except ClusterUnusable as error:
             reasons += error.reasons
+        if settings.shard:
+            placement = Placement(facts, settings.tolerations, cover=settings.cover)
+            covered = (*placement.coverage("linux"), *placement.coverage("windows"))
+            nodes = {item.node.name for item in covered}
+            reasons += beside(door, settings.run_id, nodes)
+        if not settings.namespaces_prefix:
+            reasons += unusable_pull_secrets(door, settings.images)
         if reasons:
             raise ClusterUnusable(reasons)
         return facts
@@ -163,7 +179,7 @@ class Clusters:
 
         def tell(line: str) -> None:
             self._recovered = not settings.reads_only
-            print(line, file=sys.stderr)
+            say(line, error=True)
 
         return before_a_run(
             door,
@@ -225,7 +241,7 @@ class Clusters:
         from conformance.undo.cleanup import clean_up
 
         door = self._connected(connection, settings)
-        told = clean_up(
+        notes = clean_up(
             door,
             settings.run_id,
             within=settings.timings.windows.delete,
@@ -234,8 +250,8 @@ class Clusters:
         try:
             Journal(door, Ownership(settings.run_id), within=settings.timings.run.journal).remove()
         except SuiteError as error:
-            told.append(f"the run's journal was left: {str(error).splitlines()[0]}")
-        return told
+            notes.append(f"the run's journal was left: {str(error).splitlines()[0]}")
+        return notes
 
     def put_back(
         self, connection: Connection, settings: Settings, facts: Facts, worker: str
@@ -251,6 +267,16 @@ class Clusters:
             memory=self._run.changes if self._run else None,
             named_by=_named_by(connection),
         )
+
+    def last_look(
+        self, connection: Connection, settings: Settings, nodes: Collection[str], seconds: float
+    ) -> list[str]:
+        from conformance.facts.last_look import last_look
+        from conformance.probe import cni_log
+
+        kube = self._connected(connection, settings)
+        of_plugin = None if settings.reads_only else partial(cni_log.read, kube)
+        return last_look(kube, nodes, seconds, of_plugin)
 
     def answers_again(self, connection: Connection, settings: Settings, *, within: float) -> bool:
         door = self._connected(connection, settings)
@@ -282,30 +308,39 @@ class Clusters:
 
 
 def _third_party_pods(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
-    from conformance.pods.third_party import label, third_party_pods
+    from conformance.pods.third_party import label, third_party_pods_by_node
 
-    found = {
-        node.name: tuple(map(label, third_party_pods(door, node.name)))
-        for node in facts.by_os("windows")
-    }
-    return {node: pods for node, pods in found.items() if pods}
+    windows = {node.name for node in facts.by_os("windows")}
+    found = third_party_pods_by_node(door, windows)
+    return {node: tuple(map(label, pods)) for node, pods in found.items()}
 
 
 def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
-    """Facts with the version to judge by, and with what kind of evidence this cluster gives."""
+    """Return the facts with the version to judge by, and the kind of evidence from this cluster."""
     if settings.calico_version:
-        told = Fact(settings.calico_version, "--calico-version")
-        facts = replace(facts, calico_version=told, calico_on_nodes={})  # of every node
+        version = Fact(settings.calico_version, "--calico-version")
+        facts = replace(facts, calico_version=version, calico_on_nodes={})  # of every node
     if settings.windows_calico_version:
-        told = Fact(settings.windows_calico_version, "--windows-calico-version")
-        windows = {node.name: told for node in facts.by_os("windows")}
+        version = Fact(settings.windows_calico_version, "--windows-calico-version")
+        windows = {node.name: version for node in facts.by_os("windows")}
         facts = replace(facts, calico_on_nodes={**facts.calico_on_nodes, **windows})
+        nodes = tuple(map(_with_calico, (*facts.nodes, *facts.left_out)))
+        facts = replace(facts, nodes=nodes, left_out=()).with_calico().summed_up()
     emulated = connection.how == "lab" or any(EMULATED in node.labels for node in facts.nodes)
     return replace(facts, evidence="lab") if emulated else facts
 
 
+def _with_calico(node: NodeFacts) -> NodeFacts:
+    """Return a Windows node as a node that may run Calico: the user's option names its version."""
+    if node.virtual or not node.without_calico:
+        return node
+    return replace(
+        node, felix=Fact(None, f"--windows-calico-version, though {node.without_calico}")
+    )
+
+
 def access_of(choice: Choice) -> access.Access:
-    """Return how to reach a cluster that exists already.  Raises UsageProblem."""
+    """Return how to reach a cluster that exists already.  Raise UsageProblem."""
     path = str(choice.kubeconfig) if choice.kubeconfig else None
     return _access(Connection(how=choice.how, label="", kubeconfig=path, context=choice.context))
 

@@ -14,10 +14,12 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from conformance.errors import EnvironmentBroken
+from conformance.model.file_name import file_name
 
 BEGUN = ".began"
 """Ending of the files in :attr:`RunDirectory.turns` that tell of turns which stop others when they
@@ -25,7 +27,7 @@ begin: a process may die in one."""
 
 
 class RunDirectory:
-    """``reports/<run>`` and, below ``.run``, what its processes share."""
+    """``reports/<run>`` and, below ``.run``, the files that its processes share."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -45,7 +47,7 @@ class RunDirectory:
         self.turns = self.shared / "turns"
         """When each test had its turn, one line each, once it is over (``.jsonl``)."""
         self.watches = self.shared / "watches"
-        """Whose denials are watched, an empty file each."""
+        """The denials that are watched, an empty file each."""
         self.unrestored = self.shared / "unrestored"
         """What exclusive tests may have left changed (``conformance.run.unrestored``)."""
         self.changes = self.shared / "changes"
@@ -61,8 +63,9 @@ class RunDirectory:
 
     @classmethod
     def create(cls, reports: Path) -> tuple[RunDirectory, str]:
-        """A new one, named by the time (UTC) and a random id that also names the run's
-        namespaces."""
+        """Make a new directory, named by the time (UTC) and a random id that also names the run's
+        namespaces.
+        """
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
@@ -83,8 +86,9 @@ class RunDirectory:
         latest = reports / "latest"
         run._before = latest.readlink() if latest.is_symlink() else None
         fresh = reports / f".latest-{run_id}"
-        fresh.symlink_to(run.path.name)
-        fresh.replace(latest)
+        with suppress(OSError):  # a volume may have no links, and nothing of a run needs this one
+            fresh.symlink_to(run.path.name)
+            fresh.replace(latest)
         return run, run_id
 
     def changed_node(self, name: str) -> bool:
@@ -109,7 +113,7 @@ class RunDirectory:
                 latest.symlink_to(self._before)
 
     def hold(self) -> None:
-        """This process is one of the run's, until it ends."""
+        """Register this process as one of the run's, until it ends."""
         self._held = self.alive.open("a+")
         fcntl.flock(self._held, fcntl.LOCK_SH)
 
@@ -125,9 +129,9 @@ class RunDirectory:
 
     def once(self, name: str, work: Callable[[], object]) -> None:
         """Do something once per run: the first process does it, the others wait for it and share
-        how it ended.
+        its result.
 
-        Raises what the work raises; in the other processes EnvironmentBroken with its message.
+        Raise its error; in the other processes EnvironmentBroken with the message.
         """
         with (self.locks / name).open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -145,33 +149,32 @@ class RunDirectory:
                 raise
 
     def take(self, name: str) -> bool:
-        """Return whether no process of the run has taken what this names, and not given it back; it
-        is this one's then."""
+        """Return whether this process gets the named lock; no other process holds it then."""
         try:
-            (self.watches / name).touch(exist_ok=False)
+            (self.watches / file_name(name)).touch(exist_ok=False)
         except FileExistsError:
             return False
         return True
 
     def give_back(self, name: str) -> None:
-        (self.watches / name).unlink(missing_ok=True)
+        (self.watches / file_name(name)).unlink(missing_ok=True)
 
     def write(self, folder: Path, worker: str, content: Any) -> None:
-        """What a worker has to say, in the folder of such things; written whole or not at all."""
+        """Write a worker's record into the folder of such records, whole or not at all."""
         write_whole(folder / f"{worker}.json", content)
 
     def read(self, folder: Path) -> list[Any]:
-        """Return what workers have said there that came so far."""
+        """Return the records of workers that arrived so far."""
         return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
     def write_node_fact(self, name: str, node: str, fact: Any) -> None:
-        """What a worker has found out about a node: ``dsr`` or ``update``."""
-        write_whole(self.shared / f"{name}-{node}.json", fact)
+        """Write a worker's finding about a node: ``dsr`` or ``update``."""
+        write_whole(self.shared / f"{name}-{file_name(node)}.json", {node: fact})
 
     def read_node_facts(self, name: str) -> dict[str, Any]:
-        """By node, what workers have found out."""
+        """Return the workers' findings, by node."""
         found = sorted(self.shared.glob(f"{name}-*.json"))
-        return {path.stem.removeprefix(f"{name}-"): json.loads(path.read_text()) for path in found}
+        return {node: fact for path in found for node, fact in json.loads(path.read_text()).items()}
 
     @property
     def problem(self) -> Path:
@@ -181,16 +184,16 @@ class RunDirectory:
 
 
 def write_whole(target: Path, content: Any) -> None:
-    """Written whole or not at all; several processes may write the same at once, and the last one
-    counts."""
+    """Write a file whole or not at all; of processes that write it at once, the last counts."""
     fresh = target.with_suffix(f".{os.getpid()}.new")
     fresh.write_text(json.dumps(content))
     fresh.replace(target)
 
 
 class Epoch:
-    """One process's view: what it keeps from test to test is looked at again when an epoch has
-    ended meanwhile."""
+    """One process's view of the epoch: values kept from test to test are checked again after an
+    epoch has ended.
+    """
 
     def __init__(self, run: RunDirectory | None) -> None:
         self._run = run
@@ -206,7 +209,7 @@ class Epoch:
         self._revalidate.remove(revalidate)
 
     def advance(self) -> None:
-        """An exclusive test has ended, or is about to be tried again."""
+        """Note that an exclusive test has ended, or is about to be tried again."""
         if self._run:
             self._run.advance_epoch()
 

@@ -8,7 +8,7 @@ from conformance.settings import ImageChoice, load_choices
 
 
 def image_choices(path: Path) -> Mapping[str, ImageChoice]:
-    """Return what ``--images PATH`` says of single images.  Raises UsageProblem."""
+    """Return the choices for single images in the file of ``--images PATH``. Raise UsageProblem."""
     from conformance.pods.images import published  # reads the manifests, which few runs need here
 
     return load_choices(path, [image for images in published().values() for image in images])

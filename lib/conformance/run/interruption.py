@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In every process of a run: SIGINT and SIGTERM, by which users and CI systems cancel, end it soon
-and in order.
+"""SIGINT and SIGTERM, by which users and CI systems cancel, end each process soon and in order.
 
-What the process waits for at that moment ends, in every thread; what clears up has a short time of
-its own.
+All waiting ends at that moment, in every thread; clearing up has a short time of its own.
 """
 
 import os
@@ -19,8 +17,7 @@ INTERRUPTED = 2
 
 
 class Interruption:
-    """The handlers of one process, from its first look at the cluster to the end of everything that
-    pytest does."""
+    """The handlers of a process, from its first look at the cluster to the end of pytest."""
 
     def __init__(self) -> None:
         self.run: Run | None = None
@@ -28,11 +25,11 @@ class Interruption:
         self._before: dict[int, Any] = {}
         self._by_signal = self._worker = False
         self.exit_code: int | None = None
-        """What the session ended with, once it has."""
+        """The session's exit code, once it has ended."""
 
     def begin(self, *, worker: bool) -> None:
-        """From here on.  Workers of xdist are ended by their controller, and hear of Ctrl-C
-        alone."""
+        """Install the handlers.  Workers of xdist are ended by their controller, and receive only
+        Ctrl-C."""
         self._worker = worker
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT,) if worker else (signal.SIGINT, signal.SIGTERM):
@@ -58,7 +55,7 @@ class Interruption:
             os._exit(self.exit_code)
 
     def _interrupt(self, number: int, frame: object) -> None:
-        # SIGTERM once is enough: clearing up is not to be interrupted again.  Who presses Ctrl-C twice wants that.
+        # SIGTERM counts once, so that it cannot interrupt the cleanup; a second Ctrl-C may.
         signal.signal(number, signal.SIG_IGN if number == signal.SIGTERM else self._give_up)
         self._by_signal = True
         if self.run is not None:
@@ -66,8 +63,9 @@ class Interruption:
         raise KeyboardInterrupt
 
     def _give_up(self, number: int, frame: object) -> None:
-        """Ctrl-C while it is cleared up: the process ends with one line, and pytest gets no
-        traceback to print."""
+        """End the process with one line after Ctrl-C during clearing up; pytest prints no
+        traceback.
+        """
         signal.signal(number, signal.SIG_DFL)
         self.exit_code = INTERRUPTED
         if self.run is not None and not self._worker:

@@ -21,21 +21,27 @@ from conformance.timing import Deadline
 _USAGE = 4
 _ENVIRONMENT = 7
 SOURCES = str(Path(__file__).parents[2])
-"""Where the lab's package lies when nothing is installed and pytest alone knows the source root."""
+"""Path of the lab's package when nothing is installed and only pytest knows the source root."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 
 
 def _end_with_parent() -> None:
-    """In the child before it becomes the lab: the kernel sends it SIGTERM when pytest dies, by kill
-    -9 too."""
+    """Ask the kernel, in the child before it becomes the lab, for SIGTERM when pytest dies, even by
+    kill -9."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class LabProcess:
     """``python -m hybridlab up`` with its kubeconfig and log in the run's directory."""
 
-    def __init__(self, folder: Path, profile: str | None, timings: RunTimings) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        profile: str | None,
+        timings: RunTimings,
+        powershell: str | None = None,
+    ) -> None:
         if sys.platform != "linux":
             raise ClusterUnusable(
                 ["a lab needs Linux, and this is none: name a cluster by --kubeconfig=FILE"]
@@ -48,6 +54,7 @@ class LabProcess:
         self._ready = reading
         command = [sys.executable, "-m", "hybridlab", "up", "--kubeconfig", str(self.kubeconfig)]
         command += ["--ready-fd", str(writing), *(["--profile", profile] if profile else [])]
+        command += [f"--powershell={powershell}"] if powershell else []
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -72,11 +79,12 @@ class LabProcess:
             os.close(writing)
 
     def wait(self) -> str:
-        """Until it says that it is ready; what it says.  Raises UsageProblem (profile) or
-        ClusterUnusable."""
+        """Wait until the lab is ready; return its output. Raise UsageProblem (profile) or
+        ClusterUnusable.
+        """
         deadline = Deadline(self._timings.lab_ready)
-        said = b""
-        while not said.endswith(b"\n"):
+        output = b""
+        while not output.endswith(b"\n"):
             readable, _, _ = select.select([self._ready], [], [], deadline.remaining)
             if not readable:
                 raise ClusterUnusable(
@@ -87,11 +95,11 @@ class LabProcess:
             data = os.read(self._ready, 65536)
             if not data:
                 self._raise_ended()
-            said += data
-        return said.decode(errors="replace")
+            output += data
+        return output.decode(errors="replace")
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL when it takes too long; harmless when it has ended."""
+        """Send SIGTERM, then SIGKILL when it takes too long; harmless if the lab has ended."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -104,8 +112,9 @@ class LabProcess:
             self._ready = -1
 
     def watch(self, lost: Callable[[str], object]) -> None:
-        """Tell, in one line, when the lab ends by itself from here on: it, or this machine, lacks
-        something."""
+        """Report, in one line, when the lab ends by itself from now on: the lab, or this machine,
+        lacks something.
+        """
 
         def wait() -> None:
             if self._process.wait() == _ENVIRONMENT:
@@ -119,8 +128,8 @@ class LabProcess:
             (at for at, line in enumerate(lines) if line.startswith("hybridlab: ")), default=-1
         )
         return (
-            " ".join(map(str.strip, lines[begins:])) or "it said nothing"
-        )  # several lacks have a line each
+            " ".join(map(str.strip, lines[begins:])) or "it printed nothing"
+        )  # each lack has a line
 
     def _raise_ended(self) -> None:
         status = self._process.wait(self._timings.lab_end)

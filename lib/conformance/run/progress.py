@@ -1,63 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A line now and then about what a run waits for, past what captures output: pulling Windows images
-takes minutes."""
+"""Progress lines about long waits of a run, printed past pytest's capturing: pulling Windows
+images takes minutes.
+"""
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import UTC, datetime
+
+from conformance import printing
 
 
 class Progress:
-    """Called with ``what: state``; tells a state when ``what`` has been waited for since at least
-    ``every`` seconds.
+    """A printer of waits: ``what: state`` is printed after ``what`` has lasted for ``every``
+    seconds.
 
-    An empty state ends the wait: the next one for the same begins anew. Thread-safe.  Goes to
-    standard error, which xdist's workers share with the process that the user started."""
+    An empty state ends the wait; the next state for the same ``what`` begins a new wait.
+    Thread-safe. Prints to standard error, which xdist's workers share with the process that the
+    user started.
+    """
 
     def __init__(
         self,
         every: float,
         uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext,
-        told: Callable[[], None] = lambda: None,
+        printed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Within ``uncaptured()``, what is printed reaches the user; ``told`` is called when
-        something was."""
+        """Text printed within ``uncaptured()`` reaches the user; ``printed`` is called after
+        each."""
         self._every = every
         self._uncaptured = uncaptured
-        self._heard = told
+        self._note_output = printed
         self._lock = threading.Lock()
         self._begin: dict[str, float] = {}
-        self._told: dict[str, float] = {}
+        self._printed: dict[str, float] = {}
 
     def __call__(self, line: str) -> None:
-        """Tell, unless it was told a moment ago; what goes quickly is not told at all."""
+        """Print the line, unless the last was a moment ago; short waits are not printed at all."""
         what, _, state = line.partition(": ")
         with self._lock:
             if not state:
                 self._begin.pop(what, None)
-                self._told.pop(what, None)
+                self._printed.pop(what, None)
                 return
             now = time.monotonic()
             begin = self._begin.setdefault(what, now)
-            if now - self._told.setdefault(what, now) < self._every:
+            if now - self._printed.setdefault(what, now) < self._every:
                 return
-            self._told[what] = now
+            self._printed[what] = now
             self.tell(f"[{now - begin:.0f} s] {line}")
 
     def tell(self, line: str) -> None:
         with self._uncaptured():
-            print(f"\n{line}", file=sys.stderr, flush=True)
-        self._heard()
+            printing.say("", line, error=True)
+        self._note_output()
 
 
 class Alive:
-    """Tells what goes on whenever the user has heard nothing for a while, from a thread of its own.
+    """A thread that prints the present activity when the user has read nothing for a while.
 
-    Writes to a file descriptor past what captures output: a test's capturing is not for other
-    threads to suspend."""
+    Writes to a file descriptor past pytest's capturing, which other threads must not suspend.
+    """
 
     def __init__(self) -> None:
         self._doing = ""
@@ -65,11 +70,18 @@ class Alive:
         self._last = 0.0
         self._descriptor = 2
         self._ended = threading.Event()
+        self._silent = float("inf")
+        self._tests: dict[str, tuple[float, float]] = {}
+        """Tests that run, with the begin and the newest news or line (``time.time``)."""
 
-    def begin(self, every: float, descriptor: int) -> None:
-        """From now on, until :meth:`end`.  ``every``: s of silence that a user is left with at
-        most."""
+    def begin(self, every: float, descriptor: int, silent: float = float("inf")) -> None:
+        """Print from now on, until :meth:`end`.
+
+        ``every``: s of silence that a user is left with at most; ``silent``: s without news of a
+        test, after which it is named.
+        """
         self._ended.clear()
+        self._silent = silent
         self._descriptor = os.dup(
             descriptor
         )  # pytest closes its own at Ctrl-C, and another file gets that number
@@ -80,27 +92,60 @@ class Alive:
     def end(self) -> None:
         self._ended.set()
 
-    def heard(self) -> None:
-        """The user has heard something just now."""
+    def note_output(self) -> None:
+        """Record that the user has read something just now."""
         self._last = time.monotonic()
 
     def doing(self, what: str) -> None:
-        """This goes on from now on; empty: nothing that takes its time."""
+        """Set the present activity; empty: tests run, or nothing that takes long."""
         if what != self._doing:
             self._doing = what
             self._since = time.monotonic()
 
-    def say(self, line: str) -> None:
-        """At once, from wherever: a handler of a signal may be called in the midst of printing."""
-        with suppress(OSError):  # nobody reads any more
-            os.write(self._descriptor, f"\n{line}\n".encode())
+    def test_began(self, test: str) -> None:
+        """Expect news of a test, until it has ended."""
+        self._tests[test] = time.time(), time.time()
+
+    def note_news_of(self, test: str) -> None:
+        """Record news of a test that runs."""
+        if test in self._tests:
+            self._tests[test] = self._tests[test][0], time.time()
+
+    def test_ended(self, test: str) -> None:
+        self._tests.pop(test, None)
+
+    def say(self, *lines: str) -> None:
+        """Print at once, from anywhere: a signal's handler may be called in the midst of
+        printing."""
+        text = "\n".join(map(printing.line, lines))
+        with suppress(OSError):  # the output has no reader any more
+            os.write(self._descriptor, f"\n{text}\n".encode())
 
     def _watch(self, every: float, descriptor: int) -> None:
-        self.heard()
+        self.note_output()
         while not self._ended.wait(every / 10):
+            self._name_silent(time.time())
             now = time.monotonic()
-            what = self._doing
-            if what and now - self._last >= every:
-                self.heard()
-                self.say(f"[{now - self._since:.0f} s] {what}")
+            lines = self._activities(now)
+            if lines and now - self._last >= every:
+                self.note_output()
+                self.say(*lines)
         os.close(descriptor)
+
+    def _activities(self, now: float) -> list[str]:
+        """Return a line about the present activity; without one, a line for each test that runs,
+        the oldest first."""
+        if self._doing:
+            return [f"[{now - self._since:.0f} s] {self._doing}"]
+        running = list(self._tests.items())
+        return [f"[{time.time() - began:.0f} s] {test} runs" for test, (began, _) in running]
+
+    def _name_silent(self, now: float) -> None:
+        """Name each test without news; the next time is as much later."""
+        for test, (began, received) in list(self._tests.items()):
+            if now - received >= self._silent:
+                since = f"{datetime.fromtimestamp(began, UTC):%H:%M:%SZ}"
+                self.say(
+                    f"no news of {test} for {now - began:.0f} s: its worker runs it since {since}"
+                )
+                self.note_news_of(test)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seam between pytest and clusters: what a run asks of whoever opens them."""
+"""The seam between pytest and clusters: a run's calls to the code that opens a cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,26 +12,28 @@ from conformance.model.installed import Installed
 from conformance.run.choice import Choice, How
 from conformance.run.directory import RunDirectory
 from conformance.schedule.workers import Room
-from conformance.settings import Settings
+from conformance.settings import OwnPod, Settings
 
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """How every process of the run reaches the cluster; handed to workers as JSON, so without
+    """The way of every process of the run to the cluster; workers get it as JSON, without
     credentials."""
 
     how: How
     label: str
-    """For the header: the API server and who the run is there."""
+    """Text for the header: the API server and the run's user."""
     kubeconfig: str | None = None
     context: str | None = None
     external_target: str | None = None
     """External target announced by the cluster, ``ADDRESS[:PORT]``."""
+    unverified: str = ""
+    """Why the API server's answers may come from somebody else; empty: they cannot."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """What was found out before anything was changed."""
+    """The findings about a cluster before anything was changed."""
 
     facts: Facts
     reasons: tuple[str, ...] = ()
@@ -56,43 +58,45 @@ class Inspection:
     token_ends: float | None = None
     """Seconds since 1970 at which the user's token ends, where nothing renews it; None: not known,
     or never."""
+    own_pod: OwnPod | None = None
+    """The pod that the run is in; None: it is in no pod of the cluster."""
     installed: Installed = field(default_factory=Installed)
     """Which cluster it is and which versions run on it."""
 
 
 class Lock(Protocol):
-    """What keeps other runs from disrupting the cluster."""
+    """The lock that keeps other runs from disrupting the cluster."""
 
     lost: str
     """How it was lost; empty while it was not."""
 
     def acquire(self) -> None:
-        """Take it, and keep it.  Raises ClusterUnusable."""
+        """Take the lock, and keep it. Raise ClusterUnusable."""
 
     def check(self) -> object:
         """Raise LockLost when this run does not hold it."""
 
     def release(self) -> None:
-        """Give it back; harmless when it is not held."""
+        """Give the lock back; harmless if it is not held."""
 
 
 class Provider(Protocol):
     """Opens the cluster in the controller, connects to it in every process that runs tests."""
 
     def begin(self, choice: Choice, settings: Settings, run: RunDirectory) -> None:
-        """Start what takes time (a lab) and return at once."""
+        """Start slow preparations (a lab) and return at once."""
 
     def open(self, choice: Choice, settings: Settings, run: RunDirectory) -> Connection:
-        """Wait until the cluster can be reached.  Raises UsageProblem or ClusterUnusable."""
+        """Wait until the cluster can be reached.  Raise UsageProblem or ClusterUnusable."""
 
     def inspect(self, connection: Connection, settings: Settings) -> Inspection:
-        """Facts and preflight.  Raises UsageProblem or ClusterUnusable."""
+        """Return facts and preflight.  Raise UsageProblem or ClusterUnusable."""
 
     def connect(self, connection: Connection, settings: Settings, run: RunDirectory) -> Any:
-        """This process's door to the cluster, for fixtures."""
+        """Return this process's door to the cluster, for fixtures."""
 
     def enter(self, test: str) -> None:
-        """From here on what is asked of the cluster is asked for this test (its node id)."""
+        """Count later requests to the cluster for this test (its node id)."""
 
     def lock(
         self,
@@ -102,18 +106,18 @@ class Provider(Protocol):
         tell: Callable[[str], None],
         progress: Callable[[str], None],
     ) -> Lock:
-        """Return the run's lock, as this process sees it; not yet taken."""
+        """Return the run's lock for this process; not yet taken."""
 
     def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
-        """Return what runs that died have changed and not put back, and what to do about it; one
-        line each.
+        """Return one line for each change of dead runs that is not restored, and the advice.
 
-        For who has just taken the run lock, perhaps from one of them.  Raises SuiteError.
+        For a process that has just taken the run lock, perhaps from a dead run. Raise SuiteError.
         """
 
     def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
-        """Remove what processes of the run have left on the cluster; one line per thing that was
-        left."""
+        """Remove the objects that processes of the run have left on the cluster; return one line
+        per object: that it is removed, or why it stays.
+        """
 
     def put_back(
         self, connection: Connection, settings: Settings, facts: Facts, worker: str
@@ -121,7 +125,14 @@ class Provider(Protocol):
         """Put back, and verify, what a process of the run (empty: any) has changed and did not live
         to put back.
 
-        Raises SuiteError.
+        Raise SuiteError.
+        """
+
+    def last_look(
+        self, connection: Connection, settings: Settings, nodes: Collection[str], seconds: float
+    ) -> list[str]:
+        """Return notes about the last ``seconds`` of the logs of Calico and kube-proxy on these
+        nodes.
         """
 
     def answers_again(self, connection: Connection, settings: Settings, *, within: float) -> bool:
@@ -129,11 +140,10 @@ class Provider(Protocol):
         ``within`` seconds."""
 
     def interrupt(self, seconds: float) -> None:
-        """End what this process waits for; only clearing up may ask the cluster, for so many
-        seconds.
+        """End this process' waits; for some seconds only clearing up may use the cluster.
 
-        Called by handlers of signals: takes no lock.
+        Takes no lock, since signal handlers call it.
         """
 
     def close(self) -> None:
-        """End what was begun; harmless when nothing was, or twice."""
+        """End the preparations; harmless without any, or when repeated."""

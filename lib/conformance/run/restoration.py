@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests change beyond the run's namespaces is put back: whether it was, as one process of the
-run knows it."""
+"""The state of restoring: changes of tests beyond the run's namespaces, as far as a process of the
+run knows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,14 +30,13 @@ class Restoration:
         itself when it was tried before, is not known to be put back."""
 
         self.everywhere = False
-        """Whether it concerns tests of other nodes, too."""
+        """The problem affects tests of other nodes, too."""
 
     @contextmanager
     def putting_back(self, *, everywhere: bool = False) -> Iterator[None]:
-        """Around what puts back what a test has changed: a failure there concerns the tests after
-        it as well.
+        """Wrap the restoring of a test's changes: a failure concerns the tests after it as well.
 
-        ``everywhere``: also those that have other nodes to themselves.
+        ``everywhere``: also tests that have other nodes to themselves.
         """
         try:
             yield
@@ -47,11 +46,12 @@ class Restoration:
             raise
 
     def put_back(self, worker: str = "") -> tuple[str, ...]:
-        """Put back what processes of the run (empty: any of them) have changed and did not live to
-        put back.
+        """Restore changes of processes of the run (empty: any) that died before they restored
+        them.
 
-        At the run's end (``worker`` is empty) it is tried for long where the API server has gone
-        away meanwhile.  One line each, and tests that wait for it go on.  Controller only."""
+        At the run's end (``worker`` is empty) this is tried for long if the API server has gone
+        away meanwhile. Return one line each; waiting tests then go on. Controller only.
+        """
         run = self.run
         done = self._put_back_once(worker)
         deadline = Deadline(run.settings.timings.run.put_back_away)
@@ -64,9 +64,9 @@ class Restoration:
             and run.reach.gone
             and not deadline.expired
         ):
-            told = f"for up to {deadline.remaining / 60:.0f} min it is tried to put back what this run has changed"
-            run.progress().tell(f"the API server is away, and {told}: {done.problem}")
-            run.alive.doing(f"the API server is away, and {told}")
+            text = f"for up to {deadline.remaining / 60:.0f} min it is tried to put back what this run has changed"
+            run.progress().tell(f"the API server is away, and {text}: {done.problem}")
+            run.alive.doing(f"the API server is away, and {text}")
             try:
                 if not run.provider.answers_again(
                     run.connection, run.settings, within=deadline.remaining

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process's part in a run: the cluster that it is on, what was found out about it, and its
-lock."""
+"""A process's part in a run: its cluster, the facts about it, and its lock."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.errors import ClusterUnusable, SuiteError, UsageProblem, lack_of_files
+from conformance.errors import ClusterUnusable, SuiteError, UsageProblem, first_line, lack_of_files
 from conformance.kube.ownership import Ownership
 from conformance.kube.reach import Reach
 from conformance.model.codec import to_plain
@@ -23,7 +22,7 @@ from conformance.run.directory import RunDirectory
 from conformance.run.progress import Alive, Progress
 from conformance.run.provider import Connection, Inspection, Lock, Provider
 from conformance.schedule.plan import check_disruptable, writes_calico_policies
-from conformance.settings import Settings, external_target
+from conformance.settings import OwnPod, Settings, Timings, external_target
 
 if TYPE_CHECKING:
     from conformance.facts.calico_api import CalicoApi
@@ -34,11 +33,7 @@ NODE_FACTS = ("dsr", "update", "cni", "ipam", "plane", "differences", "calico", 
 """Facts that tests find out by looking into nodes: fields of NodeFacts, Calico's version there, how
 it was installed, and that it was looked."""
 LOOPBACK = re.compile(r"://(?:127\.|localhost\b|\[::1\])")
-"""In the address of an API server on this machine."""
-CLEARING_UP = 20.0
-"""s.  From an interruption on, for what has to be removed and put back.  CI systems kill what does
-not end in time (GitHub Actions after 7.5 s more, Kubernetes after 30 s); what is left is named, and
-the next run removes it."""
+"""Part of the address of an API server on this machine."""
 
 
 @dataclass(kw_only=True)
@@ -61,20 +56,20 @@ class Run:
     """When the run began: seconds of the machine's monotonic clock, which all its processes
     share."""
     alive: Alive = field(default_factory=Alive)
-    """In the controller: that the user is never left without a word for long."""
+    """For the controller: regular output, so that a long silence never worries the user."""
     interrupted: bool = False
-    """Whether the user, or a CI system, has told this process to end."""
+    """The user, or a CI system, asked this process to end."""
     _lock: Lock | None = None
     _error: SuiteError | None = None
 
     @property
     def facts(self) -> Facts | None:
-        """None before the cluster was looked at, and in a run that touches nothing."""
+        """Return the facts; None before the cluster was read, and in a run that touches nothing."""
         return self.inspection.facts if self.inspection else None
 
     @property
     def evidence(self) -> str:
-        """``lab`` or ``field``."""
+        """Return ``lab`` or ``field``."""
         return self.facts.evidence if self.facts else "field"
 
     @property
@@ -85,20 +80,30 @@ class Run:
         )
 
     def open(self) -> None:
-        """Open and inspect the cluster, once; what went wrong is raised again.  Controller only."""
+        """Open and inspect the cluster, once; a failure is raised again on each call. Controller
+        only.
+        """
         if self._error:
             raise self._error
         if self.inspection or not self.provider or not self.directory:
             return
         try:
             self.connection = self.provider.open(self.choice, self.settings, self.directory)
+            if self.settings.verified_only and self.connection.unverified:
+                raise UsageProblem(
+                    f"--require: {self.connection.unverified}, and a gate rests on its answers: "
+                    "add --accept-unverified-tls, "
+                    "or name the certificate-authority in the kubeconfig"
+                )
             self.settings = with_external_target(self.connection, self.settings)
             self.inspection = self.provider.inspect(self.connection, self.settings)
             if self.inspection.reasons:
                 raise ClusterUnusable(self.inspection.reasons)
+            check_timings(self.settings.timings, self.inspection.facts)
             check_nodes("--disruptive-node", [self.settings.disruptive_node], self.inspection.facts)
             check_disruptable(self.settings.disruptive_node, self.inspection.facts)
             check_nodes("--nodes", self.settings.cover.nodes, self.inspection.facts)
+            check_own_node(self.settings.disruptive_node, self.inspection.own_pod)
             check_selector(self.settings.cover.selector, self.inspection.facts)
             self.settings = permitted(self.settings, self.inspection)
         except SuiteError as error:
@@ -108,8 +113,7 @@ class Run:
             raise
 
     def refuse(self, check: Callable[[Inspection], None]) -> None:
-        """Ask whether the run may go on with what was found out; what speaks against it leaves no
-        directory behind."""
+        """Raise if the facts forbid the run; no directory is left behind then."""
         assert self.inspection is not None  # the caller has opened it
         assert self.directory is not None
         try:
@@ -120,13 +124,13 @@ class Run:
             raise
 
     def connect(self) -> Any:
-        """This process's door to the cluster."""
+        """Return this process's door to the cluster."""
         if not self.provider or not self.connection or not self.directory:
             raise SuiteError("a cluster was asked for in a run that has none")
         return self.provider.connect(self.connection, self.settings, self.directory)
 
     def ownership(self, worker: str) -> Ownership:
-        """Return the owner of what a worker of this run creates."""
+        """Return the owner of objects that a worker of this run creates."""
         from conformance.journal import liveness  # brings the Kubernetes client's side in
 
         assert self.directory is not None  # the run has a cluster
@@ -134,7 +138,7 @@ class Run:
         return Ownership(self.settings.run_id, worker, process, self.settings.namespaces_prefix)
 
     def calico_api(self, kube: Kube, changes: Changes) -> CalicoApi:
-        """Return what writes Calico's objects on this cluster.  Raises UsageProblem."""
+        """Return the way of writing Calico's objects on this cluster. Raise UsageProblem."""
         from conformance.facts.calico_api import CalicoApi  # as above
 
         kubeconfig = self.connection.kubeconfig if self.connection else None
@@ -153,16 +157,17 @@ class Run:
         return writes_calico_policies(self.facts, self.settings)
 
     def learn(self, name: str, node: str, fact: Fact[Any]) -> None:
-        """What a test found out about a node, for what is judged next, and for the run's other
-        processes."""
+        """Record a test's finding about a node, for later verdicts and for the run's other
+        processes.
+        """
         self._take_in(name, node, fact)
         if self.directory:
             self.directory.write_node_fact(name, node, {"value": fact.value, "source": fact.source})
 
     def take_in(self, name: str) -> Mapping[str, Fact[Any]]:
-        """Take in what all processes have found out; node to what it is."""
+        """Read the findings of all processes; return them by node."""
         found = self.directory.read_node_facts(name) if self.directory else {}
-        facts = {node: Fact[Any](one["value"], one["source"]) for node, one in found.items()}
+        facts = {node: Fact[Any](fact["value"], fact["source"]) for node, fact in found.items()}
         for node, fact in facts.items():
             self._take_in(name, node, fact)
         return facts
@@ -174,8 +179,9 @@ class Run:
             )
 
     def take_lock(self) -> None:
-        """Take the run's lock.  Raises ClusterUnusable: others have it, or have left the cluster
-        changed with it."""
+        """Take the run's lock. Raise ClusterUnusable if another run has it, or has left the
+        cluster changed.
+        """
         self.lock().acquire()
         if self.provider and self.connection and self.inspection:
             left = self.provider.unrestored(self.connection, self.settings, self.inspection.facts)
@@ -201,7 +207,7 @@ class Run:
 
     @property
     def reach(self) -> Reach:
-        """Return what is known of whether the API server can be asked."""
+        """Return the state of the API server: whether requests are possible."""
         return Reach(self.directory.shared if self.directory else None)
 
     def blame_machine(self, error: BaseException) -> None:
@@ -211,8 +217,9 @@ class Run:
 
     @property
     def over(self) -> str:
-        """Return that the time is over in which tests may begin, in one line; empty: it is not, or
-        there is no bound."""
+        """Return one line once the time limit for beginning tests has passed; empty before, or
+        without a limit.
+        """
         minutes = self.settings.max_minutes
         if minutes is None or time.monotonic() - self.began < minutes * 60:
             return ""
@@ -224,33 +231,47 @@ class Run:
         return self._lock.lost if self._lock else ""
 
     def interrupt(self) -> None:
-        """The run is to end now: nothing is waited for any more but clearing up, and that not for
-        long.
+        """End the run: only clearing up is still waited for, and not for long.
 
-        Takes no lock: it is called by handlers of signals.
+        Takes no lock, since signal handlers call it.
         """
         self.interrupted = True
         if self.provider:
-            self.provider.interrupt(CLEARING_UP)
+            self.provider.interrupt(self.settings.clearing_up)
 
     @property
     def stays(self) -> bool:
-        """Return whether what the run made stays there: that is wanted, or goes with the run's own
-        lab."""
+        """Return whether the run's objects stay: the user wants it, or they end with the run's
+        own lab.
+        """
         return self.choice.own_lab or self.settings.keep
 
     def clean_up(self) -> list[str]:
-        """Remove what the run's processes have left, unless it may stay."""
+        """Remove the objects that the run's processes have left, unless they may stay."""
         if not self.provider or not self.connection or self.stays:
             return []
         return self.provider.clean_up(self.connection, self.settings)
 
+    def last_look(self, nodes: Collection[str]) -> list[str]:
+        """Return notes about logs of these nodes since the run began; none where nobody waits for
+        them, or nobody answers."""
+        ended = self.interrupted or self.reach.ended or self.reach.gone
+        if ended or not self.provider or not self.connection:
+            return []
+        seconds = time.monotonic() - self.began
+        try:
+            return self.provider.last_look(self.connection, self.settings, nodes, seconds)
+        except Exception as error:  # whatever it was: reports are not lost for the sake of notes
+            return [f"last look at logs: not done: {type(error).__name__}: {first_line(error)}"]
+
     def progress(self) -> Progress:
-        """Tells the user what is waited for."""
-        return Progress(self.settings.timings.run.progress_every, self.uncaptured, self.alive.heard)
+        """Return the printer of waits."""
+        return Progress(
+            self.settings.timings.run.progress_every, self.uncaptured, self.alive.note_output
+        )
 
     def for_worker(self) -> dict[str, Any]:
-        """Return what a worker needs, as plain values."""
+        """Return the values that a worker needs, as plain values."""
         return {
             "run": str(self.directory.path) if self.directory else "",
             "run_id": self.settings.run_id,
@@ -265,7 +286,12 @@ def permitted(settings: Settings, inspection: Inspection) -> Settings:
 
     Without disruption where the run lock cannot be taken, or the cluster's owner has not opted in.
     """
-    settings = replace(settings, lacking=inspection.lacking, token_ends=inspection.token_ends)
+    settings = replace(
+        settings,
+        lacking=inspection.lacking,
+        token_ends=inspection.token_ends,
+        own_pod=inspection.own_pod,
+    )
     if settings.cluster_disruptive and inspection.not_opted_in:
         settings = replace(
             settings, cluster_disruptive=False, not_cluster_disruptive=inspection.not_opted_in
@@ -276,10 +302,20 @@ def permitted(settings: Settings, inspection: Inspection) -> Settings:
 
 
 def with_external_target(connection: Connection | None, settings: Settings) -> Settings:
-    """Return the settings with what the cluster says of itself, where no option said otherwise."""
+    """Return the settings with the cluster's own target where no option names another."""
     if settings.external_target or not connection or not connection.external_target:
         return settings
     return replace(settings, external_target=external_target(connection.external_target))
+
+
+def check_timings(timings: Timings, facts: Facts) -> None:
+    """Raise UsageProblem where emulated nodes were measured for a run on real nodes."""
+    if timings.measured_on_lab and facts.evidence != "lab":
+        raise UsageProblem(
+            f"{timings.measured_on_lab}: it was measured on the emulated nodes of a lab, and real "
+            "nodes may need longer; make one on this cluster: "
+            "calico-conformance calibrate --kubeconfig=FILE"
+        )
 
 
 def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
@@ -288,6 +324,15 @@ def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
         if name and name not in {node.name for node in facts.nodes}:
             there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
             raise UsageProblem(f"{option} {name}: this cluster has no such node, it has {there}")
+
+
+def check_own_node(name: str, own: OwnPod | None) -> None:
+    """Raise UsageProblem where tests would change the node that the run itself is on."""
+    if own and name and name == own.node:
+        raise UsageProblem(
+            f"--disruptive-node {name}: this run's own pod is on it; name another, or let the Job "
+            "run elsewhere (calico-conformance job --node=NAME)"
+        )
 
 
 def check_selector(selector: str, facts: Facts) -> None:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What exclusive turns leave in the run's directory until what their tests changed is put back and
-verified.
+"""Marks of exclusive turns in the run's directory, until their changes are put back and verified.
 
-A mark is made under its turn's locks and taken away before they are given back.  Whoever passes the
-gate and finds one has it from a worker that died, whose changes the process that the user started
-puts back, or from a test whose changes could not be put back: what its own test would see of the
-cluster says nothing then.
+A mark is made under its turn's locks and removed before they are given back.  A process that passes
+the gate and finds a mark has it from a worker that died, whose changes the process that the user
+started puts back, or from a test whose changes could not be put back: then its own test would say
+nothing about the cluster.
 """
 
 import json
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.model.codec import from_plain, to_plain
+from conformance.model.file_name import file_name
 from conformance.run.directory import write_whole
 from conformance.schedule.scheduler_lock import Exclusivity
 from conformance.timing import until
@@ -24,7 +24,7 @@ LOOK_EVERY = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class ExclusiveMark:
-    """One turn whose test may have left the cluster changed."""
+    """The turn of a test that may have left the cluster changed."""
 
     test: str
     worker: str
@@ -36,8 +36,8 @@ class ExclusiveMark:
     """Whether the problem is the whole cluster's, although the test had nodes to itself."""
 
     def forbids(self, exclusivity: Exclusivity) -> bool:
-        """Return whether what this one concerns is not to be judged in that test's turn: all but
-        the turns of other nodes."""
+        """Return whether this mark forbids to judge that test's turn: all but the turns of other
+        nodes."""
         return self.everywhere or not (
             self.exclusivity.kind == exclusivity.kind == "node"
             and not set(self.exclusivity.nodes) & set(exclusivity.nodes)
@@ -45,10 +45,11 @@ class ExclusiveMark:
 
 
 class Unrestored:
-    """The marks of one run, as one of its processes sees them.
+    """The marks of a run, as one of its processes finds them.
 
     ``within``: seconds for which a test waits until a dead worker's changes are put back; a process
-    does so once for each mark."""
+    does so once for each mark.
+    """
 
     def __init__(self, folder: Path, *, within: float) -> None:
         self._folder = folder
@@ -60,15 +61,15 @@ class Unrestored:
         write_whole(self._file(mark), to_plain(mark))
 
     def settle(self, mark: ExclusiveMark, problem: str = "", *, everywhere: bool = False) -> None:
-        """What the test has changed is put back; with ``problem`` it is not, and nobody waits for
-        that any more."""
+        """Record that the test's changes are put back; with ``problem`` they are not, and waiting
+        ends."""
         if problem:
             self.mark(replace(mark, problem=problem, everywhere=everywhere))
         else:
             self._file(mark).unlink(missing_ok=True)
 
     def settle_all(self, worker: str, problem: str) -> None:
-        """The same of what a worker (empty: any) has left when it died."""
+        """Record the same for a dead worker's turns (empty: any worker's)."""
         for mark in self.marks():
             if not mark.problem and worker in ("", mark.worker):
                 self.settle(mark, problem)
@@ -83,10 +84,10 @@ class Unrestored:
         return found
 
     def before(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> str:
-        """Wait, if need be, until nothing forbids a turn; why it is forbidden still, in one line,
-        else empty.
+        """Wait until nothing forbids a turn; return in one line why it is still forbidden, else
+        an empty text.
 
-        ``tell`` gets a line when there is something to wait for.
+        ``tell`` gets a line if there is something to wait for.
         """
 
         def forbidding() -> list[ExclusiveMark]:
@@ -118,4 +119,4 @@ class Unrestored:
         return f"{first.exclusivity} may not be as before {first.test}, whose changes are not put back: {why}"
 
     def _file(self, mark: ExclusiveMark) -> Path:
-        return self._folder / f"{str(mark.exclusivity).replace(' ', '-')}.json"
+        return self._folder / (file_name(str(mark.exclusivity).replace(" ", "-")) + ".json")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Windows builds a run covers for a claim."""
+"""The Windows builds that a run covers for a claim."""
 
 from conformance.catalog import ALL, Applies, Claim, Conditions, applicability
 from conformance.model.facts import Facts

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a run takes and what it puts on the cluster: estimated from the plan, before anything is
-done.
+"""An estimate, from the plan, of a run's duration and its load on the cluster.
 
-The seconds are those of a run on a lab whose PowerShell and policy are as slow as a real cluster's,
-16 s of a worker for a test (docs/field-guide.md); no run on a real cluster is behind them.
+Tests take what they took on a lab (:attr:`Order.lab`), or on a lab with a real cluster's timings
+(:attr:`Order.real`); no run on a real cluster is behind them.
 """
 
 from collections.abc import Sequence
@@ -11,21 +10,35 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from conformance.pods.coverage import Covered
+from conformance.schedule.order import order
 from conformance.schedule.plan import PlannedTest
 from conformance.settings import Workers
 
-SHARED = (10, 30)
-"""s.  Of one worker, for a test beside others."""
+SPAN = {True: (0.5, 1.0), False: (0.5, 2.0)}
+"""Of the packaged seconds of tests, on a lab (True) and on a cluster.  They were measured with six
+workers on two busy cores; on a quiet machine the same tests take half (`-k policy` on a lab: 581 s
+of 1,139).  A real cluster may be slower than the lab that stands for it.  A broken one takes longer
+still: each wrong path is waited for."""
 ON_A_NODE = (2 * 60, 10 * 60)
 """s.  For a test that has a node to itself: Felix restarts, and connections are watched
 meanwhile."""
 ON_THE_CLUSTER = (10 * 60, 30 * 60)
 """s.  For a test that has the cluster to itself: every Windows node is drained, and put back."""
-STARTING = (60, 5 * 60)
-"""s.  Facts, namespaces, pods with images that are there."""
+STARTING = {True: (5, 60), False: (60, 5 * 60)}
+"""s.  Facts, namespaces, pods with images that are there, on a lab (True) and on a cluster."""
 PULLING = (5, 15)
 """min.  Server core onto a node that does not have it (1.3 to 2.5 GB, Microsoft's figures and
 Kubernetes' CI)."""
+PATHS = 3
+"""Paths that a test asks between two nodes, as the tests of single ports have them."""
+REPORTED = 0.008
+"""MB of a report for each path of a test: 20 MB for two tests of 1,200 paths on twenty nodes."""
+MANY_NODES = 16
+"""Covered nodes up to which the estimate's seconds hold."""
+ASKED = 17
+"""Attempts on each path of such a test: 16,464 on 960 paths of 19 nodes."""
+ATTEMPTS = 1000
+"""attempts each second of a process."""
 ON_LINUX = 4
 """Pods of a worker on each covered Linux node: client, server, another namespace's client, the
 node's own network."""
@@ -33,33 +46,39 @@ node's own network."""
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Of one plan."""
+    """The estimate of a plan."""
 
     shared: int
     """Tests that run beside others."""
     on_a_node: int
     on_the_cluster: int
+    seconds: tuple[float, float]
+    """s.  Packaged seconds of a worker, of the tests that run beside others and of the others."""
+    lab: bool
+    """It is a lab at its own timings."""
     workers: int
-    """What ``-n auto`` chooses."""
+    """Number that ``-n auto`` chooses."""
     pods: dict[str, int]
     """At most at once, on a node of each operating system."""
     agents: int
     """At most at once, in all."""
 
     def minutes(self, workers: int) -> tuple[int, int]:
-        """From and to, without pulling; at least 1."""
-        alone = [
-            self.on_a_node * one + self.on_the_cluster * all_
-            for one, all_ in zip(ON_A_NODE, ON_THE_CLUSTER, strict=True)
-        ]
-        least, most = (
-            start + rest + self.shared * one / workers
-            for start, rest, one in zip(STARTING, alone, SHARED, strict=True)
-        )
-        return max(1, round(least / 60)), max(1, round(most / 60))
+        """Return the least and the most minutes, without pulling images; at least 1."""
+        shared, others = self.seconds
+        found = []
+        for which in (0, 1):
+            part = SPAN[self.lab][which]
+            exclusive = (
+                self.on_a_node * ON_A_NODE[which] + self.on_the_cluster * ON_THE_CLUSTER[which]
+            )
+            alone = others * part if self.lab else exclusive
+            seconds = STARTING[self.lab][which] + alone + shared * part / workers
+            found.append(max(1, round(seconds / 60)))
+        return found[0], found[1]
 
     def lines(self) -> list[str]:
-        """For the end of a plan."""
+        """Return the lines for the end of a plan."""
         tests = f"{self.shared} tests beside each other"
         tests += f", {self.on_a_node} with a node to themselves" if self.on_a_node else ""
         tests += (
@@ -74,11 +93,37 @@ class Estimate:
             f"{count} on each covered {os.capitalize()} node" for os, count in self.pods.items()
         )
         return [
-            f"estimate: {tests}: {text}; "
-            f"{PULLING[0]} to {PULLING[1]} min more where server core is not yet on the nodes",
+            f"estimate: {tests}: {text}"
+            + (
+                ""
+                if self.lab
+                else f"; {PULLING[0]} to {PULLING[1]} min more where server core is not yet on the nodes"
+            ),
             f"estimate: at once at most {self.agents} agents, and pods: {pods}",
-            "estimate: from a lab with a real cluster's timings, not measured on one (docs/field-guide.md)",
+            "estimate: by the seconds that tests took on a lab"
+            + ("" if self.lab else " with a real cluster's timings, not on a real cluster"),
         ]
+
+
+def lines_of_many_nodes(tests: int, nodes: int, most: int) -> list[str]:
+    """Return lines about the cost of ``tests`` tests on ``nodes`` covered nodes; empty for few
+    nodes.
+
+    ``most``: pairs of nodes that a test asks at once.
+    """
+    if nodes <= MANY_NODES:
+        return []
+    pairs = nodes * nodes
+    least, each = PATHS * max(most, nodes), PATHS * pairs
+    minutes = [max(1, round(tests * paths * ASKED / ATTEMPTS / 60)) for paths in (least, each)]
+    return [
+        f"estimate: {nodes} covered nodes are {pairs:,} ordered pairs of nodes: a test with "
+        f"denials asks about {least:,} paths, each test another part, and a test of open paths "
+        f"all {each:,}",
+        f"estimate: {tests * least:,} to {tests * each:,} paths, {minutes[0]} to {minutes[1]} min "
+        f"of a worker and {tests * least * REPORTED:,.0f} to {tests * each * REPORTED:,.0f} MB of "
+        "reports for the tests beside each other; fewer: --max-nodes-per-os, -k",
+    ]
 
 
 def token_line(ends: float | None, most: int, now: float) -> str:
@@ -94,10 +139,32 @@ def token_line(ends: float | None, most: int, now: float) -> str:
     )
 
 
+def packaged(tests: Sequence[PlannedTest], *, lab: bool) -> tuple[float, float]:
+    """Return the packaged seconds of the tests that run beside others, and of the others.
+
+    ``lab``: on a lab at its own timings; else with a real cluster's.
+    """
+    known = [(test.exclusivity.exclusive, order().seconds(test.test, lab=lab)) for test in tests]
+    alone = sum(seconds for exclusive, seconds in known if exclusive)
+    return sum(seconds for _, seconds in known) - alone, alone
+
+
+def span(tests: Sequence[PlannedTest], workers: int, *, lab: bool) -> tuple[float, float]:
+    """Return the least and the most seconds that tests take, by their packaged seconds."""
+    shared, alone = packaged(tests, lab=lab)
+    least, most = (part * (alone + shared / max(1, workers)) for part in SPAN[lab])
+    return least, most
+
+
 def estimate(
-    tests: Sequence[PlannedTest], coverage: Sequence[Covered], workers: int, costs: Workers
+    tests: Sequence[PlannedTest],
+    coverage: Sequence[Covered],
+    workers: int,
+    costs: Workers,
+    *,
+    lab: bool = False,
 ) -> Estimate:
-    """Of the tests that will run, on these nodes, by ``-n auto``'s workers."""
+    """Estimate the tests that will run, on these nodes, by ``-n auto``'s workers."""
     turns = [test.exclusivity.kind for test in tests]
     systems = sorted({covered.node.os for covered in coverage})
     each = {"linux": ON_LINUX, "windows": costs.addresses}
@@ -105,6 +172,8 @@ def estimate(
         shared=sum(kind not in ("node", "cluster") for kind in turns),
         on_a_node=turns.count("node"),
         on_the_cluster=turns.count("cluster"),
+        seconds=packaged(tests, lab=lab),
+        lab=lab,
         workers=max(1, workers),
         pods={os: each[os] * max(1, workers) for os in systems},
         agents=min(costs.agents, costs.agents_per_node * len(coverage) * max(1, workers)),

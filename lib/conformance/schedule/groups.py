@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which claims cannot be decided on a cluster, by their reason: for the header, before any test is
+"""Claims that cannot be decided on a cluster, by reason: for the header, before tests are
 collected."""
 
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from conformance.catalog import Catalog
 from conformance.catalog.claims import IsolationKind
+from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.schedule import plan
 from conformance.schedule.plan import PlannedTest
@@ -14,7 +15,7 @@ from conformance.settings import Settings
 from conformance.verdicts.prospect import ClaimPart
 
 NAMED = 6
-"""Groups of at most so many claims name them; larger ones say how many of which areas."""
+"""The most claims that a group names; a larger group has their number and areas."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,16 +68,19 @@ def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ..
 
 
 def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
-    """Return how many claims are not about this cluster, and how many cannot be decided here, in
-    one line."""
+    """Return one line that counts the claims that apply here, can be checked here, and do not
+    apply."""
     found = groups(claims, facts, settings)
     elsewhere = sum(len(group.claims) for group in found if group.elsewhere)
     lacking = sum(len(group.claims) for group in found) - elsewhere
-    return f"claims: {elsewhere} not about this cluster, {lacking} that cannot be decided here; -v says which and why"
+    checked = f"{lacking} of them cannot be checked here" if lacking else "all can be checked"
+    apply = counted(len(claims) - elsewhere, "claim applies", "claims apply")
+    others = counted(elsewhere, "does", "do")
+    return f"claims: {apply} here, {checked}; {others} not apply (-v lists them)"
 
 
 def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
-    """A line for each group of claims about this cluster, and one for all others."""
+    """Yield a line for each group of claims about this cluster, and one for all others."""
     found = groups(claims, facts, settings)
     lacking = [group for group in found if not group.elsewhere]
     yield from (f"not here: {group}" for group in lacking)
@@ -84,11 +88,7 @@ def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
     if others:
         count = sum(len(group.claims) for group in others)
         about = "; ".join(
-            f"{len(group.claims)} about {_condition(group.reason)}" for group in others
+            f"{len(group.claims)} {group.reason.removeprefix('it is ').partition('; here: ')[0]}"
+            for group in others  # "3 about mode bgp", of "it is about mode bgp; here: mode vxlan"
         )
         yield f"not about this cluster: {count} claims: {about}"
-
-
-def _condition(reason: str) -> str:
-    """``mode bgp`` of ``it is about mode bgp; here: mode vxlan``."""
-    return reason.removeprefix("it is about ").partition("; here: ")[0]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine has to do, for the header, ``-n auto`` and the notes: a machine that runs late
-delays verdicts."""
+"""The load of this machine, for the header, ``-n auto`` and the notes: a slow machine delays
+verdicts."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -9,8 +9,8 @@ from conformance.model.counted import counted
 from conformance.probe.machine import FELT, PRESSED, lately
 
 BUSY = 2.0
-"""Processes that want each core, from which on one worker is enough: more of them would only wait
-for each other."""
+"""Processes that want each core, from which on a few workers are enough: more of them would only
+wait for each other."""
 
 
 def busy(
@@ -18,10 +18,9 @@ def busy(
     cores: int | None = os.cpu_count(),
     pressure: Callable[[], float | None] = lately,
 ) -> str:
-    """``a load of 9.3 on 2 cores``, where the machine has more to do than it can; empty: it has
-    not.
+    """Return ``a load of 9.3 on 2 cores`` if the machine is overloaded; empty: it is not.
 
-    The load is an average over a minute; pressure tells whether it has passed since.
+    The load is an average over a minute; pressure shows whether it has passed since.
     """
     newest = load()[0]
     cores = cores or 1
@@ -34,8 +33,10 @@ def busy(
 def note(measured: Sequence[Mapping[str, float]]) -> str:
     """Return how far behind the machine was, by what each worker measured; empty: it was in
     time."""
-    behind = max((one["behind"] for one in measured), default=0.0)
-    given, excused = (int(sum(one[name] for one in measured)) for name in ("given", "excused"))
+    behind = max((figures["behind"] for figures in measured), default=0.0)
+    given, excused = (
+        int(sum(figures[name] for figures in measured)) for name in ("given", "excused")
+    )
     if behind < FELT and not given:
         return ""
     parts = [f"this machine was behind by up to {behind:.1f} s"]

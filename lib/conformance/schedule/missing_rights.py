@@ -33,8 +33,8 @@ def claims_blocked_by_missing_rights(
 def lines_about_tests_not_run(
     tests: Sequence[TestOutcome], lacking: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """For a dry run: a line for each reason why tests would not run there; every right that is
-    missing is named."""
+    """Return a line for each reason why tests would not run, for a dry run, with every missing
+    right."""
     reasons: dict[str, list[TestOutcome]] = {}
     for test in tests:
         if test.verdict in (ClaimVerdict.NOT_RUN, ClaimVerdict.NOT_APPLICABLE):

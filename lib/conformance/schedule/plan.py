@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test is about, and whether it can run on this cluster: decided from catalog and facts
-beforehand."""
+"""The parts of a test, and whether it can run on this cluster: decided from catalog and facts."""
 
 import time
 from collections import Counter
@@ -10,6 +9,8 @@ from datetime import UTC, datetime
 
 from conformance.catalog import Catalog, Claim, Isolation, IsolationKind, Needs, catalog
 from conformance.errors import UsageProblem
+from conformance.facts.calico_api import v3_remedy
+from conformance.facts.felix_settings import ruled
 from conformance.facts.rights import RBAC_ROLES
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
@@ -25,14 +26,14 @@ BEYOND_NAMESPACES = {
     "namespaces": "it labels or deletes a namespace, and prepared ones are their owner's",
     "nodes": "it takes a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
 }
-"""What a test may use that no run with ``--namespaces-prefix`` does, with why it does not."""
+"""Resources of tests that no run with ``--namespaces-prefix`` has, and why."""
 CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
 """Isolation of tests that change something beyond the run's own namespaces."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTest:
-    """One selected test."""
+    """A selected test."""
 
     test: str
     """Node id."""
@@ -40,16 +41,17 @@ class PlannedTest:
     needs: Needs
     """Its own and its claims'."""
     uses: tuple[str, ...] = ()
-    """What it takes rights for (``conformance.facts.rights.NEEDS``), read from its fixtures and
-    claims."""
+    """Needs for which it requires rights (``conformance.facts.rights.NEEDS``), read from its
+    fixtures and claims."""
     otherwise: bool = False
-    """Where Calico policies cannot be written it applies the same one as Kubernetes writes it."""
+    """Where Calico policies cannot be written the test applies the same policy in Kubernetes'
+    API."""
     last: bool = False
     """It decides by the standing watch, after all others."""
     one_node: bool = False
-    """Where it has a node to itself, one is enough, of whatever build."""
+    """A test with a node to itself needs only one node, of whatever build."""
     exclusivity: Exclusivity = SHARED
-    """What it has to itself."""
+    """Exclusive resources of the test."""
 
     @property
     def about_windows(self) -> bool:
@@ -82,10 +84,15 @@ def prospect_of(
 
     ``looks``: Windows nodes can still be looked into for what is not known of them.
     """
-    looks = looks and not (settings.dry_run or settings.namespaces_prefix)
+    looks = looks and may_look(settings)
     known = applying(test.parts, catalog, facts, looks=looks)
     hindered = None if known.verdict else _hindered(test, catalog, facts, settings)
     return known.hindered(*hindered) if hindered else known
+
+
+def may_look(settings: Settings) -> bool:
+    """Return whether a run may look into nodes for what the API does not say."""
+    return not (settings.dry_run or settings.namespaces_prefix)
 
 
 def _hindered(
@@ -108,6 +115,7 @@ def _hindered(
         _not_allowed(changing, settings)
         or _too_wide(changing, facts, settings)
         or _too_late(changing, settings)
+        or _near_home(test, changing, facts, settings)
     ):
         return refusal
     return _lack(test.needs, facts, settings, otherwise=test.otherwise)
@@ -136,7 +144,7 @@ def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str
 def _too_wide(
     changing: Sequence[Isolation], facts: Facts, settings: Settings
 ) -> tuple[str, str] | None:
-    """Return why what changes the whole cluster is refused, and what to do.
+    """Return why a cluster-wide change is refused, and what to do.
 
     On a node that is not covered nobody would see what it does, and many nodes are longer away than
     patience lasts."""
@@ -174,6 +182,46 @@ def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, s
         f"the user's credentials end at {at}, and putting back what it changes may take {needed:.0f} s",
         "name a kubeconfig with credentials that last, or are renewed (tokenFile, a credential plugin)",
     )
+
+
+def _near_home(
+    test: PlannedTest, changing: Sequence[Isolation], facts: Facts, settings: Settings
+) -> tuple[str, str] | None:
+    """Return why a test would take the run's own pod its node or its network, and what to do.
+
+    A run beside the cluster has no such pod.
+    """
+    own = settings.own_pod
+    if not own or not changing:
+        return None
+    if test.needs.vni_delivery and own.overlay:
+        return (
+            "it takes the overlay its VNI, and this run's own path to the API server may cross "
+            f"it: {own.overlay}",
+            "run it from outside the cluster, by --kubeconfig=PATH",
+        )
+    if _whole(changing):
+        return None
+    if not own.node:
+        return (
+            "it changes a whole node, and on which node this run's own pod is, is not known",
+            "start it by the Job that `calico-conformance job` prints, which names its node",
+        )
+    coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(
+        _system(changing)
+    )
+    if [item.node.name for item in coverage] == [own.node]:
+        return (
+            f"it changes a whole node, and this run's own pod is on the only one, {own.node}",
+            "let the Job run elsewhere (calico-conformance job --node=NAME), or run it from "
+            "outside the cluster",
+        )
+    return None
+
+
+def _system(wanted: Iterable[Isolation]) -> OS:
+    """Return the operating system of the node that a test has to itself."""
+    return next((isolation.os for isolation in wanted if isolation.os), "windows")
 
 
 def _whole(changing: Sequence[Isolation]) -> bool:
@@ -224,16 +272,17 @@ def _lack(
 ) -> tuple[str, str] | None:
     """Return what is missing and how to get it; host access is found out when the pods are made."""
     apis = facts.calico_apis
+    variables = ruled(facts.felix_overrides, "vxlanVNI")
     lacks = (
         (
             needs.v3_api and CALICO_V3 not in (apis.value or ()),
             f"it needs the API {CALICO_V3}, which is not served ({apis.source})",
-            "install Calico's API server (operator: APIServer default)",
+            v3_remedy(facts.apis_away),
         ),
         (
             needs.calico_policy and not otherwise and not writes_calico_policies(facts, settings),
             f"it writes Calico policies, and {CALICO_V3} is not served ({apis.source})",
-            "install Calico's API server, or name a calicoctl by --calicoctl=PATH",
+            f"{v3_remedy(facts.apis_away)}, or name a calicoctl by --calicoctl=PATH",
         ),
         (
             needs.vni_delivery and facts.install.value in ("manual", "platform", "agent"),
@@ -242,6 +291,11 @@ def _lack(
             "configuration of Calico",
             "install Calico for Windows by its operator; by hand it is reinstalled to take another "
             "VNI",
+        ),
+        (
+            needs.vni_delivery and bool(variables),
+            f"{variables} rules the VNI, whatever FelixConfiguration default says",
+            "take it away, and set vxlanVNI of FelixConfiguration default",
         ),
         (
             needs.external_target and settings.external_target is None,
@@ -266,9 +320,15 @@ def _too_few_nodes(needs: Needs, facts: Facts, settings: Settings) -> tuple[str,
     for os, name, count in wanted:
         usable = [node.name for node in Placement(facts, settings.tolerations).usable(os)]
         if len(usable) < count:
+            without = [
+                f"; node {node.name} has no Calico: {node.without_calico}"
+                for node in facts.by_os(os)
+                if node.without_calico
+            ]
             return (
                 f"it needs {count} ready and schedulable {name} node{'s' if count > 1 else ''}, "
-                f"this cluster has {len(usable)}{' (' + ', '.join(usable) + ')' if usable else ''}",
+                f"this cluster has {len(usable)}{' (' + ', '.join(usable) + ')' if usable else ''}"
+                f"{''.join(without)}",
                 f"run it on a cluster with {count}",
             )
     return None
@@ -279,10 +339,11 @@ def assign_exclusivity(
 ) -> list[Exclusivity]:
     """Return the turn of each test, the same in every process.
 
-    Node-exclusive tests take one Windows node of each build, dealt out over those of the build, or
-    covered Linux nodes, at most ``--max-disrupted-nodes``; all take ``--disruptive-node`` where it
-    is named.  Those for which one node is enough are dealt out by themselves, so that they run side
-    by side.  A test that will not run changes nothing."""
+    A node-exclusive test takes one Windows node of each build, dealt out over the nodes of the
+    build, or covered Linux nodes, at most ``--max-disrupted-nodes``; every such test takes
+    ``--disruptive-node`` if it is named.  Tests for which a single node is enough are dealt out by
+    themselves, so that they run side by side.  A test that will not run changes nothing.
+    """
     dealt: Counter[tuple[OS, bool]] = Counter()
     found = []
     for test in tests:
@@ -294,7 +355,7 @@ def assign_exclusivity(
         if not changing:
             found.append(Exclusivity(kind="last"))
             continue
-        os: OS = next((isolation.os for isolation in wanted if isolation.os), "windows")
+        os = _system(wanted)
         nodes = [settings.disruptive_node]
         if not settings.disruptive_node:
             nodes = _nodes(facts, settings, os, dealt[os, test.one_node])
@@ -311,11 +372,13 @@ def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
     """Return the nodes that a test of this number gets: one covered node of each Windows build, or
     covered Linux nodes.
 
-    It begins with another each time.
+    It begins with another each time, and leaves out the node that the run itself is on.
     """
+    own = settings.own_pod.node if settings.own_pod else ""
     builds: dict[str, list[str]] = {}
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(os)
-    for node in sorted((covered.node for covered in coverage), key=lambda node: node.name):
+    others = [covered.node for covered in coverage if covered.node.name != own]
+    for node in sorted(others, key=lambda node: node.name):
         builds.setdefault(node.build if os == "windows" else node.name, []).append(node.name)
     found = [names[number % len(names)] for names in builds.values()]
     first = number % len(found) if found else 0
@@ -324,8 +387,8 @@ def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
 
 
 def check_disruptable(name: str, facts: Facts) -> None:
-    """Raise UsageProblem when no claim wants a node of that one's system to itself; empty: none
-    was named."""
+    """Raise UsageProblem if no claim wants a node of the named node's system to itself; empty: no
+    name."""
     systems = {
         isolation.os
         for claim in catalog().values()

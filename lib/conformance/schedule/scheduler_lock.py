@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may run beside a test: a fair gate across the processes of a run, of locks on files in the
-run's directory.
+"""Locks on files in the run's directory: a fair gate for exclusive tests across the run's
+processes.
 
-Every test passes the turnstile and takes its locks while it stands there, so that whoever waits for
-an exclusive turn is not starved by a stream of shared ones.  Who wants one does so only when all
-processes are through with what is shared, in whatever order their tests are handed out: else those
-would wait behind it.  Tests that want nodes pass no turnstile, since nothing shared is left by
-then, and take all of their nodes at once or none: who waits for one node keeps nobody from another.
-The others take the locks in the same order: cluster, then nodes by name.  The kernel frees the
-locks of a process that dies.
+Every test passes the turnstile and takes its locks there, so that shared tests cannot starve a test
+that waits for an exclusive turn.  An exclusive test waits until all processes are through with
+their shared tests, in whatever order tests are handed out: else those would wait behind it.  Tests
+that want nodes pass no turnstile, since no shared test is left by then, and take all of their nodes
+at once or none: a test that waits for one node blocks no other node.  The others take the locks in
+the same order: cluster, then nodes by name.  The kernel frees the locks of a process that dies.
 """
 
 import fcntl
@@ -22,12 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from conformance.model.file_name import file_name
+
 TURNSTILE = "turnstile"
 CLUSTER = "cluster"
 LATER = ("node", "cluster", "last")
-"""Kinds of turns beside shared ones.  Each begins once no process has tests of the kinds before it
-left, since these would wait for it and not the other way round; processes that end, or die, have
-none."""
+"""Kinds of turns beside shared turns.  Each begins once no process has tests of the earlier kinds
+left: those would wait for it, and not the reverse.  A process that ends or dies has no tests left.
+"""
 ExclusivityKind = Literal["shared", "node", "cluster", "last"]
 
 
@@ -54,7 +55,7 @@ class Exclusivity:
         return self.kind in ("node", "cluster")
 
     def __str__(self) -> str:
-        """For reports: ``node win-1``, ``cluster``; empty when it is shared."""
+        """Return ``node win-1`` or ``cluster``, for reports; empty if it is shared."""
         return {
             "shared": "",
             "last": "",
@@ -81,7 +82,7 @@ class HeldLocks:
 
     @property
     def waited(self) -> float:
-        """Seconds that the turn was waited for."""
+        """Return the seconds that the test waited for its turn."""
         return self.began - self.asked
 
     def release(self) -> None:
@@ -93,8 +94,9 @@ class HeldLocks:
             os.close(descriptor)
 
     def release_after(self, work: Iterable[Future[Any]], then: Callable[[], None]) -> None:
-        """Give the locks back when work that the test has started, and not waited for, has ended as
-        well."""
+        """Release the locks after all work has ended that the test started without waiting for
+        it.
+        """
         under_way = [future for future in work if not future.done()]
         if not under_way:
             self.release()
@@ -122,8 +124,8 @@ class ReadWriteGate:
         in this process."""
 
     def arrive(self) -> None:
-        """Have other processes' exclusive turns wait until this one has come to its own, or
-        :meth:`leave` is called."""
+        """Let other processes' exclusive turns wait until this process comes to its own, or calls
+        :meth:`leave`."""
         for kind in LATER:
             self._before[kind] = self._lock(
                 f"before-{kind}", "", lambda line: None, exclusive=False, sign=False
@@ -209,7 +211,7 @@ class ReadWriteGate:
 
     def _take(self, name: str, taken: dict[str, int]) -> bool:
         """Return whether nobody has it, so that it is ``taken`` now."""
-        descriptor = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(self._locks / file_name(name), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -221,7 +223,7 @@ class ReadWriteGate:
     def _lock(
         self, name: str, who: str, tell: Callable[[str], None], *, exclusive: bool, sign: bool
     ) -> int:
-        descriptor = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(self._locks / file_name(name), os.O_RDWR | os.O_CREAT, 0o600)
         kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
         try:
             try:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many workers a cluster bears: what each costs on each covered node (``-n auto``).
+"""The number of workers that a cluster bears, by what each costs on each covered node (``-n
+auto``).
 
-The kubelet's max-pods, EKS' addresses of the VPC, the one IPAM block of a Windows node (of which
-four addresses are reserved) and memory limit a node. What cannot be read limits nothing.
+The kubelet's max-pods, EKS' addresses of the VPC, the single IPAM block of a Windows node (of which
+four addresses are reserved) and memory limit a node.  What cannot be read limits nothing.
 """
 
 import re
@@ -19,7 +20,7 @@ from conformance.pods.coverage import Covered
 from conformance.settings import Workers
 
 BLOCKS = ("crd.projectcalico.org/v1", "projectcalico.org/v3")
-"""Where IPAMBlock is served: the first by default, the second where Calico's CRDs are native v3."""
+"""APIs of IPAMBlock: the first by default, the second where Calico's CRDs are native v3."""
 LARGEST = 60
 """Addresses for pods in a /26 block of a Windows node that has none yet."""
 VPC_ADDRESSES = "vpc.amazonaws.com/PrivateIPv4Address"
@@ -42,7 +43,7 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """What a node has left for pods."""
+    """The room that a node has left for pods."""
 
     addresses: int
     """Pods that its kubelet and its IPAM block still take."""
@@ -99,54 +100,55 @@ def workers_for(
 ) -> tuple[int, str]:
     """Return how many workers ``-n auto`` starts, and why in one line.
 
-    Each has pods on every covered node, so that the node with the least room decides.  ``busy``:
-    what keeps the machine of the run's own lab busy, where more workers would only make the lab
-    later; empty: nothing does.  ``files``: how many that lab's processes may have open; None: the
-    run has no lab.  ``prepared``: for how many the cluster's owner has prepared namespaces; 0: the
-    run makes its own."""
+    Each worker has pods on every covered node, so the node with the least room decides.
+    ``busy``: the load of the machine that the run shares with its lab, where many workers would
+    only slow the lab down; empty: it is idle.  ``files``: how many files that lab's processes may
+    have open; None: the run has no lab.  ``prepared``: for how many workers the cluster's owner has
+    prepared namespaces; 0: the run makes its own."""
     windows = [covered.node.name for covered in coverage if covered.node.os == "windows"]
     each = bounds.agents_per_node * len(coverage)
-    allowed = {f"at most {bounds.at_most}": bounds.at_most}
+    allowed = {"-n auto starts no more": bounds.at_most}
     if prepared:
         allowed["namespaces are prepared for no more"] = prepared
     if busy:
-        allowed[f"{busy}, which the lab shares"] = bounds.at_least
+        allowed[f"the machine, which the lab shares, is busy ({busy})"] = bounds.on_busy
     if files is not None:
-        allowed[f"{files:,} open files of the lab (ulimit -Hn), {bounds.files} a worker"] = (
+        allowed[f"the lab may open {files:,} files (ulimit -Hn), {bounds.files} per worker"] = (
             max(0, files - bounds.lab_files) // bounds.files
         )
     if windows:
-        allowed["PowerShell starts on a Windows node"] = bounds.per_windows_node
+        starts = counted(bounds.per_windows_node, "PowerShell")
+        allowed[f"a Windows node can start {starts} at once"] = bounds.per_windows_node
     if each:
         agents = max(0, bounds.agents - bounds.watch * len(coverage))
-        allowed[f"{counted(agents, 'agent')}, {each} a worker"] = agents // each
+        allowed[f"{counted(agents, 'agent')} may run, {each} per worker"] = agents // each
     for name in windows:
         left = room.get(name)
         if left is None:
             continue
         free = max(0, left.addresses - bounds.watch)
-        allowed[
-            f"{counted(free, 'free address', 'free addresses')} on {name}, {bounds.addresses} a worker"
-        ] = free // bounds.addresses
+        addresses = counted(free, "free address", "free addresses")
+        allowed[f"{name} has {addresses}, {bounds.addresses} per worker"] = free // bounds.addresses
         if left.memory is not None:
             memory = max(0, left.memory - bounds.watch * bounds.memory // bounds.addresses)
-            allowed[f"{memory} MiB free on {name}, {bounds.memory} a worker"] = (
+            allowed[f"{name} has {memory} MiB free, {bounds.memory} per worker"] = (
                 memory // bounds.memory
             )
-    why = min(allowed, key=lambda name: allowed[name])
+    why = min(allowed, key=lambda reason: allowed[reason])
     number = max(bounds.at_least, allowed[why])
-    return number, f"{counted(number, 'worker')} on {counted(len(coverage), 'covered node')}: {why}"
+    nodes = counted(len(coverage), "node is", "nodes are")
+    return number, f"{number}, because {why}; {nodes} tested"
 
 
 def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:
-    """Return what a user who types ``-n GIVEN`` has to expect where ``-n auto`` starts only
-    ``number``; empty: nothing."""
+    """Return what a user who types ``-n GIVEN`` has to expect if ``-n auto`` starts only ``number``
+    workers; empty: nothing to expect."""
     if given <= number:
         return ""
     return (
-        f"{given}, as typed; -n auto would start {number} ({why}). More of them wait for each other's pods and agents "
-        f"(at most {bounds.agents_per_windows_node} live agents on a Windows node): tests that must see a change while "
-        "it happens may be INCONCLUSIVE"
+        f"{given}, as typed; -n auto would start {why}. Additional workers wait for pods and agents "
+        f"(at most {bounds.agents_per_windows_node} live agents on a Windows node): tests that must "
+        "observe a change while it happens may be INCONCLUSIVE"
     )
 
 
@@ -156,7 +158,8 @@ def _requested(container: Obj, resource: str) -> str:
 
 
 def _mebibytes(quantity: str) -> int:
-    """Whole MiB of a Kubernetes quantity: ``256Mi``, ``1Gi``, ``8123456Ki``, ``1000000``."""
+    """Return the whole MiB of a Kubernetes quantity: ``256Mi``, ``1Gi``, ``8123456Ki``,
+    ``1000000``."""
     match = _QUANTITY.fullmatch(quantity)
     if not match:
         return 0

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Typed settings of one run: what the options said, and the timings.
+"""Typed settings of a run: the options' values, and the timings.
 
-Frozen, and handed to every worker unchanged.  Reads YAML and nothing else; it knows neither pytest nor the cluster.
+Frozen, and handed to every worker unchanged.  Reads YAML and nothing else; it knows neither pytest
+nor the cluster.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from conformance.errors import UsageProblem
+from conformance.settings.assumptions import number
 from conformance.settings.images import ImageChoice as ImageChoice
 from conformance.settings.images import Images as Images
 from conformance.settings.images import Mirror as Mirror
@@ -38,7 +40,8 @@ _TOLERATION = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Toleration:
-    """A taint that the suite's pods put up with, besides the usual Windows and control-plane ones."""
+    """A taint that the suite's pods tolerate, besides the usual Windows and control-plane
+    taints."""
 
     key: str
     """The taint's key."""
@@ -49,7 +52,7 @@ class Toleration:
 
     @classmethod
     def parse(cls, text: str) -> Toleration:
-        """``key[=value][:effect]`` as ``--tolerate`` takes it.  Raises UsageProblem."""
+        """Parse ``key[=value][:effect]`` as ``--tolerate`` takes it. Raise UsageProblem."""
         match = _TOLERATION.fullmatch(text)
         if not match:
             raise UsageProblem(
@@ -60,15 +63,20 @@ class Toleration:
 
 @dataclass(frozen=True, kw_only=True)
 class Workers:
-    """How ``-n auto`` is resolved: by what a worker costs on each covered node.  A worker mostly waits, so CPUs do not
-    bound it."""
+    """Limits that resolve ``-n auto``, by the load of a worker on each covered node.  A worker
+    mostly waits, so CPUs do not limit it."""
 
     at_least: int = 1
     """workers.  One covers every node by itself."""
     at_most: int = 8
     """workers.  Every worker has its own pods; Kubernetes' netpol suite uses 3, Calico's Windows lanes 1."""
-    per_windows_node: int = 2
-    """workers.  At most 2 PowerShell starts at once per node (2 to 4 s and a core each, dotnet-framework-docker#25)."""
+    on_busy: int = 3
+    """workers at most on a busy machine that the run shares with its lab: one would need six times
+    as long, and with six a change takes half of its budget (``plugin.options``)."""
+    per_windows_node: int = number("WIN-STARTS-AT-ONCE")
+    """workers.  Each starts PowerShell on a covered Windows node (2 to 4 s and a core, dotnet-framework-docker#25)."""
+    powershell_starts: int = number("WIN-STARTS-AT-ONCE")
+    """starts at once on a Windows node, of all workers."""
     addresses: int = 9
     """addresses on each covered Windows node: a client, a server, a client in the second namespace, a new pod, the two
     replicas of the web server, and for worlds of policies two seats and a bystander."""
@@ -76,7 +84,7 @@ class Workers:
     """MiB on each covered Windows node: what those pods request."""
     agents_per_node: int = 4
     """agents on each covered node: those of three pods, and of a new pod on Windows or of the node itself on Linux."""
-    agents_per_windows_node: int = 12
+    agents_per_windows_node: int = number("WIN-AGENTS")
     """live agents on one Windows node, of all workers: execs in parallel have made Windows nodes unusable
     (kubernetes#124700).  Those of two workers in four pods each, and two each for streams."""
     agents: int = 60
@@ -88,30 +96,57 @@ class Workers:
     watch: int = 2
     """pods, and agents, of the standing watch on each covered node; 0: there is none (``--no-watch``)."""
 
+    def on_windows_nodes(self, workers: int) -> Workers:
+        """Return the bounds by which so many workers fit a Windows node: their starts, and their
+        agents there and in all.  Memory and addresses are looked up on the nodes."""
+        usual = Workers()
+        return replace(
+            self,
+            per_windows_node=workers,
+            powershell_starts=workers,
+            agents_per_windows_node=workers
+            * (usual.agents_per_windows_node // usual.per_windows_node),
+            agents=workers * (usual.agents // usual.per_windows_node),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cover:
-    """Which nodes a run decides on (:mod:`conformance.pods.coverage`)."""
+    """The nodes that a run decides on (:mod:`conformance.pods.coverage`)."""
 
     at_most: int = 3
-    """nodes.  Of each operating system (``--max-nodes-per-os``), which only one of each Windows build exceeds: the
-    suite's pods and agents on a node are what it costs, and three show what two do not, a node between."""
+    """nodes.  Of each operating system (``--max-nodes-per-os``); only a node of each Windows build
+    may exceed it.  Each node costs the suite's pods and agents, and a third node shows what two do
+    not: a node between."""
     nodes: tuple[str, ...] = ()
-    """Exactly these, of each operating system of which one is named (``--nodes``)."""
+    """Exactly these nodes, of each operating system with a named node (``--nodes``)."""
     selector: str = ""
-    """Those with these labels (``--node-selector``)."""
+    """Nodes with these labels (``--node-selector``)."""
     every: bool = False
     """All (``--every-node``)."""
+    pairs: int = 256
+    """Ordered pairs of nodes that a test asks at once: those of 16 nodes.  Three paths of each are
+    768, which two cores with the lab beside bear; of twenty nodes 1,200 were late there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnPod:
+    """The pod that the run itself is in (``--cluster in-cluster``)."""
+
+    node: str = ""
+    """Its node; empty: not known."""
+    overlay: str = ""
+    """Why its path to the API server may cross the overlay; empty: it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything a run was told."""
+    """All settings of a run."""
 
     timings: Timings = field(default_factory=load_timings)
     """Patience, per operating system."""
     images: Images = field(default_factory=Images)
-    """Where images come from."""
+    """The sources of images."""
     pod_limits: PodLimits | None = None
     """Limits of every container (``--pod-limits``); None: none."""
     tolerations: tuple[Toleration, ...] = ()
@@ -133,6 +168,8 @@ class Settings:
     """Describe changes instead of making them (``--dry-run``)."""
     plan: bool = False
     """Print what would run, and end (``--plan``)."""
+    verified_only: bool = False
+    """Refuse a cluster if its TLS certificate is not verified: a gate relies on its answers."""
     max_minutes: float | None = None
     """After so many minutes no test begins any more (``--max-minutes``); None: all begin."""
     namespaces_prefix: str = ""
@@ -152,13 +189,21 @@ class Settings:
     """Windows nodes that a change of the whole cluster may concern (``--max-disrupted-nodes``): each is drained, one
     after the other, and putting back takes as long again."""
     delete_emptydir_data: bool = False
-    """Pods with emptyDir may be evicted, whose data is lost (``--delete-emptydir-data``)."""
+    """Pods with emptyDir may be evicted, which deletes their data (``--delete-emptydir-data``)."""
     not_disruptive: str = ""
     """Why such tests may not run although they were allowed; empty: they may, or were not."""
     disruptive_node: str = ""
     """The only node on which tests may do what concerns a whole node (``--disruptive-node``); empty: any."""
+    own_pod: OwnPod | None = None
+    """The pod that the run is in; None: it is in no pod of the cluster."""
+    shard: str = ""
+    """Which part of the tests runs, ``1/3`` (``--shard``); empty: all."""
+    clearing_up: float = 20.0
+    """s.  From an interruption on, for what has to be removed and put back.  CI systems kill what
+    does not end in time (GitHub Actions after 7.5 s more, Kubernetes after 30 s unless a pod says
+    otherwise); what is left is named, and the next run removes it."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Rights that the run's user was found not to have, by what needs them; whose tests do not run."""
+    """Rights that the run's user lacks, by the need for them; tests with that need do not run."""
     token_ends: float | None = None
     """Seconds since 1970 at which the user's credentials end, where nothing renews them; None: not known, or never."""
     run_id: str = "local"
@@ -168,12 +213,12 @@ class Settings:
 
     @property
     def reads_only(self) -> bool:
-        """Whether the run sends the cluster nothing but questions, whatever else it was told."""
+        """Return whether the run only reads from the cluster, whatever its other options."""
         return self.dry_run or self.plan
 
 
 def prefix_problem(text: str) -> str:
-    """Why namespaces cannot begin with a text; empty: they can."""
+    """Return why namespaces cannot begin with a text; empty: they can."""
     if not _PREFIX.fullmatch(text):
         return "expected lower-case letters, digits and hyphens, 40 at most, that begin and end with no hyphen"
     return (
@@ -184,7 +229,7 @@ def prefix_problem(text: str) -> str:
 
 
 def external_target(text: str) -> tuple[str, int]:
-    """``198.51.100.10`` or ``198.51.100.10:443``.  Raises UsageProblem."""
+    """Parse ``198.51.100.10`` or ``198.51.100.10:443``. Raise UsageProblem."""
     address, colon, port = text.partition(":")
     try:
         ipaddress.IPv4Address(address)

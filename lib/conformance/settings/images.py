@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the suite's pods get their images: other registries, an images file, pull secrets; and limits of their pods."""
+"""The sources of the suite's images: other registries, an images file, pull secrets; and limits of
+the suite's pods."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class Mirror:
 
     @classmethod
     def parse(cls, text: str) -> Mirror:
-        """``[UPSTREAM=]PREFIX`` as ``--image-registry`` takes it.  Raises UsageProblem."""
+        """Parse ``[UPSTREAM=]PREFIX`` as ``--image-registry`` takes it. Raise UsageProblem."""
         match = _REGISTRY.fullmatch(text.rstrip("/"))
         if not match or "://" in text:
             raise UsageProblem(
@@ -50,12 +51,12 @@ class Mirror:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageChoice:
-    """What an images file says of one image; empty parts stay as they would be without it."""
+    """The entry of an image in an images file; empty fields keep the default."""
 
     name: str = ""
     """Repository with its registry: ``registry.example/base/busybox``."""
     tag: str = ""
-    """In place of the published tag."""
+    """Tag that replaces the published tag."""
     digest: str = ""
     """``sha256:`` and 64 hexadecimal digits."""
     pull_secret: str = ""
@@ -64,10 +65,11 @@ class ImageChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
-    """Where the suite's pods get their images."""
+    """The sources of the images of the suite's pods."""
 
     mirrors: tuple[Mirror, ...] = ()
-    """Registries that stand in for others (air gap); where several fit, the one whose upstream is longest does."""
+    """Registries that replace others (air gap); the entry with the longest matching upstream
+    counts."""
     choices: Mapping[str, ImageChoice] = field(default_factory=dict)
     """Image as ``--list-images`` says it is published, with its tag, to what takes its place."""
     pull_secrets: tuple[str, ...] = ()
@@ -75,7 +77,7 @@ class Images:
 
     @property
     def all_pull_secrets(self) -> tuple[str, ...]:
-        """Those of all images, and those of single ones."""
+        """Return the pull secrets of all images, and those of single images."""
         single = (choice.pull_secret for choice in self.choices.values() if choice.pull_secret)
         return tuple(dict.fromkeys((*self.pull_secrets, *single)))
 
@@ -91,7 +93,7 @@ class PodLimits:
 
     @classmethod
     def parse(cls, text: str) -> PodLimits:
-        """``cpu=2,memory=1Gi`` as ``--pod-limits`` takes it.  Raises UsageProblem."""
+        """Parse ``cpu=2,memory=1Gi`` as ``--pod-limits`` takes it. Raise UsageProblem."""
         given = dict(part.partition("=")[::2] for part in text.split(","))
         if given.keys() != {"cpu", "memory"} or not (
             _CPU.fullmatch(given["cpu"]) and _MEMORY.fullmatch(given["memory"])
@@ -103,7 +105,8 @@ class PodLimits:
 
 
 def load_choices(path: Path, known: Iterable[str]) -> dict[str, ImageChoice]:
-    """The images file at ``path``; ``known`` are the images that the suite has.  Raises UsageProblem."""
+    """Return the images file at ``path``; ``known`` are the images that the suite has.  Raise
+    UsageProblem."""
     try:
         plain = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long things may take: one typed field per meaning, values per operating system in ``timings.yaml``.
+"""The durations of a run: a typed field per meaning, values per operating system in
+``timings.yaml``.
 
-Seconds are floats.  An override names its units (``5 s``, ``250 ms``, ``2 min``, ``3 tries``); anything unknown or
-without its unit is a UsageProblem of one line.  No other module writes a time-out down.
+Seconds are floats.  An override names its units (``5 s``, ``250 ms``, ``2 min``, ``3 tries``);
+anything unknown or without its unit is a UsageProblem of one line.  No other module defines a
+time-out.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from typing import Any
 import yaml
 
 from conformance.errors import UsageProblem
+from conformance.model.attempt import Kind
 from conformance.model.endpoint import OS
+from conformance.settings.assumptions import calibrated, calibration
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
 _QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]+)")
@@ -38,14 +42,18 @@ class OsTimings:
     """s.  From Ready until DNS and one connection work.  New Windows pods have no network for 4 to 40 s
     (containerd#8340, azure-container-networking#299)."""
     tcp_give_up: float
-    """s.  One TCP or UDP attempt.  Windows sends its first SYN again only after 3 s (kubernetes#107853), so less than
-    that sees one packet only; Linux after 1 s (RFC 6298)."""
+    """s.  One TCP attempt.  Windows sends its first SYN again only after 3 s (kubernetes#107853),
+    so less than that sees one packet only; Linux after 1 s (RFC 6298)."""
+    udp_give_up: float
+    """s.  One UDP attempt.  No system sends a datagram again, so no repetition is waited for; its
+    answer takes milliseconds, on a busy Windows node up to a second."""
     syn_again: float
     """s.  From a lost first SYN to the second.  Windows 3 s (kubernetes#107853), Linux 1 s (RFC 6298)."""
     syn_repeated: float
-    """s.  One attempt at a denial that is watched (``run.denial_watch``): long enough for the system to send its SYN
-    again whatever else attempts are given, since a drop of first SYNs alone looks like a denial to shorter ones.  Linux
-    sends it after 1 and 3 s (RFC 6298), Windows after 3 s (kubernetes#107853)."""
+    """s.  One attempt at a denial that is watched (``run.denial_watch``): long enough for the
+    system to repeat its SYN whatever time other attempts get, since a drop of first SYNs alone
+    looks like a denial to shorter attempts.  Linux repeats it after 1 and 3 s (RFC 6298), Windows
+    after 3 s (kubernetes#107853)."""
     refused_within: float
     """s.  From a SYN to the refusal that the program sees.  Windows sends its SYN again twice after a RST, each after
     500 ms, before it believes it (KB175523): 1 to 3 s; Linux believes the first."""
@@ -72,23 +80,30 @@ class OsTimings:
     """s.  Without a word from an agent, after which it counts as dead: four of its heartbeats, one each 5 s, and on
     Windows nine, since PowerShell stands still while .NET compiles beside it."""
     policy_effect: float
-    """s.  From a policy change to its effect.  Calico's e2e retries 30 s, and 60 s on Windows, whose HNS data plane
-    "can take longer"."""
+    """s.  From a policy change to its effect.  Calico's e2e retries 30 s, and 60 s on Windows,
+    whose HNS data plane "can take longer"."""
     service_effect: float
     """s.  From a Service or endpoint change to its effect.  kube-proxy on Windows needs up to 30 s after its start
     (kubernetes#109162)."""
     hold: float
     """s.  How long a verdict must last once reached.  Felix on Windows batches for 100 ms and tries again after 5 s."""
     agree_span: float
-    """s.  From the beginning of the first to that of the last of the tries whose agreement is a denial.  With ``hold``
-    it must be longer than an outage of two give-up times could make every try fail, its repeated SYN included."""
+    """s.  From the start of the first to the start of the last of the attempts that agree on a
+    denial. Together with ``hold`` it must exceed an outage of two give-up times, in which every
+    attempt could fail with its repeated SYN."""
     poll_every: float
     """s.  Between two questions.  1 s as Calico's e2e; on Linux, where an attempt costs milliseconds, shorter, so that
     the measured delay is finer than the poll."""
     agree_every: float
-    """s.  Between two attempts while all of a source's connect and no path is to be closed: nothing has to last then.
-    From the first attempts after a change of policy to the second ones too, and between two looks at what a disruption
-    is to bring about.  As ``poll_every``; shorter on a lab, where attempts cost a node nothing."""
+    """s.  Between two rounds of answers that are as expected, where whole rounds must agree (pages,
+    backends, names), between two attempts in worlds of policies, and between two checks for the
+    effect of a disruption.  Equal to ``poll_every``; shorter on a lab, where attempts cost a node
+    nothing."""
+    open_every: float
+    """s.  Between two attempts at open paths while all attempts of a source connect and no path is
+    expected closed, so that nothing has to hold.  Also the first pause after a change of policy.
+    An attempt costs a running agent little on either system.  Twice the time that the agent's
+    newest answer was late, if that is longer; at most ``poll_every``."""
     agree: int
     """tries.  Equal answers in a row that make a verdict.  gateway-api's conformance asks for 3."""
     stream_heartbeat: float
@@ -97,8 +112,8 @@ class OsTimings:
     """s.  Without a heartbeat, after which a stream counts as stalled: ten of them.  A lost packet is sent again within
     300 ms, and twice lost within 1 s (RFC 6298, as Linux and Windows have it)."""
     stream_watch: float
-    """s.  How long streams are watched once a change is seen to have taken effect.  Felix on Windows batches for 100 ms
-    and tries again after 5 s: a reset that has not come in twice that time does not come."""
+    """s.  Time that streams are watched after a change took effect.  Felix on Windows batches for
+    100 ms and tries again after 5 s: a reset that has not come in twice that time does not come."""
     stream_recover: float
     """s.  From the loss of a stream until a new connection must work: as for a policy change's effect, since what lost
     it is the same programming."""
@@ -109,6 +124,12 @@ class OsTimings:
     Windows runs the init containers again and node-service waits 10 s by itself (node-service.ps1)."""
     drain: float
     """s.  From the first eviction to the last pod's end.  Pods on Windows end slowly: Kubernetes' e2e waits 10 min."""
+
+    def give_up(self, kind: Kind) -> float:
+        """Return the seconds after which an attempt of this kind gives up."""
+        return {Kind.HTTP: self.http_give_up, Kind.UDP: self.udp_give_up}.get(
+            kind, self.tcp_give_up
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +157,9 @@ class RunTimings:
     api_retry: float
     """s.  Reads that fail in transport or with 5xx, and requests answered 429, are repeated for so long."""
     watch: float
-    """s.  The longest that one watch lasts before objects are listed again: gateways forget idle connections without
-    telling the receiver (AWS NAT after 350 s, Azure load balancers after 4 min: Azure/AKS#1755)."""
+    """s.  Maximum duration of a watch before objects are listed again: gateways drop idle
+    connections without notice to the receiver (AWS NAT after 350 s, Azure load balancers after 4
+    min: Azure/AKS#1755)."""
     unschedulable: float
     """s.  For so long the scheduler may find no node for a pod; nodes that an autoscaler adds take longer to come than
     this: add them before, or give more time."""
@@ -173,8 +195,9 @@ class RunTimings:
     lock_poll: float
     """s.  Between two looks at it."""
     abandoned: float
-    """s.  Age from which what a run of another machine left is taken for abandoned; longer than any run, since one that
-    does not disrupt gives no sign of life (Calico's own Windows lanes take up to 3 h)."""
+    """s.  Age from which objects of another machine's run count as abandoned; longer than any run,
+    since a run that does not disrupt gives no sign of life (Calico's own Windows lanes take up to 3
+    h)."""
     named_dead: float
     """s.  The run lock of a run that the user names as dead (``--restore --run ID``) is watched for so long and must
     not be renewed: one and a half times ``lock_stale``, in which a living run renews it six times."""
@@ -192,12 +215,30 @@ class RunTimings:
     """s.  The standing watch goes on for so long at least, and for ``denial_watch``, however few tests there are: as
     long as one change of policy may take."""
     watch_every: float
-    """s.  Between two attempts on each path of the standing watch, as Calico's e2e polls; one that opens is asked again
-    at once."""
+    """s.  Between two attempts on each path of the standing watch, as Calico's e2e polls; a path
+    that opens is tried again at once."""
     node_status: float
-    """s.  How often calico-node is asked to say its BGP status (updatePeriodSeconds, Calico's documents show 10 s)."""
+    """s.  How often calico-node is asked to say its BGP status (updatePeriodSeconds, Calico's
+    documents show 10 s)."""
+    hns_looks: float
+    """s.  Between two looks at HNS: only what both show counts.  A pod's start and its end take
+    seconds, and kube-proxy on Windows syncs its rules every 30 s (kubernetes, --iptables-sync-period
+    of winkernel)."""
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
+    silent: float
+    """s.  Without news of a test that runs, after which the terminal says which it is and since
+    when; again each time as much has passed."""
+    test_limit: float
+    """s.  For a test's set-up and body, after its turn came; then it is interrupted, and
+    INCONCLUSIVE.  Its pods may have to pull two images (``image_pull``) and become ready."""
+    exclusive_limit: float
+    """s.  The same for a test that has nodes or the cluster to itself: each of four Windows nodes
+    may be drained, restarted and get pods again, besides ``vni_delivery``.  What is put back
+    afterwards is not interrupted."""
+    workers_per_windows_node: int
+    """workers.  The number that ``-n auto`` starts where Windows nodes bound it; 2 until a real
+    node is shown to bear more.  ``--workers-per-windows-node`` counts before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,36 +248,48 @@ class Timings:
     linux: OsTimings
     windows: OsTimings
     run: RunTimings
+    measured_on_lab: str = ""
+    """The option that named a calibration of emulated nodes; empty: none."""
 
     def of(self, os: OS) -> OsTimings:
-        """The patience that one operating system needs."""
+        """Return the timings of an operating system."""
         return self.windows if os == "windows" else self.linux
 
 
 def load_timings(override: Path | None = None, *, lab: bool = False) -> Timings:
-    """The packaged timings, with the entries of ``override`` in their place; on a ``lab`` shorter ones (``lab.yaml``).
+    """Return the packaged timings with the entries of ``override`` in their place; on a ``lab``
+    shorter timings (``lab.yaml``).
 
-    Raises UsageProblem, one line with file and line: unreadable, not YAML, unknown key, missing or wrong unit.
+    ``override`` is YAML, or a calibration.json, of which the measured values count within bounds.
+
+    Raise UsageProblem, in one line with file and line: unreadable, not YAML, unknown key, missing
+    or wrong unit.
     """
     values = {section: dict(entries) for section, entries in _packaged("timings.yaml").items()}
     if lab:
         for section, entries in _packaged("lab.yaml").items():
             values[section].update(entries)
+    measured = None
     if override is not None:
         try:
             text = override.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
             raise UsageProblem(f"--timings {override}: cannot be read: {why}") from None
-        for section, entries in _parse(text, f"--timings {override}").items():
+        where = f"--timings {override}"
+        measured = calibration(text, where)
+        given = calibrated(measured) if measured else _parse(text, where)
+        for section, entries in given.items():
             values[section].update(entries)
-    sections = {name: cls(**values[name]) for name, cls in _SECTIONS.items()}
+    sections = {name: cls(**values[name]) for name, cls in SECTIONS.items()}
     _demand_patience(sections, f"--timings {override}" if override else "timings")
-    return Timings(**sections)
+    is_of_lab = measured is not None and measured.get("evidence") == "lab"
+    return Timings(**sections, measured_on_lab=f"--timings {override}" if is_of_lab else "")
 
 
 def _demand_patience(sections: Mapping[str, Any], where: str) -> None:
-    """Raises UsageProblem when an attempt would be given up before its system says what a denial is to be told from."""
+    """Raise UsageProblem if an attempt would end before its system can show a lost packet or a
+    refusal, or if an outage would look like a denial."""
     for name in ("linux", "windows"):
         entries: OsTimings = sections[name]
         for field, what in (("syn_again", "a lost packet"), ("refused_within", "a refusal")):
@@ -256,7 +309,7 @@ def _demand_patience(sections: Mapping[str, Any], where: str) -> None:
             )
 
 
-_SECTIONS: Mapping[str, Any] = {"linux": OsTimings, "windows": OsTimings, "run": RunTimings}
+SECTIONS: Mapping[str, Any] = {"linux": OsTimings, "windows": OsTimings, "run": RunTimings}
 
 
 @functools.cache
@@ -277,11 +330,11 @@ def _parse(text: str, where: str) -> dict[str, dict[str, Any]]:
         raise UsageProblem(f"{where}{line}: not YAML: {problem}") from None
     values: dict[str, dict[str, Any]] = {}
     for key, section in _entries(root, where, "sections linux, windows, run"):
-        if key.value not in _SECTIONS:
+        if key.value not in SECTIONS:
             raise UsageProblem(
-                f"{where}:{key.start_mark.line + 1}: unknown section {key.value!r}; there are {', '.join(_SECTIONS)}"
+                f"{where}:{key.start_mark.line + 1}: unknown section {key.value!r}; there are {', '.join(SECTIONS)}"
             )
-        known = {field.name: str(field.type) for field in fields(_SECTIONS[key.value])}
+        known = {field.name: str(field.type) for field in fields(SECTIONS[key.value])}
         values[key.value] = entries = {}
         for name, value in _entries(section, where, f"entries of {key.value}"):
             place = f"{where}:{name.start_mark.line + 1}: {key.value}.{name.value}"
@@ -308,9 +361,10 @@ def _quantity(node: Any, kind: str, place: str) -> float | int:
     match = _QUANTITY.fullmatch(text.strip())
     unit = match["unit"] if match else ""
     if kind == "int":
-        if match and unit == "tries" and match["number"].isdigit() and int(match["number"]) > 0:
+        counted_as = "workers" if place.endswith("workers_per_windows_node") else "tries"
+        if match and unit == counted_as and match["number"].isdigit() and int(match["number"]) > 0:
             return int(match["number"])
-        raise UsageProblem(f'{place}: expected a count such as "3 tries", found "{text}"')
+        raise UsageProblem(f'{place}: expected a count such as "3 {counted_as}", found "{text}"')
     if match and unit in _SECONDS and float(match["number"]) > 0:
         return float(match["number"]) * _SECONDS[unit]
     raise UsageProblem(

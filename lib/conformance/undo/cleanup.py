@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes what a run's processes left on the cluster when they were killed or ran out of time.
+"""Removes objects that a run's processes left on the cluster when they were killed or ran out of
+time.
 
-Only what carries the run's labels is touched.  What may not even be listed is left, and the
-caller says so.
+Only objects with the run's labels are touched. Objects that may not be listed are left, and the
+caller reports that.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from conformance.errors import SuiteError
 from conformance.facts.calico_api import V3
 from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Kube, Obj
-from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, Ownership, labels_of
+from conformance.kube.ownership import MANAGED_BY, RUN_LABEL, Ownership, is_of
 from conformance.kube.prepared import objects_of, of_prefix
 from conformance.model.change import ObjectRef
 
@@ -33,40 +34,39 @@ has written them."""
 
 
 def cluster_scoped(kube: Kube, *, run: str = "", prefix: str = "") -> Iterator[Obj]:
-    """What a run (empty: any) has made without a namespace, or in those prepared with ``prefix``,
-    and is still there.
+    """Yield what a run (empty: any) made outside its namespaces, or in namespaces prepared with
+    ``prefix``.
 
-    Raises ApiRefused, ApiUnreachable.
+    Raise ApiRefused, ApiUnreachable.
     """
     if prefix:
         yield from objects_of(kube, of_prefix(kube, prefix), run)
     wanted = f"{RUN_LABEL}={run}" if run else f"{MANAGED_BY[0]}={MANAGED_BY[1]},{RUN_LABEL}"
     for api_version, kind in CLUSTER_SCOPED:
         if kube.discovery.serves(api_version, kind):
-            yield from kube.objects(api_version, kind, labels=wanted)
+            found = kube.objects(api_version, kind, labels=wanted)
+            yield from (obj for obj in found if is_of(obj, run))
     for kind in (POLICY, TIER):
         if not kube.discovery.serves(V3, kind) and kube.discovery.serves(STORED, kind):
-            for obj in kube.objects(STORED, kind):  # no selector: the labels are in an annotation
-                labels = labels_of(obj)
-                ours = labels.get(MANAGED_BY[0]) == MANAGED_BY[1] and RUN_LABEL in labels
-                if ours and run in ("", labels[RUN_LABEL]):
-                    yield obj
+            found = kube.objects(STORED, kind)  # no selector: the labels are in an annotation
+            yield from (obj for obj in found if is_of(obj) and is_of(obj, run))
 
 
 def leftovers(kube: Kube, run: str, prefix: str = "") -> Iterator[ObjectRef]:
-    """What of a run is still there and not on its way out.  Raises ApiRefused, ApiUnreachable."""
+    """Yield the objects of a run that are there and not being deleted.  Raise ApiRefused,
+    ApiUnreachable."""
     for item in cluster_scoped(kube, run=run, prefix=prefix):
         if not item["metadata"].get("deletionTimestamp"):
             yield reference(item)
 
 
 def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[str]:
-    """Remove it and wait until it is gone; one line per thing that was left, or why it could not be
-    removed.
+    """Remove a run's objects and wait until they are gone; return one line per object: that it is
+    removed, or why it stays.
 
-    ``prefix``: of the namespaces that were prepared for the run, of which it removes only what is in them.
+    ``prefix``: of the namespaces that were prepared for the run; only their contents are removed.
     """
-    told: list[str] = []
+    notes: list[str] = []
     try:
         found = list(leftovers(kube, run, prefix))
     except SuiteError as error:
@@ -78,12 +78,13 @@ def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[s
         (own, [target for target in found if not target.namespace and target.kind != TIER]),
         (own, [target for target in found if target.kind == TIER]),
     ):
-        told += _remove(changes, some, within)
-    return told
+        notes += _remove(changes, some, within)
+    return notes
 
 
 def _remove(changes: Changes, found: list[ObjectRef], within: float) -> Iterator[str]:
-    """Delete these and wait until they are gone; one line each."""
+    """Delete these objects and wait until they are gone; yield one line for each: that it is
+    removed, or why it stays."""
     deleted = []
     for target in found:
         try:
@@ -92,7 +93,9 @@ def _remove(changes: Changes, found: list[ObjectRef], within: float) -> Iterator
         except SuiteError as error:
             by_hand = ""
             if target.api_version == STORED:
-                by_hand = f"; calicoctl delete {target.kind.lower()} {_name(target)}"
+                # a stored policy's name begins with its tier's, which calicoctl leaves out
+                name = target.name.removeprefix("default.")
+                by_hand = f"; calicoctl delete {target.kind.lower()} {name}"
             yield f"{target.label} was left, and could not be removed: {error}{by_hand}"
     for target in deleted:
         try:
@@ -100,8 +103,3 @@ def _remove(changes: Changes, found: list[ObjectRef], within: float) -> Iterator
             yield f"{target.label} was left by a process that ended early, and is removed"
         except SuiteError as error:
             yield f"{target.label} was left by a process that ended early: {error}"
-
-
-def _name(stored: ObjectRef) -> str:
-    """As calicoctl knows a stored policy, whose name begins with its tier's."""
-    return stored.name.removeprefix("default.")

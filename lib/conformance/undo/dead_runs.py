@@ -22,6 +22,7 @@ from conformance.kube.rights import Right
 from conformance.model.change import PutBack
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
+from conformance.printing import say
 from conformance.settings import Settings
 from conformance.undo.healers import healers_of, revivals
 from conformance.undo.leftovers import Leftovers
@@ -49,22 +50,21 @@ FINDING_RIGHTS = (
 def clear_up(
     kube: Kube, settings: Settings, process: str, *, dry_run: bool, named: str = ""
 ) -> int:
-    """Put back what dead runs left and print it, or only print what there is; returns the exit
+    """Restore what dead runs changed and print it, or only print the leftovers; return the exit
     code.
 
-    ``named``: of this run alone.
+    ``named``: only this run.
     """
     facts = detect(kube, evidence="field")
     run = Ownership(settings.run_id, settings.worker, process)
-    recovery = recovery_of(kube, facts, settings, run, print)
+    recovery = recovery_of(kube, facts, settings, run, say)
     dead, others = recovery.dead(named=named)
-    for line in others:
-        print(line)
+    say(*others)
     if dry_run:
         return _print_plan(dead)
     _demand_rights(kube, dead)
     shared = any(leftovers.shared for leftovers in dead)
-    lock = _lock(recovery, run, settings, tell=print, progress=lambda line: None)
+    lock = _lock(recovery, run, settings, tell=say, progress=lambda line: None)
     try:
         held = (shared or (not others and recovery.untidy())) and _taken(lock, needed=shared)
         if shared:
@@ -73,7 +73,7 @@ def clear_up(
             )  # as it is now that nobody else works on it
         result = recovery.recover(dead, check=lock.check)
         problem = (
-            _problem(result.restored, Changes(kube, run), settings, process, print)
+            _problem(result.restored, Changes(kube, run), settings, process, say)
             if result.acted
             else ""
         )
@@ -85,10 +85,9 @@ def clear_up(
 
 
 def _print_plan(dead: Sequence[Leftovers]) -> int:
-    """Print what would be put back and removed, and return the exit code."""
+    """Print the changes to restore and the objects to remove, and return the exit code."""
     lines = [line for leftovers in dead for line in leftovers.lines()]
-    print("\n".join(lines) or NOTHING_LEFT)
-    print("dry run: nothing was changed" if lines else "")
+    say(*(lines or [NOTHING_LEFT]), "dry run: nothing was changed" if lines else "")
     return 0
 
 
@@ -98,12 +97,12 @@ def _report(result: Recovered, problem: str, *, named_lives: bool) -> int:
     ``named_lives``: the user named a run that may be alive.
     """
     if not result.anything:
-        print("nothing was touched" if named_lives else NOTHING_LEFT)
+        say("nothing was touched" if named_lives else NOTHING_LEFT)
         return LEFT if named_lives else 0
     if result.acted:
-        print(problem or "pods of both operating systems reach each other in all directions")
+        say(problem or "pods of both operating systems reach each other in all directions")
         result.left += [problem] if problem else []
-    print(summary(result))
+    say(summary(result))
     return 0 if result.whole else LEFT
 
 
@@ -120,8 +119,7 @@ def _demand_rights(kube: Kube, dead: Sequence[Leftovers]) -> None:
 
 
 def _taken(lock: RunLock, *, needed: bool) -> bool:
-    """Take the run lock; one that is not needed, where that goes at all.  Raises
-    ClusterUnusable."""
+    """Take the run lock; where it is not needed, only if possible.  Raise ClusterUnusable."""
     try:
         lock.acquire(patient=False)
     except ClusterUnusable:
@@ -140,11 +138,11 @@ def before_a_run(
     named_by: Sequence[str],
     tell: Callable[[str], None],
 ) -> list[str]:
-    """Put back what dead runs changed, if this run may; else, or where it could not be done, why no
-    run can begin.
+    """Restore what dead runs changed, if this run may; return the reasons why no run can begin,
+    if any.
 
-    A run that only reads names what it would put back, and changes nothing.
-    ``process`` signs what is made for it (``journal.liveness``); ``named_by`` are the options that name the
+    A run that only reads reports what it would restore, and changes nothing. ``process`` signs
+    the created objects (``journal.liveness``); ``named_by`` are the options that name the
     cluster.
     """
     run = Ownership(settings.run_id, settings.worker, process)
@@ -155,7 +153,7 @@ def before_a_run(
             _announce(leftovers, tell)
         return []
     if not dead or not settings.disruptive:
-        return [_told(leftovers, named_by) for leftovers in dead]
+        return [_describe(leftovers, named_by) for leftovers in dead]
     progress = functools.cache(tell)  # each line once
     lock = _lock(recovery, run, settings, tell=tell, progress=progress)
     try:
@@ -181,7 +179,7 @@ def before_a_run(
 
 
 def _announce(leftovers: Leftovers, tell: Callable[[str], None]) -> None:
-    """Name what a run that may would put back."""
+    """Report what a run with the rights would restore."""
     tell(
         f"leftovers: {_who(leftovers)}; a run with --allow-disruptive puts back, before its first test:"
     )
@@ -192,17 +190,17 @@ def _announce(leftovers: Leftovers, tell: Callable[[str], None]) -> None:
 def left_by_dead(
     kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequence[str]
 ) -> list[str]:
-    """What runs that died have not put back, now that this run has their lock; a line per run,
-    with what to do."""
+    """Return a line for each dead run's changes that are not put back, now that this run has the
+    lock."""
     run = Ownership(settings.run_id, settings.worker)
     recovery = recovery_of(kube, facts, settings, run, lambda line: None)
-    return [_told(leftovers, named_by) for leftovers in _unrestored(recovery, run)]
+    return [_describe(leftovers, named_by) for leftovers in _unrestored(recovery, run)]
 
 
 def recovery_of(
     kube: Kube, facts: Facts, settings: Settings, run: Ownership, tell: Callable[[str], None]
 ) -> Recovery:
-    """How this cluster is recovered in the name of ``run``."""
+    """Return the recovery of this cluster in the name of ``run``."""
     healers = healers_of(Changes(kube, run), facts, settings)
     return Recovery(kube, healers, settings.timings, tell=tell, prefix=settings.namespaces_prefix)
 
@@ -217,11 +215,11 @@ def of_a_worker(
     memory: Path | None = None,
     named_by: Sequence[str] = (),
 ) -> PutBack:
-    """Put back what one process of this run has changed, or every one (empty), now that it has
-    ended.
+    """Restore the changes of an ended process of this run, or of every process (empty).
 
-    Others of the run go on after one's end: that the cluster is as before is shown by traffic
-    then.  ``memory``: as of the journal, from which is named what stays where nobody answers.
+    After the end of one process, other processes of the run go on: traffic then shows that the
+    cluster is as before. ``memory``: of the journal; it reports what stays if the cluster does
+    not answer.
     """
     run = Ownership(settings.run_id, process=process)
     journal = Journal(kube, run, within=settings.timings.run.journal, memory=memory)
@@ -249,13 +247,13 @@ def of_a_worker(
 
 
 def _is_unrestored(restored: Restored) -> bool:
-    """Whether a change of this run is not put back; an entry that does not fit is not its own."""
+    """Return whether a change of this run is not put back; an entry that does not fit is not its
+    own."""
     return restored.outcome in NOT_RESTORED and not refusal(restored.entry)
 
 
 def _disrupted(done: Sequence[Restored], changes: Changes, settings: Settings) -> Disrupted:
-    """The nodes that journal entries speak of: those that were changed themselves, and those of
-    procedures."""
+    """Return the nodes in journal entries: changed nodes, and nodes of procedures."""
     entries = [restored.entry for restored in done if restored.outcome is not Outcome.REFUSED]
     changed = [
         entry.target.name for entry in entries if entry.target and entry.target.kind == "Node"
@@ -272,8 +270,10 @@ def _problem(
     process: str,
     tell: Callable[[str], None],
 ) -> str:
-    """Which pods do not reach each other after the recovery, by facts of then: nodes take pods
-    again."""
+    """Return which pods do not reach each other after the recovery, by the facts of that moment.
+
+    Nodes take pods again by then.
+    """
     facts = detect(changes.kube, evidence="field")
     return connectivity_problem(
         changes.kube,
@@ -293,8 +293,9 @@ def _lock(
     tell: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> RunLock:
-    """The run lock, for whoever recovers: no second one does so, nor does a run disrupt the
-    cluster meanwhile."""
+    """Return the run lock for a recovery: no second recovery runs, and no run disrupts the
+    cluster meanwhile.
+    """
     return RunLock(
         recovery.kube,
         run,
@@ -308,9 +309,10 @@ def _lock(
 def _unrestored(
     recovery: Recovery, run: Ownership, tell: Callable[[str], None] = lambda line: None
 ) -> list[Leftovers]:
-    """Dead runs that may have left the cluster changed; none for who may not look.
+    """Return dead runs that may have left the cluster changed; none if the user may not read
+    them.
 
-    ``tell`` gets a line for each journal entry that is refused: it is left alone, and stops no run.
+    ``tell`` gets a line for each refused journal entry: it is left alone, and stops no run.
     """
     try:
         dead = recovery.dead(own=run.run)[0]
@@ -324,7 +326,7 @@ def _unrestored(
 
 
 def summary(result: Recovered) -> str:
-    """One line."""
+    """Return one line about the recovery."""
     counts = [
         f"{sum(restored.outcome == outcome for restored in result.restored)} {outcome}"
         for outcome in dict.fromkeys(restored.outcome for restored in result.restored)
@@ -342,7 +344,7 @@ def _who(leftovers: Leftovers) -> str:
     return f"run {leftovers.run}, begun {leftovers.since:%Y-%m-%d %H:%M} UTC, died"
 
 
-def _told(leftovers: Leftovers, named_by: Sequence[str]) -> str:
+def _describe(leftovers: Leftovers, named_by: Sequence[str]) -> str:
     who = _who(leftovers)
     if not leftovers.entries:
         marked = ", ".join(target.label for target, _ in leftovers.marks)

@@ -35,11 +35,10 @@ HEALERS = (HNS_NETWORK, DAEMONSET_PODS, FELIX_RESTART, ENDING_POLICY)
 
 
 def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
-    """Map each procedure to what undoes it in the name of the run that left it.
+    """Map each procedure to the function that undoes it in the name of the run that left it.
 
-    Nothing is noted: the entry stays open until the node is well.  It asks for nothing that a
-    test made; what looks into the node is a host pod of the healer's own, which is removed
-    again.
+    Nothing is recorded: the entry stays open until the node is well. A healer needs no objects of
+    a test; it reads the node from its own host pod, which is removed again.
     """
 
     def command(workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
@@ -66,11 +65,9 @@ def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
 def revivals(
     changes: Changes, settings: Settings, entries: Sequence[Entry]
 ) -> dict[str, Callable[[], object]]:
-    """Map Windows nodes whose HNS network may have been made anew to what starts their kube-proxy
-    anew.
+    """Map Windows nodes whose HNS network may be new to a function that restarts their kube-proxy.
 
-    Removing the network takes the node's Services with it, which kube-proxy may never make
-    again.
+    Removing the network removes the node's Services, which kube-proxy may never make again.
     """
     names = [
         str(entry.arguments["node"]) for entry in entries if entry.procedure == HNS_NETWORK.name
@@ -83,8 +80,9 @@ def revivals(
 def _own_host_pods(
     changes: Changes, facts: Facts, settings: Settings, node: str
 ) -> Iterator[HostPods]:
-    """Host pods of a healer's own, in a namespace that goes with it; none is made unless one is
-    asked for."""
+    """Yield a healer's own host pods, in a namespace that is deleted with them; none is created
+    before its first use.
+    """
     number = [found.name for found in facts.nodes].index(node) + 1
     own = replace(changes.run, worker=f"{changes.run.worker}-healer-{number}")
     pods = Pods(changes.kube, Changes(changes.kube, own), facts, settings)

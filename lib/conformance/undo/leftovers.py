@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs have left on a cluster, by run: journals, labelled objects, cordoned nodes, leases.
-It changes nothing."""
+"""The leftovers of runs on a cluster: journals, labelled objects, cordoned nodes, leases.  Only
+reads."""
 
 import contextlib
 import datetime
@@ -33,7 +33,7 @@ LEASE = ("coordination.k8s.io/v1", "Lease")
 
 @dataclass(frozen=True, kw_only=True)
 class Leftovers:
-    """What of one run is there."""
+    """The leftovers of one run."""
 
     run: str
     life: Life
@@ -42,7 +42,8 @@ class Leftovers:
     entries: tuple[Entry, ...] = ()
     """Open journal entries that are believed, oldest first."""
     refused: tuple[str, ...] = ()
-    """The other ones, with why they are not: nothing that they say is done."""
+    """The entries that are not believed, each with the reason: nothing that they ask for is
+    done."""
     unreadable: tuple[str, ...] = ()
     """What in its journal is no entry."""
     marks: tuple[tuple[ObjectRef, str], ...] = ()
@@ -57,25 +58,25 @@ class Leftovers:
 
     @property
     def shared(self) -> bool:
-        """Whether any of it is where other runs work too, so that it takes the run lock to clear
-        it up."""
+        """Return whether any leftover is shared with other runs: clearing it up then takes the
+        run lock.
+        """
         return bool(self.changed or self.journal or self.nodes or self.leases)
 
     @property
     def changed(self) -> bool:
-        """Whether something beyond its own namespaces is to be put back, as the changed objects
-        themselves say."""
+        """Return whether something beyond its namespaces is to be put back, by the marks on changed
+        objects."""
         return bool(self.entries or self.marks)
 
     @property
     def only_doubts(self) -> bool:
-        """Whether nothing is there of it but a journal that is not believed: such a run may
-        never have been."""
+        """Return whether only a disbelieved journal is there: such a run may never have existed."""
         return bool(self.doubts) and not (self.changed or self.objects or self.nodes or self.leases)
 
     @property
     def doubts(self) -> list[str]:
-        """A line for each part of its journal that is not acted upon."""
+        """Return a line for each part of its journal that is not applied."""
         return [
             *(f"run {self.run}: refused: {line}" for line in self.refused),
             *(f"run {self.run}: its journal: {line}" for line in self.unreadable),
@@ -100,14 +101,14 @@ class Leftovers:
 def leftovers(
     kube: Kube, now: datetime.datetime | None = None, *, prefix: str = ""
 ) -> list[Leftovers]:
-    """What all runs have left, oldest first; the living ones' too.  Raises ApiRefused,
+    """Return the leftovers of all runs, living runs included, oldest first.  Raise ApiRefused,
     ApiUnreachable.
 
-    ``prefix``: in the namespaces that were prepared with it, too.
+    ``prefix``: also in the namespaces that were prepared with it.
     """
     nodes = kube.objects("v1", "Node")
     leases = kube.objects(*LEASE, SYSTEM_NAMESPACE) if kube.discovery.serves(*LEASE) else []
-    seen = _Seen(
+    found = _Inventory(
         kube=kube,
         now=now or datetime.datetime.now(datetime.UTC),
         own=[(labels_of(item)[RUN_LABEL], item) for item in cluster_scoped(kube, prefix=prefix)],
@@ -118,12 +119,12 @@ def leftovers(
         ],
         leases=[lease for lease in leases if labels_of(lease).get(MANAGED_BY[0]) == MANAGED_BY[1]],
     )
-    return sorted(map(seen.of, seen.runs), key=lambda one: (one.since, one.run))
+    return sorted(map(found.of, found.runs), key=lambda leftover: (leftover.since, leftover.run))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Seen:
-    """What of all runs was seen on a cluster, with the run that each object names."""
+class _Inventory:
+    """The objects of all runs on a cluster, with the run that each names."""
 
     kube: Kube
     now: datetime.datetime
@@ -145,13 +146,13 @@ class _Seen:
         return {*named, *self.journals, *labelled}
 
     def of(self, run: str) -> Leftovers:
-        """Return what one run has left."""
+        """Return the leftovers of one run."""
         own = [item for by, item in self.own if by == run]
         journal = self.journals.get(run)
         held = [
-            one
-            for one in self.leases
-            if liveness.holds(one, run) or labels_of(one).get(RUN_LABEL) == run
+            lease
+            for lease in self.leases
+            if liveness.holds(lease, run) or labels_of(lease).get(RUN_LABEL) == run
         ]
         made = [*own, *([journal] if journal else []), *held]
         entries, refused, unreadable = self._judged(run, journal or {})
@@ -174,8 +175,9 @@ class _Seen:
     def _judged(
         self, run: str, journal: Obj
     ) -> tuple[tuple[Entry, ...], tuple[str, ...], tuple[str, ...]]:
-        """Return a journal's open entries that are believed, those that are not, and what cannot
-        be read."""
+        """Return a journal's believed open entries, its other open entries, and its unreadable
+        entries.
+        """
         unreadable: list[str] = []
         opened = [entry for entry in entries_of(journal, unreadable.append) if entry.open]
         doubts = [(entry, _doubt(self.kube, entry, run)) for entry in opened]
@@ -195,8 +197,9 @@ class _Seen:
 
 
 def _changeable(kube: Kube) -> Iterator[Obj]:
-    """The objects beside nodes that may bear a mark after their run; those that cannot be read
-    are left out."""
+    """Yield the objects other than nodes that may bear a mark after their run; unreadable objects
+    are left out.
+    """
     felix = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
     windows = ObjectRef(api_version="apps/v1", kind="DaemonSet", name=WINDOWS)
     for target in (felix, *(replace(windows, namespace=space) for space in NAMESPACES)):
@@ -207,7 +210,7 @@ def _changeable(kube: Kube) -> Iterator[Obj]:
 
 
 def _doubt(kube: Kube, entry: Entry, run: str) -> str:
-    """Why an entry is not believed, or why that is not known."""
+    """Return why an entry is not believed, or why that is not known."""
     if entry.run not in ("", run):
         return f"it speaks of run {entry.run}"
     try:

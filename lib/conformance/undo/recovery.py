@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Putting a cluster back as it was before runs that are dead: their journals first, then what
-else they left."""
+"""Recovery of a cluster from dead runs: their journals first, then their other objects."""
 
 import datetime
 import functools
@@ -33,7 +32,7 @@ from conformance.undo.leftovers import LEASE, Leftovers, leftovers
 
 @dataclass
 class Recovered:
-    """What was done, and what was not."""
+    """The results of a recovery: what was done, and what was not possible."""
 
     restored: list[Restored] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -45,28 +44,28 @@ class Recovered:
 
     @property
     def anything(self) -> bool:
-        """Whether there was anything to do at all."""
+        """Return whether there was anything to do at all."""
         return bool(self.restored or self.lines or self.left or self.unreadable)
 
     @property
     def acted(self) -> bool:
-        """Whether any journal entry was acted upon."""
+        """Return whether any journal entry was acted upon."""
         return any(restored.outcome is not Outcome.REFUSED for restored in self.restored)
 
     @property
     def changed(self) -> bool:
-        """Whether something beyond runs' own namespaces was put back."""
+        """Return whether something beyond runs' own namespaces was put back."""
         return any(restored.outcome is Outcome.RESTORED for restored in self.restored)
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is left to do by hand."""
+        """Return whether nothing is left to do by hand."""
         wrong = any(restored.outcome in NOT_RESTORED for restored in self.restored)
         return not (self.left or self.unreadable or wrong)
 
 
 class Recovery:
-    """Recovers one cluster.  ``tell`` gets a line about everything that is done, or waited for."""
+    """Recovers one cluster. ``tell`` gets a line about each action and each wait."""
 
     def __init__(
         self,
@@ -89,16 +88,14 @@ class Recovery:
         self._silent: set[tuple[str, str]] = set()
         """Uid and version of leases that were watched in vain for a renewal."""
         self._given_up: set[str] = set()
-        """Runs whose these were, and are no longer once the lock is taken over."""
+        """Runs that held the lock until it was taken over."""
 
     def dead(self, *, own: str = "", named: str = "") -> tuple[list[Leftovers], list[str]]:
-        """What dead runs have left, and lines about what is left alone because its run may be
-        alive.
+        """Return the leftovers of dead runs, and lines about runs that may be alive.
 
-        Takes as long as a run lock lasts where it is one of another machine that decides.
-         ``named``: of this run alone, which the user believes to be dead; where it has a run
-        lock, that decides however young it is. Raises UsageProblem where nothing is there of a
-        run of that name.
+        If the lock of a run on another machine decides, this takes as long as a run lock lasts.
+        ``named``: only this run, which the user believes to be dead; its run lock, if it has one,
+        decides even if it is young. Raise UsageProblem if there is nothing of a run of that name.
         """
         now = datetime.datetime.now(datetime.UTC)
         dead = []
@@ -123,8 +120,9 @@ class Recovery:
         return dead, lines
 
     def _of_others(self, now: datetime.datetime, own: str, named: str) -> list[Leftovers]:
-        """Return what runs other than ``own``, or the ``named`` one, have left.  Raise
-        UsageProblem."""
+        """Return the leftovers of runs other than ``own``, or of the ``named`` run. Raise
+        UsageProblem.
+        """
         found = {
             leftover.run: leftover
             for leftover in leftovers(self.kube, now, prefix=self.prefix)
@@ -140,9 +138,9 @@ class Recovery:
         return [found[named]]
 
     def _is_suspect(self, leftover: Leftovers, age: float, named: str) -> bool:
-        """Whether the run lock decides if a run of another machine has ended; ``age``: seconds.
+        """Return whether the run lock decides if another machine's run has ended; ``age``: seconds.
 
-        Whoever journals holds the lease: one that is not held any more has no living run behind it.
+        A run that journals holds the lease: without a holder no living run is behind the journal.
         """
         return (
             leftover.changed
@@ -153,17 +151,19 @@ class Recovery:
         )
 
     def life(self, lease: Obj) -> Life:
-        """What is known of a lease's holder, with what watching has shown: for who takes the run
-        lock to recover."""
+        """Return the state of a lease's holder after watching it, for taking the run lock to
+        recover.
+        """
         return Life.DEAD if version_of(lease) in self._silent else liveness.of_maker(lease)
 
     def recover(
         self, dead: list[Leftovers], *, check: Callable[[], object] = lambda: None
     ) -> Recovered:
-        """Put back and remove what these runs left; the newest first, which may have changed what
-        an older one left.
+        """Restore and remove what these runs left; the newest run first, since it may have
+        changed an older run's leftovers.
 
-        ``check`` is asked before each run's journal and raises when the run lock is not held any more.
+        ``check`` is called before each run's journal and raises if the run lock is not held any
+        more.
         """
         result = Recovered()
         for item in reversed(dead):
@@ -180,8 +180,8 @@ class Recovery:
         return result
 
     def untidy(self, *, own: str = "") -> bool:
-        """Whether the namespace that runs share is there, made by a run, and holds only what run
-        ``own`` has."""
+        """Return whether the shared namespace was made by a run and holds only what run ``own``
+        has."""
         found = self.kube.find("v1", "Namespace", SYSTEM_NAMESPACE)
         labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
         if (
@@ -198,8 +198,9 @@ class Recovery:
         return not [lease for lease in leases if not own or not liveness.holds(lease, own)]
 
     def tidy(self, result: Recovered, *, own: str) -> None:
-        """Remove that namespace, the run lock of ``own`` with it: held until then, nobody else
-        can take it in it."""
+        """Remove the namespace of run locks together with ``own``'s lock, which is held until
+        then, so that nobody else can take a lock in it.
+        """
         if self.untidy(own=own):
             target = ObjectRef(api_version="v1", kind="Namespace", name=SYSTEM_NAMESPACE)
             changes = Changes(self.kube, Ownership(own))
@@ -207,10 +208,10 @@ class Recovery:
             self._do(lambda: changes.delete(target, "nothing is in it", foreign=True), done, result)
 
     def _is_silent(self, run: str, at_least: float) -> bool:
-        """Whether a run has no run lock, or does not renew it for as long as it lasts, by the clock
-        of this machine.
+        """Return whether a run has no run lock, or does not renew it in time by this machine's
+        clock.
 
-        ``at_least``: seconds that it is watched, even if it lasts less.
+        ``at_least``: seconds to watch the lock, even if its duration is shorter.
         """
         lease = held_by(self.kube, run)
         if lease is None or version_of(lease) in self._silent:
@@ -232,47 +233,55 @@ class Recovery:
             self._given_up.add(run)
         return silent or held_by(self.kube, run) is None
 
-    def _journal(self, one: Leftovers, result: Recovered, check: Callable[[], object]) -> None:
-        if not one.journal:
+    def _journal(
+        self, run_leftovers: Leftovers, result: Recovered, check: Callable[[], object]
+    ) -> None:
+        if not run_leftovers.journal:
             return
-        run = Ownership(one.run)
+        run = Ownership(run_leftovers.run)
         journal = Journal(self.kube, run, within=self.timings.run.journal)
         try:
             check()
-            result.unreadable += one.unreadable
-            for line in one.unreadable:
-                self._tell(f"run {one.run}: its journal: {line}")
+            result.unreadable += run_leftovers.unreadable
+            for line in run_leftovers.unreadable:
+                self._tell(f"run {run_leftovers.run}: its journal: {line}")
             for done in restore(journal, Changes(self.kube, run), self.healers):
-                self._tell(f"run {one.run}: {done}")
+                self._tell(f"run {run_leftovers.run}: {done}")
                 result.restored.append(done)
             journal.remove()
         except SuiteError as error:
-            result.left.append(f"run {one.run}: its journal: {str(error).splitlines()[0]}")
+            result.left.append(
+                f"run {run_leftovers.run}: its journal: {str(error).splitlines()[0]}"
+            )
             self._tell(result.left[-1])
 
-    def _uncordon(self, node: str, one: Leftovers, result: Recovered) -> None:
-        """A node that the journal did not speak of any more: the mark says who cordoned it."""
-        if cordoned_by(self.kube.find("v1", "Node", node)) != one.run:
+    def _uncordon(self, node: str, run_leftovers: Leftovers, result: Recovered) -> None:
+        """Lift a cordon that no journal entry mentions any more: the mark names the run that
+        cordoned the node.
+        """
+        if cordoned_by(self.kube.find("v1", "Node", node)) != run_leftovers.run:
             return
         target = ObjectRef(api_version="v1", kind="Node", name=node)
         self._do(
-            lambda: Changes(self.kube, Ownership(one.run)).patch(
+            lambda: Changes(self.kube, Ownership(run_leftovers.run)).patch(
                 target, dict(LIFTED), "its run is over", foreign=True
             ),
-            f"node {node} was cordoned by run {one.run} and takes pods again",
+            f"node {node} was cordoned by run {run_leftovers.run} and takes pods again",
             result,
         )
 
-    def _unmark(self, one: Leftovers, result: Recovered) -> None:
+    def _unmark(self, run_leftovers: Leftovers, result: Recovered) -> None:
         """Take away the marks of procedures that had not begun, or were over; name every other
         mark that is left."""
         for after in (
-            (found for found in leftovers(self.kube) if found.run == one.run) if one.marks else ()
+            (found for found in leftovers(self.kube) if found.run == run_leftovers.run)
+            if run_leftovers.marks
+            else ()
         ):
             for target, name in after.marks:
-                where = f"{target.label} bears mark {name} of run {one.run}"
+                where = f"{target.label} bears mark {name} of run {run_leftovers.run}"
                 if target.kind == "Node" and not after.doubts:
-                    changes = Changes(self.kube, Ownership(one.run))
+                    changes = Changes(self.kube, Ownership(run_leftovers.run))
                     act = functools.partial(
                         unmark, changes, target, name, within=self.timings.run.journal
                     )

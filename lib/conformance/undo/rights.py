@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What putting back takes, asked before anything is touched: a restore that stops half way helps
+"""The rights that putting back takes, checked before anything is touched: half a restore helps
 nobody."""
 
 from collections.abc import Iterable, Iterator
@@ -14,8 +14,9 @@ ROLE = "manifests/rbac/disruptive.yaml"
 
 
 def lacking_to_restore(kube: Kube, entries: Iterable[Entry]) -> list[str]:
-    """Which rights are missing to put these changes back and to see by traffic that all is well;
-    one line each."""
+    """Return a line for each missing right to restore these changes and to verify them by
+    traffic.
+    """
     needed: dict[str, Right] = {}
     for right in (*LOCK_RIGHTS, *_changing(kube, entries), *DEPLOYING):
         needed.setdefault(right.label, right)
@@ -26,7 +27,8 @@ def lacking_to_restore(kube: Kube, entries: Iterable[Entry]) -> list[str]:
 
 
 def _changing(kube: Kube, entries: Iterable[Entry]) -> Iterator[Right]:
-    """What the entries' own objects take, and procedures: those drain nodes and restart pods."""
+    """Yield the rights for the entries' own objects, and for procedures: drain nodes, restart
+    pods."""
     for entry in entries:
         if entry.act == "procedure":
             yield from (right for right in DISRUPTING if right.group != "projectcalico.org")

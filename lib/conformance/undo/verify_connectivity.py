@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies by traffic that a cluster is as before: pods of both operating systems reach each other,
-within and between nodes, and Services and names work from the nodes that were disrupted.
+"""A check by traffic that a cluster is as before: pods, Services and names from disrupted nodes.
 
-A Windows node whose HNS network was made anew may keep dead Services until its kube-proxy starts
-anew (``conformance.disrupt.kube_proxy``): that is done here, and told.
+Pods of both operating systems must reach each other, within and between nodes. Services may stay
+dead on a Windows node with a new HNS network until its kube-proxy restarts
+(``conformance.disrupt.kube_proxy``). Then this check restarts kube-proxy and reports it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,12 +32,12 @@ RESTORED = "everything that was changed has been put back, and no policy is in f
 
 @dataclass(frozen=True, kw_only=True)
 class Disrupted:
-    """Which nodes were changed, and how their Services may be revived."""
+    """The nodes that were changed, and how their Services may be revived."""
 
     nodes: Sequence[str] = ()
     """Nodes that were drained, or whose network or Felix was touched."""
     revive: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    """Those whose HNS network may have been made anew to what has their kube-proxy start anew."""
+    """Maps nodes whose HNS network may be new to a function that restarts their kube-proxy."""
 
 
 NOTHING_DISRUPTED = Disrupted()
@@ -52,10 +52,10 @@ def connectivity_problem(
     disrupted: Disrupted = NOTHING_DISRUPTED,
     tell: Callable[[str], None] = lambda line: None,
 ) -> str:
-    """Describe in one line which pods do not reach each other or Services; empty when all do.
+    """Return one line about pods that do not reach each other or Services; empty if all do.
 
-    ``process`` signs what is made for it (``journal.liveness``); ``tell`` gets a line for what was seen at
-    disrupted nodes, and what was done there.
+    ``process`` signs the created objects (``journal.liveness``); ``tell`` gets a line for each
+    observation and action at disrupted nodes.
     """
     run = Ownership(settings.run_id, "whole", process)
     settings = replace(settings, worker=run.worker)
@@ -108,7 +108,7 @@ def services_problem(
     empty: from none.
 
     Where they stay dead and the node's HNS network may have been made anew, its kube-proxy is
-    started anew. Raises ProbeBroken, EnvironmentBroken.
+    started anew. Raise ProbeBroken, EnvironmentBroken.
     """
     alive = []
     problems = []
@@ -136,16 +136,16 @@ def services_problem(
 
 
 def _dead(expect: Expect, pairs: Sequence[Pair]) -> str:
-    """Which of these paths to Services is dead, in one line; empty: none is."""
+    """Return which of these paths to Services is dead, in one line; empty: none is."""
     try:
-        expect.controls(pairs, because=RESTORED)
+        expect.control(pairs, because=RESTORED)
     except ControlBroken as dead:
         return first_line(dead)
     return ""
 
 
 def _cover(facts: Facts, settings: Settings, disrupted: Sequence[str]) -> Cover:
-    """The nodes that a run would cover, and the disrupted ones."""
+    """Return the nodes that a run would cover, and the disrupted nodes."""
     placement = Placement(facts, settings.tolerations, cover=settings.cover)
     usual = [covered.node.name for os in SYSTEMS for covered in placement.coverage(os)]
     return Cover(nodes=tuple(dict.fromkeys([*usual, *disrupted])))

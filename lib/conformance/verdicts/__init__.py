@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every rule between what expectations saw and what is said of a claim."""
+"""Every rule between the observations of expectations and the verdict of a claim."""

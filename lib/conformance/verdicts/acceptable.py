@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which verdicts a reader can live with, by kind of claim: the one table behind gates and comparisons."""
+"""The verdicts that are acceptable, by kind of claim: the only table behind gates and
+comparisons."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,24 +23,27 @@ ACCEPTABLE: dict[ClaimKind, frozenset[ClaimVerdict]] = {
 """NOT_APPLICABLE is acceptable besides, but only where a gate's set names the condition."""
 
 UNDECIDED = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
-"""Verdicts that say nothing about the cluster; together with "not selected" they leave a gate incomplete."""
+"""Verdicts that say nothing about the cluster; together with "not selected" they leave a gate
+incomplete."""
 
 Turn = Literal["worse", "better", "undecided now", "decided now", "same"]
-"""What became of a claim between two reports."""
+"""The change of a claim between two reports."""
 
 
 def acceptable(kind: ClaimKind, verdict: ClaimVerdict) -> bool:
-    """Whether a gate passes a claim of this kind with this verdict, NOT_APPLICABLE aside."""
+    """Return whether a gate passes a claim of this kind with this verdict, NOT_APPLICABLE aside."""
     return verdict in ACCEPTABLE[kind]
 
 
 def about_the_cluster(verdict: ClaimVerdict) -> bool:
-    """Whether a verdict decides something about the cluster; else nothing is known, or the claim is not about it."""
+    """Return whether a verdict decides something about the cluster: it is neither undecided nor
+    NOT_APPLICABLE.
+    """
     return verdict not in UNDECIDED and verdict is not ClaimVerdict.NOT_APPLICABLE
 
 
 @dataclass(frozen=True)
-class Said:
+class BuildVerdict:
     """A verdict that counts for a build."""
 
     verdict: ClaimVerdict
@@ -48,45 +52,48 @@ class Said:
     """The build, or empty: it is about no build, so that no waiver for one accepts it."""
 
 
-def on_build(results: Sequence[ClaimResult], build: str) -> list[Said]:
-    """What a part's tests decided for one Windows build; empty: they decided nothing about it.
+def on_build(results: Sequence[ClaimResult], build: str) -> list[BuildVerdict]:
+    """Return the verdicts of a part's tests for a Windows build; empty without any.
 
-    A decision between Linux nodes, or about the cluster as a whole, is one about every build.
+    A decision between Linux nodes, or about the cluster as a whole, counts for every build.
     """
-    found: list[Said] = []
+    found: list[BuildVerdict] = []
     for result in results:
         found += (
-            Said(decision.verdict, decision.reason, (build if decision.about else "",))
+            BuildVerdict(decision.verdict, decision.reason, (build if decision.about else "",))
             for decision in result.decisions
             if not decision.about or build in decision.about
         )
         if not any(decision.verdict is result.verdict for decision in result.decisions):
             # What ended the test belongs to no node.
-            found.append(Said(result.verdict, result.reason, ("",)))
+            found.append(BuildVerdict(result.verdict, result.reason, ("",)))
     return found
 
 
-def unacceptable(kind: ClaimKind, found: Sequence[Said]) -> Iterator[Said]:
-    """Each sort of verdict with which no gate passes a claim, and all places of it; the worst first.
+def unacceptable(kind: ClaimKind, found: Sequence[BuildVerdict]) -> Iterator[BuildVerdict]:
+    """Yield each sort of verdict with which no gate passes a claim, and all places of it; the worst
+    first.
 
     That some nodes are not concerned, where others are, is none.
     """
     for verdict in precedence(kind):
-        of_it = [said for said in found if said.verdict is verdict]
+        of_it = [finding for finding in found if finding.verdict is verdict]
         beside = verdict is ClaimVerdict.NOT_APPLICABLE and len(of_it) < len(found)
         if of_it and not acceptable(kind, verdict) and not beside:
-            yield Said(
+            yield BuildVerdict(
                 verdict,
                 of_it[0].reason,
-                tuple(sorted({place for said in of_it for place in said.places})),
+                tuple(sorted({place for finding in of_it for place in finding.places})),
             )
 
 
 def turn(kind: ClaimKind, before: ClaimVerdict | None, now: ClaimVerdict | None) -> Turn:
-    """What a claim became; None: not selected.
+    """Return how a claim's verdict changed. ``before`` and ``now``: None if it was not selected.
 
-    Worse is what was acceptable and is not: VIOLATED, UNMET.  What is merely not decided any more is told apart, since
-    it says nothing about the cluster.  CONFIRMED and NOT_OBSERVED of what can happen are the same.
+    A claim becomes worse if its verdict is not acceptable now (VIOLATED, UNMET), and was
+    acceptable or undecided before. A claim that is merely not decided any more is listed apart,
+    since this shows nothing about the cluster.
+    CONFIRMED and NOT_OBSERVED of a claim that "can happen" count as equal.
     """
 
     def good(verdict: ClaimVerdict | None) -> bool:

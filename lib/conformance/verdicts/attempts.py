@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test that was tried several times (pytest-rerunfailures): the worst attempt counts, and the test is FLAKY.
+"""A test that ran more than once (pytest-rerunfailures): its worst attempt counts, and it is FLAKY.
 
-Trying again never whitens what was seen: a path that is closed every other time is no path.
+A second attempt never hides an observation: a path that is closed every other time is no path.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from conformance.model.claim import ClaimResult, ClaimVerdict
+from conformance.model.counted import counted
+from conformance.model.decision import UNANSWERED
 from conformance.verdicts.claims import TestOutcome, worst
 from conformance.verdicts.prospect import ClaimPart, Prospect, not_run
 
@@ -15,8 +17,26 @@ FLAKY = "FLAKY"
 """How outputs mark such a test."""
 
 
+def unanswered(tests: Sequence[TestOutcome]) -> str:
+    """Return a note about paths that are CONFIRMED after unanswered attempts; empty: none."""
+    found = [
+        f"{result.claim}, {decision.source} -> {decision.target}"
+        for test in tests
+        for result in test.results
+        for decision in result.decisions
+        if decision.verdict is ClaimVerdict.CONFIRMED and UNANSWERED in decision.reason
+    ]
+    if not found:
+        return ""
+    paths = counted(len(found), "CONFIRMED path")
+    return (
+        f"{paths} lost attempts after the first connection, the first {found[0]}: "
+        "something loses packets now and then"
+    )
+
+
 def merged(attempts: Sequence[TestOutcome]) -> TestOutcome:
-    """One outcome of all attempts at a test, oldest first."""
+    """Return one outcome of all attempts at a test, oldest first."""
     if len(attempts) == 1:
         return attempts[0]
     verdict = worst({attempt.verdict for attempt in attempts})
@@ -41,7 +61,10 @@ def merged(attempts: Sequence[TestOutcome]) -> TestOutcome:
 def silenced(
     test: str, parts: Sequence[ClaimPart], evidence: str, *, crash: str, ended: str
 ) -> TestOutcome:
-    """What is said of a planned test whose end was not heard; ``crash``: how its worker died, else ``ended``."""
+    """Return the outcome of a planned test with an unreported end.
+
+    ``crash``: how its worker died, else ``ended``.
+    """
     verdict = ClaimVerdict.INCONCLUSIVE if crash else ClaimVerdict.NOT_RUN
     prospect = Prospect(
         verdict=verdict, reason=crash or ended, remedy="" if crash else "run it again"
@@ -57,14 +80,14 @@ def silenced(
 
 
 def of_planned(
-    heard: TestOutcome | None, silent: TestOutcome, before: TestOutcome | None
+    outcome: TestOutcome | None, silent: TestOutcome, before: TestOutcome | None
 ) -> TestOutcome:
-    """What counts of a planned test; ``before``: what it had said until its worker died.
+    """Return the outcome that counts of a planned test; ``before``: from before its worker died.
 
-    ``silent``: what is to be said where nothing was ``heard`` of it, or where it crashed and was tried again.
+    ``silent``: the outcome if nothing was reported, or if it crashed and was tried again.
     """
-    if heard:
-        return merged([*([before] if before else []), silent, heard]) if silent.ran else heard
+    if outcome:
+        return merged([*([before] if before else []), silent, outcome]) if silent.ran else outcome
     return before if before and before.verdict is ClaimVerdict.VIOLATED else silent
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what tests said to one verdict per claim."""
+"""The verdict of each claim, from the outcomes of tests."""
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from conformance.catalog import (
     applicability,
 )
 from conformance.catalog.known_issues import KnownIssue, known_issues
-from conformance.errors import Unseen
+from conformance.errors import NotObservable
 from conformance.model.by_key import by_key
 from conformance.model.claim import (
     ACTIVE_HALF,
@@ -33,15 +33,15 @@ from conformance.verdicts.acceptable import UNDECIDED, about_the_cluster
 from conformance.verdicts.decisions import by_build, over_builds
 
 SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
-"""Halves of a decision that was confirmed, as readers are told what was seen."""
+"""Readers' words for the halves of a confirmed decision."""
 NO_TEST = "there is no test for it yet"
 BY_HAND = "no program can decide it"
-UNSEEN = Unseen.BEGINS
+NOT_OBSERVABLE = NotObservable.BEGINS
 
 
 @dataclass(frozen=True, kw_only=True)
 class TestOutcome:
-    """What one test said: about itself, and about each claim it decides."""
+    """The outcome of a test: its own, and that of each claim that it decides."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
@@ -50,34 +50,37 @@ class TestOutcome:
     reason: str = ""
     remedy: str = ""
     results: tuple[ClaimResult, ...] = ()
+    started: str = ""
+    """UTC, RFC 3339; empty: not known."""
     seconds: float = 0.0
     waited: float = 0.0
     """s.  Until its turn came, beside the seconds that it took."""
     exclusive: str = ""
-    """What it had to itself: ``node NAME`` or ``cluster``; empty: nothing."""
+    """Its exclusive resource: ``node NAME`` or ``cluster``; empty: none."""
     attempts: tuple[str, ...] = ()
-    """Verdicts of its attempts, oldest first, where there were several."""
+    """Verdicts of its attempts, oldest first, if there were more than one."""
     worker: str = ""
     touched: tuple[str, ...] = ()
     """Operating systems of the pods that it had something to do with."""
     needs_windows: bool = False
     ran: bool = True
-    """False: the plan had it, and nothing was heard of it."""
+    """False: the plan had it, and nothing was reported of it."""
     figures: Figures = field(default_factory=Figures)
     explanation: Explanation | None = None
     """Why it failed, where an expectation about an attempt did."""
     cause: str = ""
-    """What it fails of, in words that it shares with others that fail of the same; empty: not known."""
+    """The cause of its failure, in words shared with other failures of the same cause; empty: not
+    known."""
 
     @property
     def flaky(self) -> bool:
-        """Whether attempts at it disagree."""
+        """Return whether its attempts disagree."""
         return len(set(self.attempts)) > 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimOutcome:
-    """The standing of one claim in one report: what gates, comparisons and every output read."""
+    """The standing of a claim in a report: the source of gates, comparisons and every output."""
 
     claim: Claim
     verdict: ClaimVerdict | None
@@ -92,13 +95,15 @@ class ClaimOutcome:
     """Windows build to what was decided on it, in order of the names; empty: on none."""
     results: tuple[ClaimResult, ...] = field(default=())
     known: tuple[KnownIssue, ...] = ()
-    """What may explain that it is VIOLATED (:func:`explained`)."""
+    """Known issues that may explain that it is VIOLATED (:func:`explained`)."""
     applies: Applicability | None = None
-    """Whether the claim is about the cluster; None: no cluster is known, or a stored report."""
+    """The claim's applicability to the cluster; None: no cluster is known, or a stored report."""
     seconds: float = 0.0
     """s, of all its tests."""
     flaky: bool = False
     """Attempts at one of its tests disagree."""
+    share: str = ""
+    """How much of it a quick run decides, ``in 2 of 14 parts``; empty: all, or no quick run."""
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -106,7 +111,9 @@ class ClaimOutcome:
 
     @property
     def inapplicable_parts(self) -> dict[str, str]:
-        """Part to why it is not about this cluster, of a claim that is about it."""
+        """Map parts of an applicable claim to the reason why the part does not apply to this
+        cluster.
+        """
         if isinstance(self.applies, NotApplicable | None):
             return {}
         return {
@@ -117,27 +124,29 @@ class ClaimOutcome:
 
     @property
     def opens(self) -> bool:
-        """Whether it is VIOLATED, and something gets through that policy closes."""
+        """Return whether it is VIOLATED, and something gets through that policy closes."""
         return self.verdict is ClaimVerdict.VIOLATED and any(
             decision.opens for decision in self.decisions
         )
 
     @property
     def word(self) -> str:
-        """The verdict, or ``not selected``."""
+        """Return the verdict, or ``not selected``."""
         return str(self.verdict) if self.verdict else "not selected"
 
     @property
     def on_builds(self) -> str:
-        """``on 17763, 20348``, or ``VIOLATED on 17763, CONFIRMED on 20348``; empty: the verdict is of no build."""
+        """Return ``on 17763, 20348``, or ``VIOLATED on 17763, CONFIRMED on 20348``; empty: the
+        verdict is of no build.
+        """
         return on_builds(self.claim.kind, self.verdict, self.builds)
 
 
 def on_builds(
     kind: ClaimKind, verdict: ClaimVerdict | None, builds: Mapping[str, ClaimVerdict]
 ) -> str:
-    """As :attr:`ClaimOutcome.on_builds`, of a claim of some kind."""
-    found = by_key((said, build) for build, said in builds.items())
+    """Return as :attr:`ClaimOutcome.on_builds`, of a claim of some kind."""
+    found = by_key((verdict, build) for build, verdict in builds.items())
     if (
         verdict not in found
     ):  # what ended its test belongs to no node, and would be read as a build's
@@ -145,18 +154,20 @@ def on_builds(
     if list(found) == [verdict]:
         return f"on {', '.join(builds)}"
     order = sorted(found, key=precedence(kind).index)
-    return ", ".join(f"{said} on {', '.join(found[said])}" for said in order)
+    return ", ".join(f"{verdict} on {', '.join(found[verdict])}" for verdict in order)
 
 
 def worst(verdicts: Collection[ClaimVerdict]) -> ClaimVerdict:
-    """The one that decides where several are said."""
+    """Return the verdict that decides among these."""
     return next(verdict for verdict in PRECEDENCE if verdict in verdicts)
 
 
 def claim_outcomes(
     claims: Mapping[str, Claim], facts: Facts | None, tests: Sequence[TestOutcome], *, whole: bool
 ) -> tuple[ClaimOutcome, ...]:
-    """One outcome per claim of the catalog.  ``whole``: nothing narrowed the selection; what is missing has no test."""
+    """Return one outcome per claim of the catalog. ``whole``: nothing narrowed the selection;
+    missing claims have no test.
+    """
     by_claim = by_key(
         (ident, test)
         for test in tests
@@ -181,16 +192,23 @@ def claim_outcomes(
 
 
 def explained(results: Sequence[ClaimResult], facts: Facts | None) -> tuple[KnownIssue, ...]:
-    """Known issues of which one may be behind each decision of a claim that is VIOLATED; none where one fits none."""
+    """Return known issues that may explain each decision of a VIOLATED claim; none if a decision
+    fits none."""
     wrong = [
-        [one for one in result.decisions if one.verdict is ClaimVerdict.VIOLATED]
+        [
+            (each, result.reason)
+            for each in result.decisions
+            if each.verdict is ClaimVerdict.VIOLATED
+        ]
         for result in results
         if result.verdict is ClaimVerdict.VIOLATED
     ]
     if facts is None or not all(wrong):
         return ()
-    decisions = itertools.chain.from_iterable(wrong)
-    each = [[issue for issue in known_issues() if issue.fits(one, facts)] for one in decisions]
+    each = [
+        [issue for issue in known_issues() if issue.fits(decision, facts, text)]
+        for decision, text in itertools.chain.from_iterable(wrong)
+    ]
     fitting = list(itertools.chain.from_iterable(each)) if all(each) else []
     return tuple(issue for issue in known_issues() if issue in fitting)
 
@@ -223,15 +241,16 @@ def _parts(results: Iterable[ClaimResult]) -> tuple[str, ...]:
 
 
 def decides(decision: Decision, claim: Claim) -> bool:
-    """Whether a decision says anything about the claim: that something can happen is shown by its happening alone."""
+    """Return whether a decision counts: only its happening shows that something can happen."""
     shown = decision.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in decision.halves
     return shown or claim.modality is not Modality.CAN_HAPPEN
 
 
 def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult | None:
-    """What is missing where a limitation was read and never tried; None: nothing is, or nothing was decided.
+    """Return what is missing where a limitation was read and never tried; None: nothing is.
 
-    What a claim of another kind demands can be read; that nothing was tried is said all the same (:func:`half`).
+    The demand of a claim of another kind can be read; that nothing was tried is reported all the
+    same (:func:`half`).
     """
     read = all("read" in decision.halves for result in results for decision in result.decisions)
     if claim.kind is not ClaimKind.LIMITATION or not read or not half(claim, results):
@@ -249,7 +268,8 @@ def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult |
 
 
 def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
-    """Why the half of a claim that changes something says nothing; empty: it did, or there is no such half."""
+    """Return why the half of a claim that changes something decided nothing; empty: it did, or
+    there is no such half."""
     decided = [result for result in results if about_the_cluster(result.verdict)]
     if claim.active is None or not decided or any(result.active for result in decided):
         return ""
@@ -261,7 +281,7 @@ def half(claim: Claim, results: Sequence[ClaimResult]) -> str:
 
 
 def underlay(measured: Iterable[Mapping[str, object]]) -> str:
-    """What underlay subnets a claim's tests stood in, each said once; empty: none of them says."""
+    """Return the underlay subnets of a claim's tests, each once; empty: none is recorded."""
     return "; ".join(
         dict.fromkeys(str(figures[UNDERLAY]) for figures in measured if UNDERLAY in figures)
     )
@@ -282,10 +302,11 @@ def _untested(claim: Claim, applies: Applicability | None, *, whole: bool) -> Cl
 
 
 def exit_code(tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool = False) -> int:
-    """The run's exit code (0 to 7) from its tests and what pytest would have said.
+    """Return the run's exit code (0 to 7) from its tests and pytest's own status.
 
-    3 and 4 are pytest's own to give; 7 comes from a machine that lacks something.  A violated claim wins over
-    everything but an interruption by the user (``by_user``: status 2 comes from Ctrl-C, not from -x under xdist).
+    3 and 4 are pytest's own; 7 comes from a machine that lacks something.  A violated claim wins
+    over everything but an interruption by the user (``by_user``: status 2 comes from Ctrl-C, not
+    from -x under xdist).
     """
     if pytest_status in (3, 4) or (pytest_status == 2 and by_user):
         return pytest_status
@@ -302,7 +323,9 @@ def exit_code(tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool
 
 
 def windows_missed(tests: Sequence[TestOutcome]) -> str:
-    """Why a selection of Windows tests says nothing about Windows; empty: it does, or none was selected."""
+    """Return why a selection of Windows tests decides nothing about Windows; empty if it decides
+    something, or if no such test was selected.
+    """
     wanted = [test for test in tests if test.needs_windows]
     if not wanted:
         return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several decisions say together: between two nodes, of a Windows build, of a claim."""
+"""The sum of decisions: between two nodes, of a Windows build, of a claim."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,43 +18,50 @@ BETWEEN_TWO = (
     ClaimVerdict.CONFIRMED,
     ClaimVerdict.NOT_APPLICABLE,
 )
-"""What counts between one pair of nodes: a path that is as it should be stands beside what is said of a limitation."""
+"""The precedence between a pair of nodes: a path that is as it should be stands beside a
+limitation."""
 
 
-def folded(several: Iterable[Decision]) -> tuple[Decision, ...]:
-    """One for each pair of nodes: the verdict that counts most between them, with all halves."""
+def folded(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+    """Return a decision for each pair of nodes: the verdict that counts most between them, with all
+    halves."""
     found: dict[tuple[str, str], Decision] = {}
-    for item in several:
+    for item in decisions:
         key = item.source, item.target
         had = found.get(key, item)
         first = min((had, item), key=lambda each: BETWEEN_TWO.index(each.verdict))
-        # All that was seen where both say the same: a wrong one that looks otherwise is not to be lost.
+        # Keep all symptoms where both verdicts agree: a failure with another symptom must not be lost.
         same = [each.symptoms for each in (had, item) if each.verdict is first.verdict]
-        told = list(dict.fromkeys(symptom for several in same for symptom in several))
+        distinct = list(dict.fromkeys(symptom for symptoms in same for symptom in symptoms))
         found[key] = replace(
             first,
             builds=tuple(sorted({*had.builds, *item.builds})),
             about=first.about if first.verdict in WRONG else _of_both(had, item, first.verdict),
             halves=tuple(sorted({*had.halves, *item.halves})),
             enforced=tuple(dict.fromkeys((*had.enforced, *item.enforced))),
-            expected="; ".join(symptom[0] for symptom in told),
-            observed="; ".join(symptom[1] for symptom in told),
+            expected="; ".join(symptom[0] for symptom in distinct),
+            observed="; ".join(symptom[1] for symptom in distinct),
         )
     return tuple(found.values())
 
 
-def _of_both(one: Decision, other: Decision, verdict: ClaimVerdict) -> tuple[str, ...]:
-    """The builds that those of two have shown this verdict for: one may be a path to Linux alone."""
+def _of_both(decision: Decision, other: Decision, verdict: ClaimVerdict) -> tuple[str, ...]:
+    """Return the builds for which either of two decisions has this verdict: the other decision
+    may be about a path to Linux alone.
+    """
     return tuple(
-        sorted({build for item in (one, other) if item.verdict is verdict for build in item.about})
+        sorted(
+            {build for item in (decision, other) if item.verdict is verdict for build in item.about}
+        )
     )
 
 
 def by_build(decisions: Sequence[Decision]) -> dict[str, ClaimVerdict]:
-    """Windows build to the verdict that counts most among the decisions about it, in order of the names.
+    """Map each Windows build to the verdict that counts most among its decisions, in order of the
+    names.
 
-    What is wrong between two Windows nodes counts for one of them alone if that one is wrong elsewhere, too, and the
-    other is well with all others.
+    A failure between two Windows nodes counts for only one of them if that node fails elsewhere,
+    too, and the other is well with all others.
     """
     found: dict[str, ClaimVerdict] = {}
     for decision in decisions:
@@ -68,27 +75,30 @@ def by_build(decisions: Sequence[Decision]) -> dict[str, ClaimVerdict]:
 def over_builds(
     verdicts: Collection[ClaimVerdict], builds: Mapping[str, ClaimVerdict]
 ) -> ClaimVerdict:
-    """The verdict that counts of several about one claim: what one build still has is not LIFTED.
+    """Return the verdict that counts for a claim over its builds: a limitation that one build
+    still has is not LIFTED.
 
-    Within a build LIFTED counts before CONFIRMED: the control that makes it believable is CONFIRMED beside it.
-    ``builds``: what was decided on each (:func:`by_build`).
+    Within a build LIFTED counts before CONFIRMED: the control that makes LIFTED credible is
+    CONFIRMED, too. ``builds``: the decisions for each (:func:`by_build`).
     """
     verdict = next(item for item in PRECEDENCE if item in verdicts)
     still_there = ClaimVerdict.CONFIRMED in builds.values()
     return ClaimVerdict.CONFIRMED if verdict is ClaimVerdict.LIFTED and still_there else verdict
 
 
-def _blamed(one: Decision, decisions: Sequence[Decision]) -> tuple[str, ...]:
+def _blamed(decision: Decision, decisions: Sequence[Decision]) -> tuple[str, ...]:
     """Return the builds that a decision counts for."""
-    if one.verdict not in WRONG or len(one.about) < 2:
-        return one.about
-    for suspect, other in ((one.source, one.target), (one.target, one.source)):
+    if decision.verdict not in WRONG or len(decision.about) < 2:
+        return decision.about
+    for suspect, other in ((decision.source, decision.target), (decision.target, decision.source)):
         others = _apart(other, suspect, decisions)
         is_well = {decision.verdict for decision in others} == {ClaimVerdict.CONFIRMED}
         if is_well and any(item.verdict in WRONG for item in _apart(suspect, other, decisions)):
             cleared = set.intersection(*(set(decision.builds) for decision in others))
-            return tuple(build for build in one.about if build not in cleared) or one.about
-    return one.about
+            return (
+                tuple(build for build in decision.about if build not in cleared) or decision.about
+            )
+    return decision.about
 
 
 def _apart(node: str, other: str, decisions: Sequence[Decision]) -> list[Decision]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a test's expectations decided to its result about one claim: never from nothing, and for each build."""
+"""A test's result about a claim, from its decisions: never from nothing, and for each build."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,9 +13,9 @@ from conformance.verdicts.decisions import by_build, folded, over_builds
 from conformance.verdicts.statement import Statement, unmet_for
 
 NOTHING = "its test decided nothing: the body did not run, or none of its expectations did"
-NO_DENIAL = "nothing was seen closed, and what the claim says is that something is"
+NO_DENIAL = "no path was found closed, and the claim is that a path is"
 WITHOUT_DENIAL = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.LIFTED)
-"""What paths that are to be open can show of a claim that says that something is closed."""
+"""Possible results of open paths for a claim that something is closed."""
 REMEDY = "run it without plugins and options that leave out calls (--setup-plan, --setup-only)"
 ELSEWHERE = "look at the run's other verdicts about that node, and run it again"
 
@@ -23,9 +23,10 @@ ELSEWHERE = "look at the run's other verdicts about that node, and run it again"
 def judged(
     claim: Claim, part: str, test: str, statement: Statement, builds: Mapping[str, str]
 ) -> ClaimResult:
-    """Return what a test that ran, or tried to, says about one claim and part.
+    """Return the result of a test for one claim and part, whether the test ran or broke before.
 
-    ``builds``: Windows builds that the part has to reach, with a node of each; what it did not reach is NOT_RUN.
+    ``builds``: Windows builds that the part has to cover, with a node of each; uncovered builds
+    are NOT_RUN.
     """
     decisions = _decisions(claim, part, test, statement, builds)
     raised = _raised(claim, part, statement)
@@ -52,16 +53,24 @@ def judged(
 
 
 def _raised(claim: Claim, part: str, statement: Statement) -> Finding | None:
-    """Return what the test raised, unless its decisions say of which claims and parts that holds."""
+    """Return the finding from a test's exception that counts for a claim and part, if any.
+
+    None if decisions that name claims have recorded the same verdict, and so tell which claims
+    and parts it concerns.
+    """
     raised = statement.raised
-    if raised is None or all(seen.verdict is not raised.verdict for seen in statement.seen):
+    if raised is None or all(
+        decision.verdict is not raised.verdict for decision in statement.decisions
+    ):
         return raised
-    of_claims = [seen for seen in statement.seen if seen.claim]
-    own = any(seen.claim == claim.id and _is_about(seen, part) for seen in of_claims)
+    of_claims = [decision for decision in statement.decisions if decision.claim]
+    own = any(decision.claim == claim.id and _is_about(decision, part) for decision in of_claims)
     if own and statement.in_body:  # it was decided apart from the others
         return None
     # What was raised is the worst of what was decided claim by claim.
-    by_claim = raised.verdict is ClaimVerdict.VIOLATED and any(not seen.part for seen in of_claims)
+    by_claim = raised.verdict is ClaimVerdict.VIOLATED and any(
+        not decision.part for decision in of_claims
+    )
     return None if by_claim else raised
 
 
@@ -77,7 +86,7 @@ def _lacks_denial(claim: Claim, decisions: Sequence[Decision], found: Finding) -
 
 
 def of_test(results: Sequence[ClaimResult], raised: Finding | None) -> Finding:
-    """Return what a test says of itself: its worst result's verdict, and the words of what was raised, if anything."""
+    """Return a test's own result: its worst verdict, and the message of its exception, if any."""
     if not results:
         return raised or Finding(ClaimVerdict.CONFIRMED)
     verdict = worst({result.verdict for result in results})
@@ -88,7 +97,7 @@ def of_test(results: Sequence[ClaimResult], raised: Finding | None) -> Finding:
 
 
 def _together(claim: Claim, about: Sequence[Decision], raised: Finding | None) -> Finding:
-    """Return the verdict that counts among the decisions about a claim and what its test raised."""
+    """Return the verdict that counts among the decisions about a claim and the test's exception."""
     reasons = {decision.verdict: decision.reason for decision in reversed(about)}
     if raised:
         reasons[unmet_for(claim) if raised.verdict is ClaimVerdict.UNMET else raised.verdict] = (
@@ -105,12 +114,14 @@ def _together(claim: Claim, about: Sequence[Decision], raised: Finding | None) -
 def _decisions(
     claim: Claim, part: str, test: str, statement: Statement, builds: Mapping[str, str]
 ) -> tuple[Decision, ...]:
-    """One for each pair of nodes, about builds that the claim is about."""
+    """Return a decision for each pair of nodes, about builds that the claim is about."""
     special = statement.special.get(claim.id) or statement.special.get("")
     found = [
-        replace(seen, claim=claim.id, part=part, test=test, about=_about(seen, builds))
-        for seen in folded(
-            one for one in statement.seen if one.claim in ("", claim.id) and _is_about(one, part)
+        replace(decision, claim=claim.id, part=part, test=test, about=_about(decision, builds))
+        for decision in folded(
+            decision
+            for decision in statement.decisions
+            if decision.claim in ("", claim.id) and _is_about(decision, part)
         )
     ]
     instead: dict[ClaimVerdict, dict[str, Any]] = {
@@ -118,21 +129,24 @@ def _decisions(
     }
     if special:
         instead[ClaimVerdict.CONFIRMED] = {"verdict": special.verdict, "reason": special.reason}
-    return tuple(replace(seen, **instead.get(seen.verdict, {})) for seen in found)
+    return tuple(replace(decision, **instead.get(decision.verdict, {})) for decision in found)
 
 
-def _about(seen: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:
-    """The builds of the verdict that the claim is about; the other end's where it is about none."""
-    for candidates in (seen.about, seen.builds):
+def _about(decision: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the builds of the verdict that are among ``builds``; without any, those of both ends
+    that are; without any of these either, all builds of the verdict.
+    """
+    for candidates in (decision.about, decision.builds):
         if fits := tuple(build for build in candidates if build in builds):
             return fits
-    return seen.about
+    return decision.about
 
 
 def _unreached(
     claim: Claim, part: str, test: str, decisions: Sequence[Decision], builds: Mapping[str, str]
 ) -> list[Decision]:
-    """One NOT_RUN for each build that the part has to reach and did not; none where it is about no node at all."""
+    """Return a NOT_RUN for each build that the part has to reach and did not; empty where it is
+    about no node at all."""
     reached = {build for decision in decisions for build in decision.about}
     if not reached:
         return []

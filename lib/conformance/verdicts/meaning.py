@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one thing says of a claim: an exception, the end of a path, whether something happened.
+"""The verdict of a single observation: an exception, the end of a path, whether something happened.
 
-It imports nothing but exceptions and values, so that every room that sees something can ask it.
+It imports nothing but exceptions and values, so that every room with an observation can ask it.
 """
 
 from collections.abc import Collection
@@ -11,7 +11,8 @@ from conformance.model.verdict import ClaimVerdict
 
 
 def of_error(error: BaseException) -> ClaimVerdict:
-    """What an exception says of the test or the node that it ended; an AssertionError is about the cluster."""
+    """Return the verdict of an exception for its test or node; an AssertionError is about the
+    cluster."""
     if isinstance(error, NotAboutThisCluster):
         return ClaimVerdict.NOT_APPLICABLE
     if isinstance(error, MissingCapability):
@@ -22,54 +23,67 @@ def of_error(error: BaseException) -> ClaimVerdict:
 
 
 def of_failure(error: BaseException) -> ClaimVerdict:
-    """What an exception says of one path or node that was asked: whatever is not about the cluster is INCONCLUSIVE."""
-    said = of_error(error)
+    """Return the verdict of an exception for a path or node; INCONCLUSIVE if it is not about the
+    cluster."""
+    verdict = of_error(error)
     return (
-        said if said in (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET) else ClaimVerdict.INCONCLUSIVE
+        verdict
+        if verdict in (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET)
+        else ClaimVerdict.INCONCLUSIVE
     )
 
 
 def of_path(*, held: bool, wavered: bool, wrong: bool) -> ClaimVerdict:
-    """What a path says: it ``held``, if not without wavering; it is ``wrong`` and answers for itself; or neither."""
+    """Return the verdict of a path: it ``held``, perhaps with wavering; it is ``wrong``; or
+    neither."""
     if held:
         return ClaimVerdict.INCONCLUSIVE if wavered else ClaimVerdict.CONFIRMED
     return ClaimVerdict.VIOLATED if wrong else ClaimVerdict.INCONCLUSIVE
 
 
 def of_demand(*, met: bool, explained: bool) -> ClaimVerdict:
-    """What a path says of a requirement; ``explained``: something else is known to be wrong on it."""
+    """Return the verdict of a path for a requirement; ``explained``: something else is known to be
+    wrong."""
     if met:
         return ClaimVerdict.CONFIRMED
     return ClaimVerdict.INCONCLUSIVE if explained else ClaimVerdict.UNMET
 
 
 def of_promise(kept: bool) -> ClaimVerdict:
-    """What was seen of something that holds always."""
+    """Return the verdict of something that should always hold."""
     return ClaimVerdict.CONFIRMED if kept else ClaimVerdict.VIOLATED
 
 
 def of_limitation(gone: bool) -> ClaimVerdict:
-    """What was seen of a limitation that is as documented, or gone."""
+    """Return the verdict of a limitation that is as documented, or gone."""
     return ClaimVerdict.LIFTED if gone else ClaimVerdict.CONFIRMED
 
 
+def of_absence(*, expected: bool) -> ClaimVerdict:
+    """Return the verdict of a path without a limitation; ``expected``: its node is known to have
+    the limitation."""
+    return ClaimVerdict.LIFTED if expected else ClaimVerdict.NOT_RUN
+
+
 def of_chance(happened: bool | None) -> ClaimVerdict:
-    """What was seen of something that can happen; None: nothing shows whether it did."""
+    """Return the verdict of something that can happen; None: nothing shows whether it did."""
     if happened is None:
         return ClaimVerdict.NOT_RUN
     return ClaimVerdict.CONFIRMED if happened else ClaimVerdict.NOT_OBSERVED
 
 
 def of_witness(verdict: ClaimVerdict, *, lost: bool) -> ClaimVerdict:
-    """What a witness beside a limitation says of the limitation's claim; ``lost``: it no longer shows anything."""
+    """Return the verdict of a limitation by its witness; ``lost``: the witness no longer shows
+    anything."""
     return ClaimVerdict.INCONCLUSIVE if lost else verdict
 
 
 def of_cell(*, held: bool, sure: bool, again: bool, limitation: bool) -> ClaimVerdict:
-    """What a cell of a world of policies says: it ``held``, or was asked once more from rest.
+    """Return the verdict of a cell of a world: it ``held``, or was checked once more in a new run
+    of the world.
 
-    ``sure``: the two answers decide something; ``again``: it held the second time; ``limitation``: it is documented
-    not to be as policies promise.
+    ``sure``: the two answers decide something; ``again``: it held the second time;
+    ``limitation``: documents say that a cell differs from the policies' promise.
     """
     if held:
         return ClaimVerdict.CONFIRMED
@@ -79,7 +93,8 @@ def of_cell(*, held: bool, sure: bool, again: bool, limitation: bool) -> ClaimVe
 
 
 def of_waived(beside: Collection[ClaimVerdict]) -> ClaimVerdict:
-    """What a test says for the exit code, once what is wrong is waived; ``beside``: what else it says."""
+    """Return a test's verdict for the exit code once a violation is waived; ``beside``: its other
+    verdicts."""
     return (
         ClaimVerdict.INCONCLUSIVE if ClaimVerdict.INCONCLUSIVE in beside else ClaimVerdict.CONFIRMED
     )

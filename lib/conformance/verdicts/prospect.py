@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test's parts will say before it runs: that they are not about this cluster, or cannot be decided on it."""
+"""The verdicts of a test's parts that are known before it runs: not about this cluster, or not
+decidable."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,13 +22,14 @@ from conformance.model.facts import Facts
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimPart:
-    """One ``verifies`` mark with its parameters filled in."""
+    """A ``verifies`` mark with its parameters filled in."""
 
     claim: str
     part: str = ""
     active: bool = False
     alone_on: OS | None = None
-    """Operating system of the nodes that a node-exclusive part has to itself; None: as the catalog says."""
+    """Operating system of the nodes that a node-exclusive part has to itself; None: as the catalog
+    says."""
     applies: Conditions = ALL
     """On which of the claim's clusters it says anything."""
     provisional: bool = False
@@ -35,13 +37,13 @@ class ClaimPart:
 
     @property
     def about_windows(self) -> bool:
-        """Whether it does not speak of Linux alone."""
+        """Return whether it concerns more than Linux."""
         return not ("linux" in self.part and "windows" not in self.part)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prospect:
-    """Whether a test runs here."""
+    """The outlook of a test: whether it runs here."""
 
     verdict: ClaimVerdict | None = None
     """None: it runs; else NOT_APPLICABLE or NOT_RUN."""
@@ -53,19 +55,22 @@ class Prospect:
     """Part to why nobody can tell whether it says anything about this cluster."""
     assumed: tuple[str, ...] = ()
     look: bool = False
-    """It runs if a look into the Windows nodes, which its set-up takes, tells what is not known of them."""
+    """It runs if its set-up, which looks into the Windows nodes, finds out what is not known of
+    them."""
 
     @property
     def elsewhere(self) -> bool:
-        """Nothing of it is about this cluster."""
+        """Return whether no part of the test is about this cluster."""
         return self.verdict is ClaimVerdict.NOT_APPLICABLE
 
     def hindered(self, reason: str, remedy: str) -> Self:
-        """It says something about this cluster, and still cannot run here."""
+        """Return the prospect of a test that is about this cluster, and still cannot run here."""
         return replace(self, verdict=ClaimVerdict.NOT_RUN, reason=reason, remedy=remedy)
 
     def of(self, part: ClaimPart) -> tuple[ClaimVerdict, str, str] | None:
-        """Verdict, reason and remedy of a part that this cluster settles beforehand; None: the test decides it."""
+        """Return verdict, reason and remedy of a part that the facts decide before its test;
+        None: the test decides it.
+        """
         if part in self.inapplicable:
             return ClaimVerdict.NOT_APPLICABLE, self.inapplicable[part], ""
         if part in self.undecided:
@@ -76,9 +81,10 @@ class Prospect:
 def applying(
     parts: Sequence[ClaimPart], catalog: Catalog, facts: Facts, *, looks: bool
 ) -> Prospect:
-    """What follows for a test's parts from what their claims, and they, are about.
+    """Return the possible verdicts of a test's parts, by the clusters to which claims and parts
+    apply.
 
-    ``looks``: what is not known of Windows nodes can still be looked for.
+    ``looks``: unknown facts about Windows nodes can still be read from the nodes.
     """
     inapplicable: dict[ClaimPart, str] = {}
     undecided: dict[ClaimPart, Undecided] = {}
@@ -94,7 +100,7 @@ def applying(
     looks = looks and any(answer.look for answer in undecided.values())
     if looks:
         assumed += [
-            f"{answer.condition}, which a look into the Windows nodes has to tell"
+            f"{answer.condition}, which a look into the Windows nodes has to show"
             for answer in undecided.values()
         ]
         undecided = {}
@@ -104,7 +110,7 @@ def applying(
         assumed=tuple(dict.fromkeys(assumed)),
         look=looks,
     )
-    if parts and len(inapplicable) + len(undecided) == len(parts):  # no part says anything here
+    if parts and len(inapplicable) + len(undecided) == len(parts):  # no part applies here
         part = next(iter(undecided or inapplicable))
         verdict, why, remedy = known.of(part) or (None, "", "")
         return replace(known, verdict=verdict, reason=f"{part.claim}: {why}", remedy=remedy)
@@ -114,8 +120,8 @@ def applying(
 def not_run(
     test: str, parts: Iterable[ClaimPart], prospect: Prospect, evidence: str
 ) -> tuple[ClaimResult, ...]:
-    """The results of a test that does not run, or of which nothing was heard."""
-    told = (prospect.verdict or ClaimVerdict.NOT_RUN, prospect.reason, prospect.remedy)
+    """Return the results of a test that does not run, or has an unreported outcome."""
+    shown = (prospect.verdict or ClaimVerdict.NOT_RUN, prospect.reason, prospect.remedy)
     return tuple(
         ClaimResult(
             claim=part.claim,
@@ -128,5 +134,5 @@ def not_run(
             evidence="lab" if evidence == "lab" else "field",
         )
         for part in parts
-        for verdict, reason, remedy in [prospect.of(part) or told]
+        for verdict, reason, remedy in [prospect.of(part) or shown]
     )

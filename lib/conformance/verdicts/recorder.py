@@ -12,7 +12,8 @@ from conformance.verdicts.statement import Statement
 
 
 class Recorder:
-    """``record(first_correct=0.4)``; ``record.not_observed("...")`` and its like instead of the plain CONFIRMED."""
+    """``record(first_correct=0.4)``; ``record.not_observed("...")`` and its like instead of the
+    plain CONFIRMED."""
 
     def __init__(self, claims: tuple[Claim, ...], statement: Statement) -> None:
         self._claims = {claim.id: claim for claim in claims}
@@ -30,34 +31,37 @@ class Recorder:
         """Take the tries and the effects of policy changes from here, once the test has ended."""
         self._statement.figures = figures
 
-    def decided(self, *seen: Decision) -> None:
-        """Keep what an expectation decided: it counts for each claim and part of the test, or for the one it names.
+    def decided(self, *decisions: Decision) -> None:
+        """Keep an expectation's decisions: for each claim and part of the test, or for the named
+        one.
 
         Nothing is CONFIRMED before the test's body runs, or after it.
         """
-        for item in seen:
+        for item in decisions:
             for claim in self._meant(item.claim):
                 self._may_be(item.verdict, claim)
         late = () if self._statement.calling else (ClaimVerdict.CONFIRMED,)
-        self._statement.keep(item for item in seen if item.verdict not in late)
+        self._statement.keep(item for item in decisions if item.verdict not in late)
 
     def not_observed(self, reason: str, claim: str = "") -> None:
-        """A claim that "can happen" did not, although a witness shows that its cause took effect."""
+        """Record that something that "can happen" did not, although a witness shows that its
+        cause took effect.
+        """
         for item in self._meant(claim):
             self._may_be(ClaimVerdict.NOT_OBSERVED, item)
         self._statement.say_instead(claim, Finding(ClaimVerdict.NOT_OBSERVED, reason))
 
     def lifted(self, reason: str, claim: str = "") -> None:
-        """A documented limitation is gone: the thing worked in traffic."""
+        """Record that a documented limitation is gone: the traffic worked."""
         for item in self._meant(claim):
             self._may_be(ClaimVerdict.LIFTED, item)
         self._statement.say_instead(claim, Finding(ClaimVerdict.LIFTED, reason))
 
     @staticmethod
     def _may_be(verdict: ClaimVerdict, claim: Claim) -> None:
-        """Raises SuiteError where a claim cannot have that verdict."""
+        """Raise SuiteError where a claim cannot have that verdict."""
         if verdict is ClaimVerdict.NOT_OBSERVED and claim.modality is not Modality.CAN_HAPPEN:
-            raise SuiteError(f"{claim.id} holds always: not seeing it is no NOT_OBSERVED")
+            raise SuiteError(f"{claim.id} holds always, so NOT_OBSERVED is no verdict for it")
         if verdict is ClaimVerdict.LIFTED and claim.kind not in (
             ClaimKind.LIMITATION,
             ClaimKind.KNOWN_ISSUE,

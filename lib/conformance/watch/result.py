@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from conformance.errors import EnvironmentBroken
-from conformance.expect.subjects.standing_watch import Kept
+from conformance.expect.subjects.standing_watch import BESIDE, Kept, Watched
 from conformance.model.codec import from_plain
 from conformance.run.directory import BEGUN, RunDirectory
 from conformance.settings import Timings
@@ -15,6 +15,10 @@ from conformance.timing import until
 
 NAP = 0.1
 """s. Between two looks whether the watch has ended."""
+NOTED = 5
+"""Gaps that have a note of their own."""
+AFTER = 5.0
+"""s. So long what a turn has changed may still be felt after its end."""
 ENDS = "watch-ends"
 """File that asks the watch to end."""
 ANSWER = "watch.json"
@@ -24,7 +28,7 @@ ANSWER = "watch.json"
 def end_watch(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dict[str, Any]]]:
     """End the run's watch; return its records and the run's turns so far.
 
-    Raises EnvironmentBroken where the watch does not end in time.
+    Raise EnvironmentBroken where the watch does not end in time.
     """
     answer = directory.shared / ANSWER
     pods = timings.windows
@@ -39,6 +43,41 @@ def end_watch(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dic
             f"the standing watch did not end within {within:.0f} s; its process may be gone"
         )
     return from_plain(Kept, json.loads(answer.read_text())), turns(directory)
+
+
+def gaps(directory: RunDirectory) -> list[str]:
+    """Return a note for each time in which DNS or a Service did not answer the watch's pods; none
+    where the watch has not ended, or where the run had the node or the cluster to itself then."""
+    answer = directory.shared / ANSWER
+    if not answer.exists():
+        return []
+    kept = from_plain(Kept, json.loads(answer.read_text()))
+    alone = turns(directory)
+    found = [
+        (began, ended, path)
+        for path in kept.paths
+        if path.way in BESIDE
+        for began, ended in path.gaps()
+        if not any(
+            (turn.get("kind") == "cluster" or path.node in turn.get("nodes", ()))
+            and turn["began"] <= ended
+            and began <= turn["released"] + AFTER
+            for turn in alone
+        )
+    ]
+    now = time.time() - time.monotonic()
+    notes = [
+        f"{_asked(path)} did not answer pods of node {path.node} for {ended - began:.1f} s, at "
+        f"{time.strftime('%H:%M:%SZ', time.gmtime(now + began))}; no document promises a bound"
+        for began, ended, path in sorted(found, key=lambda gap: gap[0])
+    ]
+    more = len(notes) - NOTED
+    return [*notes[:NOTED], *([f"{more} more such gaps"] if more > 0 else [])]
+
+
+def _asked(path: Watched) -> str:
+    target = path.attempt.target
+    return target.name if target else "the cluster's DNS"
 
 
 def turns(directory: RunDirectory) -> list[dict[str, Any]]:

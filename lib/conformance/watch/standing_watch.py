@@ -7,7 +7,8 @@ watched pod, which policies of both APIs select, and a free pod in another names
 pods are entered by watched pods alone (Kubernetes' policy), and enter these alone (Calico's).
 Denied paths are asked by TCP and by UDP, with patience for SYNs that are sent again. The nodes are
 a ring, and each is asked from the next node. While the watch observes a denial on a node, no test
-has to observe it for longer than it needs (:mod:`conformance.expect.watches`).
+has to observe it for longer than it needs (:mod:`conformance.expect.watches`). The free
+pods also ask the cluster's DNS and a Service, of which gaps are noted.
 """
 
 import contextlib
@@ -21,13 +22,13 @@ from conformance.enforcement.applied_objects import AppliedObjects
 from conformance.enforcement.policy import Policy
 from conformance.errors import SuiteError, first_line
 from conformance.expect.engine.answered import plain
-from conformance.expect.subjects.standing_watch import Kept, Watched, Way
+from conformance.expect.subjects.standing_watch import BESIDE, Kept, Watched, Way
 from conformance.expect.watches import turn_of
 from conformance.foreign.policy_events import PolicyEvents
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import WATCH
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import to_plain
 from conformance.model.decision import Decision, Side
@@ -64,7 +65,7 @@ def unasked(
 
 
 class Watch:
-    """The standing watch of one run, in threads of its own."""
+    """The standing watch of a run, in threads of its own."""
 
     def __init__(self, run: Run, kube: Kube) -> None:
         directory = run.directory
@@ -87,14 +88,20 @@ class Watch:
         self._unwatched: dict[str, str] = {}
         """Nodes that have no pods now, each with the reason."""
         self._explained: set[str] = set()
-        """Nodes about whose pods a reason was ever given."""
+        """Nodes with pods for which a reason was given at any time."""
         self._prober = Prober(
             kube,
             directory.shared,
             settings,
             watch=lost,
-            limits=Limits(agents=bounds.agents, per_windows_node=bounds.agents_per_windows_node),
+            limits=Limits(
+                powershell_starts=bounds.powershell_starts,
+                agents=bounds.agents,
+                per_windows_node=bounds.agents_per_windows_node,
+            ),
         )
+        self._domain = ""
+        self._services: Services | None = None
         self._paths: list[Watched] = []
         self._turns: set[str] = set()
         """Denials that no test need watch."""
@@ -124,10 +131,11 @@ class Watch:
     def _watch(self) -> None:
         error = ""
         try:
+            self._domain = cluster_domain(self._kube)
+            self._services = Services(self._changes, self._pods, self._domain)
             self._connect(self._look())
-            services = Services(self._changes, self._pods, cluster_domain(self._kube))
             for pod in {end.uid: end for path in self._paths for end in path.ends}.values():
-                services.cluster_ip(pod)
+                self._services.cluster_ip(pod)
             for served in self._events.kinds():
                 threading.Thread(
                     target=self._events.follow,
@@ -192,7 +200,7 @@ class Watch:
         return found
 
     def _connect(self, pairs: list[Pair]) -> None:
-        """Ask the paths between these pods from now on, and no others."""
+        """Probe the paths between these pods from now on, and no others."""
         former = {
             (path.way, path.protocol, *(end.uid for end in path.ends)): path
             for path in self._paths
@@ -214,8 +222,29 @@ class Watch:
                 path = former.pop((way, target.protocol, source.uid, pod.uid), None)
                 if path is None and source.uid != pod.uid:
                     self._paths.append(self._new_path(watched.node, way, source, target))
+            self._beside(former, free, stranger)
         for path in former.values():
             path.gone = time.monotonic()
+
+    def _beside(
+        self, former: dict[tuple[str, ...], Watched], free: Workload, stranger: Workload
+    ) -> None:
+        """Ask DNS and the Service of the next node's free pod from a node's free pod."""
+        assert self._services is not None
+        patience = self._timings.of(free.os)
+        if former.pop(("dns", "", free.uid), None) is None:
+            question = Attempt(
+                source=free,
+                kind=Kind.DNS,
+                query=f"kubernetes.default.svc.{self._domain}",
+                give_up_after=patience.dns_give_up,
+            )
+            began = time.monotonic()
+            self._paths.append(Watched(node=free.node, way="dns", attempt=question, since=began))
+        known = former.pop(("service", "tcp", free.uid, stranger.uid), None)
+        if known is None and free.uid != stranger.uid:
+            target = self._services.by_address(stranger)
+            self._paths.append(self._new_path(free.node, "service", free, target))
 
     def _new_path(self, node: str, way: Way, source: Workload, target: Target) -> Watched:
         timings = self._timings.of(source.os)
@@ -238,7 +267,7 @@ class Watch:
                 now = time.monotonic()
                 if self._is_to_end(now):
                     return
-                is_open = all(path.before for path in self._paths)
+                is_open = all(path.before for path in self._paths if path.way not in BESIDE)
                 if not self._began and (is_open or now - begun > self._timings.windows.warm_up):
                     self._close_paths()
                 if now - looked > LOOK and (look is None or look.done()):
@@ -275,7 +304,7 @@ class Watch:
         if answer.observation is None:
             path.due = time.monotonic() + LOOK
         elif self._began and asked > self._began:
-            path.heard(asked, answer.observation)
+            path.record(asked, answer.observation)
         else:
             path.before = path.before or answer.observation.verdict is Verdict.CONNECTED
 

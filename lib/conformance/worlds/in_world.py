@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds of policies, cell by cell: what the oracle expects of pairs of seats, and what was seen.
+"""Worlds of policies, cell by cell: what the oracle expects of pairs of seats, and what is
+observed.
 
-Each world begins and ends at rest: every pair is open before it, and again after it, which is
-before the next.  An agreement counts from a barrier on: a change has been seen wherever it is to be
-seen, closed paths are decided, and twice the longest time has passed that a policy has taken here
-to close one.  A bystander on the node of each end, which no world selects, connects beside each
-time-out: worlds may close pods altogether.  Since no outage of a node or network can look like a
-denial then, tries at closed paths are shorter and closer than elsewhere: what is closed is seen
-sooner, and nothing that is open looks closed to a try that sees a second packet.  A difference is
-agreed over the whole budget, and then looked for again from rest, with all patience.
+Each world begins and ends at rest: every pair is open before it and after it.  An agreement counts
+after a barrier: the change shows wherever it should, closed paths are decided, and twice the
+longest time has passed that a policy has taken here to close a path.  A bystander on the node of
+each end, which no world selects, connects beside each time-out, because worlds may close pods
+altogether.  No outage of a node or network can look like a denial then, so tries at closed paths
+are shorter and closer than elsewhere: a denial shows sooner, and no open path looks closed to a try
+with a second packet.  A difference is agreed over the whole budget, and then checked again from
+rest, with all patience.
 """
 
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ class CellResult:
 
     @property
     def key(self) -> Key:
-        """Return what identifies the cell before an edit and after it."""
+        """Return the cell's identity before an edit and after it."""
         return _key(self.cell)
 
     @property
@@ -70,7 +71,7 @@ class CellResult:
 
     @property
     def row(self) -> tuple[Try, ...]:
-        """Return the tries that decided that it is as expected; none: it is not."""
+        """Return the tries that show the expected result; empty if the cell is not as expected."""
         return self.outcome.standing.row if isinstance(self.outcome.standing, Held) else ()
 
     @property
@@ -80,7 +81,7 @@ class CellResult:
 
     @property
     def rule(self) -> str:
-        """Return what decides the cell, in the oracle's words."""
+        """Return the rule that decides the cell, in the oracle's words."""
         decisions = self.cell.decisions
         deciding = (
             item
@@ -91,7 +92,7 @@ class CellResult:
 
     @property
     def side(self) -> Side:
-        """Return the end that closes the cell, where it is only one end."""
+        """Return the end that closes the cell, if it is only a single end."""
         source, target = (item.verdict is Verdict.DENIED for item in self.cell.decisions)
         if source is target:
             return "both"
@@ -100,7 +101,7 @@ class CellResult:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InWorld(Session):
-    """One world, and what is expected in it."""
+    """A world, and the expected results in it."""
 
     ground: Ground
     world: World
@@ -108,12 +109,12 @@ class InWorld(Session):
     """The command that replays it."""
 
     def holds(self, *, because: str) -> None:
-        """Every pair of seats is open or closed as the oracle says, at rest and after the world's
-        edit.
+        """Expect every pair of seats to be as the oracle says, at rest and after the world's edit.
 
-        Raises Nonconformance with the cell, what is expected of it by which rule, and what was
-        seen; ControlBroken where pairs are not open at rest, or a difference was not there again;
-        what probing and applying raise."""
+        Raise Nonconformance with the cell, the expectation, its rule and the observation;
+        ControlBroken if pairs are not open at rest, or a difference does not repeat; and what
+        probing and applying raise.
+        """
         self.context.sink.keep(self.ground.seats.taken())
         stages = [self.world, self.world.edited()] if self.world.then else [self.world]
         if not self.ground.seats.at_rest:  # since the last world ended
@@ -125,9 +126,9 @@ class InWorld(Session):
             for stage in stages:
                 past = asked
                 asked = self._stage(stage, past, decides=stage is stages[-1])
-                if not all(one.outcome.held for one in asked):
+                if not all(result.outcome.held for result in asked):
                     break
-            different = [one for one in asked if differs(one.outcome)]
+            different = [result for result in asked if differs(result.outcome)]
             if different:
                 self.ground.clear()
                 self._at_rest("before the difference is looked for again")
@@ -136,8 +137,8 @@ class InWorld(Session):
             self.ground.clear()
         self._at_rest("after the world")
         self.ground.seats.at_rest = True
-        opened = {one.key for one in asked if one.outcome.held and one.want}
-        past = [one for one in past if one.key in opened and not one.want]
+        opened = {result.key for result in asked if result.outcome.held and result.want}
+        past = [result for result in past if result.key in opened and not result.want]
         self._report([*asked, *past], because, edited=stage is not self.world)
 
     # --- asking -------------------------------------------------------------------------------
@@ -157,26 +158,28 @@ class InWorld(Session):
     def _at_rest(self, when: str) -> None:
         """Raise ControlBroken where a pair is not open without policies."""
         paths = [
-            self._path(one, self._rule(one, agree=1), want=True)
-            for one in self._cells(self.world, every=True)
+            self._path(cell, self._rule(cell, agree=1), want=True)
+            for cell in self._cells(self.world, every=True)
         ]
-        wrong = next((one for one in self._ask_paths(paths) if not one.held), None)
+        wrong = next((outcome for outcome in self._ask_paths(paths) if not outcome.held), None)
         if wrong is None:
             return
         if isinstance(wrong.standing, Broken):
             raise wrong.standing.error
         attempt = wrong.path.attempt
-        told = message.explanation(
+        explanation = message.explanation(
             self.context.claims,
             attempt,
             expected="CONNECTED",
             because="no world's policies are there",
-            seen=wrong.seen,
+            observations=wrong.observations,
             seconds=wrong.path.seconds,
-            further={"do": advice.open_path(attempt, wrong.seen)},
+            further={"do": advice.open_path(attempt, wrong.observations)},
         )
         raise ControlBroken(
-            message.of_control(told, f"{when} {self.world.name}"), attempt.label, wrong.seen
+            message.of_control(explanation, f"{when} {self.world.name}"),
+            attempt.label,
+            wrong.observations,
         )
 
     def _stage(
@@ -193,7 +196,7 @@ class InWorld(Session):
         opens = [
             cell for cell in cells if _key(cell) in changed and cell.expected is Verdict.ALLOWED
         ]
-        # what agrees with the past says nothing before the change was observed
+        # agreement with the past is no evidence before the change was observed
         if unseen := _not_held(self._ask_cells(opens, agree=1)):
             return unseen
         if past:
@@ -201,14 +204,14 @@ class InWorld(Session):
         began = self.clock.monotonic() - self.ground.at
         agree = 0 if decides else 1
         asked = self._ask_cells(cells, agree=agree)
-        closing = [one for one in _closed(asked) if one.key in changed]
+        closing = [result for result in _closed(asked) if result.key in changed]
         if unseen := _not_held(closing):
             return unseen
         closed = self._closed_cells(asked, closing, agree)
         agreed = began + _last_agreement(closing if past else closed)
         if not past:
             seats.latencies.append(agreed)
-        opened = [one for one in asked if one.want]
+        opened = [result for result in asked if result.want]
         if decides:  # before an edit they are controls
             opened = self._past_barrier(opened, began, max(agreed, 2 * seats.latency))
         return [*closed, *opened]
@@ -218,27 +221,29 @@ class InWorld(Session):
     ) -> list[CellResult]:
         """Return the closed cells.
 
-        Where ``closing`` ones closed late, the others are asked again: what was observed of
-        these may be of before the change.
+        If the cells of ``closing`` closed late, the others are asked again: their answers may be
+        older than the change.
         """
         closed = _closed(asked)
-        if not any(one.is_late for one in closing):
+        if not any(result.is_late for result in closing):
             return closed
-        left = [one.cell for one in closed if one not in closing]
+        left = [result.cell for result in closed if result not in closing]
         return [*closing, *self._ask_cells(left, agree=agree)]
 
     def _past_barrier(
         self, opened: Sequence[CellResult], began: float, barrier: float
     ) -> list[CellResult]:
-        """Return the open cells, of which those that agreed before the barrier are asked again.
+        """Return the open cells; cells that agreed before the barrier are tried again.
 
-        ``began``: seconds from the newest change to when they were asked.
+        ``began``: seconds from the newest change to their attempts.
         """
-        early = [one for one in opened if one.row and began + one.row[-OPEN].at < barrier]
+        early = [
+            result for result in opened if result.row and began + result.row[-OPEN].at < barrier
+        ]
         if early:
             self._rest(barrier)
-        again = self._ask_cells([one.cell for one in early])
-        return [*(one for one in opened if one not in early), *again]
+        again = self._ask_cells([result.cell for result in early])
+        return [*(result for result in opened if result not in early), *again]
 
     def _rest(self, seconds: float) -> None:
         """Wait until this much time has passed since the newest change."""
@@ -256,9 +261,9 @@ class InWorld(Session):
     def _ask_again(self, world: World, different: Sequence[CellResult]) -> None:
         """Ask cells that differ once more, from rest."""
         self._show(world)
-        found = self._ask_cells([one.cell for one in different], held=True)
-        for one, again in zip(different, found, strict=True):
-            one.again = again.outcome
+        found = self._ask_cells([result.cell for result in different], held=True)
+        for result, again in zip(different, found, strict=True):
+            result.again = again.outcome
 
     def _show(self, world: World) -> None:
         self.context.sink.attach("policies in force", self.ground.show(world))
@@ -277,12 +282,12 @@ class InWorld(Session):
             path.controls = () if path.want else ((before,), (after,))
         witnesses = list({id(path): path for pair in ring.values() for path in pair}.values())
         outcomes = self._ask_paths([*paths, *witnesses])
-        lost = {id(one.path) for one in outcomes[len(paths) :] if not one.held}
+        lost = {id(outcome.path) for outcome in outcomes[len(paths) :] if not outcome.held}
         asked = [CellResult(*pair) for pair in zip(cells, outcomes, strict=False)]
-        for one, around in zip(asked, controls, strict=True):
-            standing = one.outcome.standing
+        for result, around in zip(asked, controls, strict=True):
+            standing = result.outcome.standing
             if isinstance(standing, Wrong) and lost & set(map(id, around)):
-                one.outcome.standing = BrokenControl(standing.why)
+                result.outcome.standing = BrokenControl(standing.why)
         return asked
 
     def _ask_paths(self, paths: Sequence[Path]) -> list[Outcome]:
@@ -302,12 +307,12 @@ class InWorld(Session):
             about_denial=True,
             machine=self.context.pace.machine,
             cadence={
-                uid: max(one.poll_every, rows.get(uid, 0.0) / (AGREED - 1))
-                for uid, one in patience.items()
+                uid: max(timings.poll_every, rows.get(uid, 0.0) / (AGREED - 1))
+                for uid, timings in patience.items()
             },
-            agreeing={uid: one.agree_every for uid, one in patience.items()},
+            agreeing={uid: timings.agree_every for uid, timings in patience.items()},
             settle=max(path.rule.agree_span + path.attempt.give_up_after for path in paths),
-            lost=lambda several: excuses.lost(self, several),
+            lost=lambda paths: excuses.lost_paths(self, paths),
         )
         outcomes = [
             Outcome(path, standing, False) for path, standing in zip(paths, standings, strict=True)
@@ -334,26 +339,30 @@ class InWorld(Session):
         if not want and not rule.hold:
             shorter = (
                 patience.tcp_give_up - patience.syn_again
-            ) / 4  # a path as slow as 500 ms stays an open one
+            ) / 4  # a path as slow as 500 ms still counts as open
             attempt = replace(attempt, give_up_after=patience.tcp_give_up - shorter)
         return Path(attempt, want, rule)
 
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
-        """Return what decides a cell; ``agree``: that many tries alone, with no time between
-        them."""
+        """Return the rule for deciding the cell; ``agree``: only this number of tries, without
+        time between them.
+        """
         source = self.ground.seats.pod(cell.source)
         rule = self._rule_between(source, self.ground.seats.pod(cell.destination))
-        give_up = self.timings.of(source.os).tcp_give_up
+        patience = self.timings.of(source.os)
         if held:
-            return rule.for_single_packets(give_up) if cell.protocol == "UDP" else rule
+            single = cell.protocol == "UDP"
+            return rule.for_single_packets(patience.udp_give_up) if single else rule
         rule = replace(
-            rule, agree_span=rule.agree_span / 2, hold=0.0, near=give_up
+            rule, agree_span=rule.agree_span / 2, hold=0.0, near=patience.tcp_give_up
         )  # as bystanders are given up
         return replace(rule, agree=agree, agree_span=0.0) if agree else rule
 
     def _rule_between(self, *ends: Workload) -> Rule:
         patience = [self.timings.of(end.os) for end in ends]
-        return Rule.of(patience[0], patience, within=max(one.policy_effect for one in patience))
+        return Rule.of(
+            patience[0], patience, within=max(timings.policy_effect for timings in patience)
+        )
 
     def _bystander_ring(self) -> dict[str, tuple[Path, Path]]:
         """Return for each node the path from its bystander to the next node's, and the path to
@@ -368,60 +377,64 @@ class InWorld(Session):
     # --- saying -------------------------------------------------------------------------------
 
     def _report(self, asked: Sequence[CellResult], because: str, *, edited: bool) -> None:
-        """Keep what each cell decides for its claim, and raise the worst."""
-        found = [(one, *self._verdict(one, because, edited=edited)) for one in asked]
-        for one, verdict, reason in found:
-            self._keep_decisions(one, verdict, reason.partition("\n")[0])
+        """Record each cell's decision for its claim, and raise the worst."""
+        found = [(result, *self._verdict(result, because, edited=edited)) for result in asked]
+        for result, verdict, reason in found:
+            self._keep_decisions(result, verdict, reason.partition("\n")[0])
         self.context.sink.record(
             "seconds until policies had closed what they close", round(self.ground.seats.latency, 3)
         )
         wrong = [
-            (one, reason) for one, verdict, reason in found if verdict is ClaimVerdict.VIOLATED
+            (result, reason)
+            for result, verdict, reason in found
+            if verdict is ClaimVerdict.VIOLATED
         ]
-        unsure = [one for one, verdict, _ in found if verdict is ClaimVerdict.INCONCLUSIVE]
+        unsure = [result for result, verdict, _ in found if verdict is ClaimVerdict.INCONCLUSIVE]
         if wrong or unsure:
-            self.context.sink.attach("matrix", table([one.outcome for one in asked]))
+            self.context.sink.attach("matrix", table([result.outcome for result in asked]))
         if wrong:
             raise self._violation(wrong, because)
-        for one in unsure:
-            if isinstance(one.outcome.standing, Broken):
-                raise one.outcome.standing.error
+        for result in unsure:
+            if isinstance(result.outcome.standing, Broken):
+                raise result.outcome.standing.error
         if unsure:
             raise ControlBroken(
                 self._message(unsure[0], UNSURE, because),
                 unsure[0].outcome.label,
-                unsure[0].outcome.seen,
+                unsure[0].outcome.observations,
             )
 
-    def _keep_decisions(self, one: CellResult, verdict: ClaimVerdict, reason: str) -> None:
-        """Keep what a cell decides for its claim."""
-        attempt = one.outcome.path.attempt
-        seen = decisions_about(
+    def _keep_decisions(self, result: CellResult, verdict: ClaimVerdict, reason: str) -> None:
+        """Record a cell's decision for its claim."""
+        attempt = result.outcome.path.attempt
+        decisions = decisions_about(
             attempt.source,
             attempt.target,
             verdict,
             reason,
-            "open" if one.want else "closed",
-            enforced_at=one.side,
-            symptom=(one.outcome.expected, one.outcome.observed),
+            "open" if result.want else "closed",
+            enforced_at=result.side,
+            symptom=(result.outcome.expected, result.outcome.observed),
         )
-        self.context.sink.keep([replace(each, claim=one.cell.claim) for each in seen])
+        self.context.sink.keep([replace(each, claim=result.cell.claim) for each in decisions])
 
     def _violation(self, wrong: Sequence[tuple[CellResult, str]], because: str) -> Nonconformance:
         """Return the error about cells that are wrong, each with the reason."""
         first, reason = wrong[0]
-        cells = [one for one, _ in wrong]
+        cells = [result for result, _ in wrong]
         so = f"{NOT_HONOURED}; {first.rule}" if NOT_HONOURED in reason else first.rule
-        every = [seen for one in cells for seen in one.outcome.seen]
+        every = [observation for result in cells for observation in result.outcome.observations]
         error = Nonconformance(self._message(first, so, because, cells[1:]), every)
-        error.paths = [one.outcome.path.attempt for one in cells]
+        error.paths = [result.outcome.path.attempt for result in cells]
         return error
 
-    def _verdict(self, one: CellResult, because: str, *, edited: bool) -> tuple[ClaimVerdict, str]:
-        """Return what a cell decides, and why."""
-        outcome = one.outcome
-        again = one.again
-        cell = one.cell
+    def _verdict(
+        self, result: CellResult, because: str, *, edited: bool
+    ) -> tuple[ClaimVerdict, str]:
+        """Return a cell's verdict, and the reason."""
+        outcome = result.outcome
+        again = result.again
+        cell = result.cell
         held_again = again is not None and again.held
         sure = again is not None and (differs(again) or (held_again and edited))
         limitation = (
@@ -430,7 +443,7 @@ class InWorld(Session):
         )
         verdict = of_cell(held=outcome.held, sure=sure, again=held_again, limitation=limitation)
         if outcome.held:
-            return verdict, f"{because}: {one.rule}"
+            return verdict, f"{because}: {result.rule}"
         if not sure:
             return verdict, f"{UNSURE}: {outcome.reason}"
         if limitation:
@@ -439,17 +452,17 @@ class InWorld(Session):
                 f"{outcome.label} is {cell.promised.value}, as policies promise, although it is "
                 "documented not to be",
             )
-        return verdict, f"{outcome.reason}: {NOT_HONOURED if held_again else one.rule}"
+        return verdict, f"{outcome.reason}: {NOT_HONOURED if held_again else result.rule}"
 
     def _message(
-        self, one: CellResult, so: str, because: str, also: Sequence[CellResult] = ()
+        self, result: CellResult, so: str, because: str, also: Sequence[CellResult] = ()
     ) -> Explanation:
         """Return the whole message about a cell."""
-        outcome = one.outcome
-        attempt = one.outcome.path.attempt
+        outcome = result.outcome
+        attempt = result.outcome.path.attempt
         further = {"world": f"{self.world.name} (its policies are attached)"}
-        if one.again:
-            further["from rest"] = message.summary(one.again.seen)
+        if result.again:
+            further["from rest"] = message.summary(result.again.observations)
         if also:
             more = f", and {len(also) - NAMED} more" if len(also) > NAMED else ""
             named = "; ".join(
@@ -457,14 +470,14 @@ class InWorld(Session):
             )
             further["also"] = f"{counted(len(also), 'other cell', 'other cells')}: {named}{more}"
         further["beside"] = "pods on both nodes that no policy selects connected all the while"
-        further["do"] = advice.felix(attempt, one.side)
+        further["do"] = advice.felix(attempt, result.side)
         further["replay"] = self.replay
         return message.explanation(
-            [one.cell.claim],
+            [result.cell.claim],
             attempt,
             expected=outcome.expected,
-            because=f"{because}: {one.rule}",
-            seen=outcome.seen,
+            because=f"{because}: {result.rule}",
+            observations=outcome.observations,
             seconds=outcome.path.seconds,
             further=further,
             so=so,
@@ -474,16 +487,16 @@ class InWorld(Session):
 def differs(outcome: Outcome) -> bool:
     """Return whether the newest tries agree that a path is open instead of closed, or vice
     versa."""
-    newest = outcome.seen[-AGREED:]
+    newest = outcome.observations[-AGREED:]
     agreed = len(newest) == AGREED and all(
-        as_wanted(seen, not outcome.path.want) for seen in newest
+        as_wanted(observation, not outcome.path.want) for observation in newest
     )
     return isinstance(outcome.standing, Wrong) and agreed
 
 
 def _changed(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]:
-    """Return the cells whose expectation differs from the one before an edit."""
-    before = {one.key: one.cell.expected for one in past}
+    """Return the cells with an expectation that an edit changes."""
+    before = {result.key: result.cell.expected for result in past}
     return {
         _key(cell) for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected
     }
@@ -491,18 +504,18 @@ def _changed(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]:
 
 def _closed(asked: Sequence[CellResult]) -> list[CellResult]:
     """Return the cells that are to be closed."""
-    return [one for one in asked if not one.want]
+    return [result for result in asked if not result.want]
 
 
 def _not_held(asked: Sequence[CellResult]) -> list[CellResult]:
-    return [one for one in asked if not one.outcome.held]
+    return [result for result in asked if not result.outcome.held]
 
 
 def _last_agreement(asked: Sequence[CellResult]) -> float:
     """Return the seconds until the last of these paths was as expected; 0: none was asked."""
-    return max((one.row[0].at for one in asked if one.row), default=0.0)
+    return max((result.row[0].at for result in asked if result.row), default=0.0)
 
 
 def _key(cell: Cell) -> Key:
-    """Return what identifies a cell before an edit and after it."""
+    """Return the cell's identity before an edit and after it."""
     return cell.source.address, cell.destination.address, cell.protocol, cell.port

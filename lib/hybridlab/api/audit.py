@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts requests by verb, resource and user agent, and remembers the last ones."""
+"""A count of requests by verb, resource and user agent, and the latest requests."""
 
 from collections import Counter, deque
 from dataclasses import dataclass
 
 REMEMBERED = 1000
 _AGENTS = 256
-"""Different user agents that are told apart; all others count as ``other``."""
+"""Maximum number of distinct user agents; all further agents count as ``other``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One request that came over HTTPS."""
+    """A request that came over HTTPS."""
 
     verb: str
     resource: str
@@ -43,5 +43,5 @@ class Audit:
         self.last.append(entry)
 
     def total(self) -> int:
-        """All requests since the start."""
+        """Return all requests since the start."""
         return sum(self.counts.values())

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a bearer token belongs to: a fixed table, and the tokens that TokenRequest hands out.
+"""The users of bearer tokens: a fixed table, and the tokens that TokenRequest hands out.
 
-Tokens are random and opaque; an unknown or expired one is 401, as is none at all (anonymous requests are not accepted).
+Tokens are random and opaque; an unknown or expired token is 401, as is a request without a token
+(anonymous requests are not accepted).
 """
 
 import secrets
@@ -35,7 +36,7 @@ def account_groups(namespace: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Token:
-    """Whom a token stands for and until when."""
+    """The user of a token, and its expiry."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ class Authenticator:
         """Tokens of service accounts: namespace, name and uid of the account."""
         self._users: dict[str, User] = {}
         self._audiences: dict[str, tuple[str, ...]] = {}
-        """For whom tokens were issued; tokens of the table are for the API."""
+        """Audiences of issued tokens; tokens of the table are for the API."""
 
     def add(self, token: str, meaning: Token) -> None:
         self._tokens[token] = meaning

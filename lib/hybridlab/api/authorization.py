@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: RBAC from the Roles and bindings that are in the store right now.
+"""RBAC from the Roles and bindings that are in the store right now.
 
-Members of system:masters may do everything.  For Calico's tiered policies the rules of calico-apiserver come on top:
-``get`` on the tier, and the verb on the pseudo-resource ``tier.networkpolicies``.  Aggregated ClusterRoles are not
-emulated.
+Members of system:masters may do everything.  For Calico's tiered policies the rules of
+calico-apiserver come on top: ``get`` on the tier, and the verb on the pseudo-resource
+``tier.networkpolicies``.  Aggregated ClusterRoles are not emulated.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _BUCKETS = frozenset(
 
 
 class Attributes(NamedTuple):
-    """What is asked to be allowed."""
+    """The attributes of a request that needs permission."""
 
     verb: str
     group: str = ""
@@ -35,12 +35,12 @@ class Attributes(NamedTuple):
     namespace: str = ""
     name: str = ""
     path: str = ""
-    """For requests that are about no resource."""
+    """Path of requests that are about no resource."""
 
 
 @dataclass(frozen=True)
 class Grant:
-    """One rule that a subject has, in one namespace ("" for all)."""
+    """A rule that a subject has, in one namespace ("" for all)."""
 
     namespace: str
     rule: Obj
@@ -165,7 +165,9 @@ class Authorizer:
 
 
 def rule_allows(rule: Obj, asked: Attributes) -> bool:
-    """Return whether a rule, which holds in the namespace that is asked for, allows it."""
+    """Return whether a rule allows the request; the rule already holds in the request's
+    namespace.
+    """
     if not _has(rule.get("verbs"), asked.verb):
         return False
     if asked.path:

@@ -115,7 +115,9 @@ _BOOTSTRAPPED = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 
 
 class Bootstrap:
-    """Creates namespaces, default roles, the ``kubernetes`` Service, and the objects that say what is served."""
+    """Creates namespaces, default roles, the ``kubernetes`` Service, and the objects that
+    describe served resources.
+    """
 
     def __init__(self, operations: Operations, service_cidr: str, ca_certificate: str) -> None:
         self._operations = operations
@@ -127,7 +129,9 @@ class Bootstrap:
         self._operations.create(Target(found, namespace), obj, WriteOptions(tracked=False))
 
     def populate_namespace(self, namespace: str) -> None:
-        """Create what every namespace has: the default ServiceAccount and the cluster's CA certificate."""
+        """Create the objects of every namespace: the default ServiceAccount and the cluster's CA
+        certificate.
+        """
         self._create("serviceaccounts", {"metadata": {"name": "default"}}, namespace)
         meta = {
             "name": "kube-root-ca.crt",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Calico's own API server (projectcalico.org/v3) did otherwise in some releases."""
+"""The deviations of Calico's own API server (projectcalico.org/v3) in some releases."""
 
 import re
 
@@ -9,7 +9,8 @@ from hybridlab.api.requests import Target
 
 GROUP = "projectcalico.org"
 FIRST_WITH_YAML = (3, 22, 0)
-"""Older ones have no serializer for YAML, which is what a server-side apply arrives as (projectcalico/calico#4959)."""
+"""Older versions have no serializer for YAML, the format of a server-side apply
+(projectcalico/calico#4959)."""
 APPLIES_NOTHING_NEW = (3, 32, 0)
 """Its storage reads a policy before it updates it, and an apply of a new one is an update (projectcalico/calico#12841,
 mended in v3.32.1)."""
@@ -17,12 +18,13 @@ READ_FIRST = frozenset({"networkpolicies", "globalnetworkpolicies"})
 
 
 def release(version: str) -> tuple[int, ...]:
-    """``v3.31.2`` as (3, 31, 2)."""
+    """Return the numbers of a version: ``v3.31.2`` gives (3, 31, 2)."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def apply_refused(version: str, target: Target, *, exists: bool) -> ApiError | None:
-    """Why the server of this version of Calico refuses a server-side apply; None: it does not."""
+    """Return why the server of this version of Calico refuses a server-side apply; None: it does
+    not."""
     resource = target.resource
     if resource.group != GROUP:
         return None

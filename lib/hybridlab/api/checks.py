@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is checked of an object that is to be written: its resource, its namespace, its fields, its kind's rules."""
+"""The checks of an object before it is written: its resource, its namespace, its fields, its kind's
+rules."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +28,7 @@ from hybridlab.api.views import Views
 
 
 class Checks:
-    """What can be wrong with an object; each check raises the ApiError that the client gets."""
+    """The checks of an object; each check raises the ApiError that the client gets."""
 
     def __init__(
         self,
@@ -117,10 +118,11 @@ class Checks:
         partial: bool = False,
         patched: Callable[[], str] | None = None,
     ) -> None:
-        """Check field names and types; unknown fields are refused, warned about or dropped silently.
+        """Check field names and types; unknown fields are refused, warned about or dropped
+        silently.
 
-        ``partial``: fields may be missing.  ``patched``: the object is what a patch made of another one, and this is
-        how a refusal shows the patch.
+        ``partial``: fields may be missing. ``patched``: the object is the result of a patch, and
+        refusals show the patch in this form.
         """
         findings = self._findings(resource, obj, patched)
         unknown = [f'unknown field "{path}"' for path in findings.unknown]
@@ -170,7 +172,7 @@ class Checks:
         old: Obj | None,
         options: WriteOptions,
     ) -> None:
-        """Check the metadata and what the kind says about its objects; what it only warns about is noted."""
+        """Check the metadata and the kind's own rules; note the kind's warnings."""
         causes: list[Cause] = []
         meta = obj["metadata"]
         if old is None:
@@ -217,7 +219,7 @@ def _other_kind(
 
 
 def _undecodable(resource: Resource, why: str, patched: Callable[[], str] | None) -> ApiError:
-    """Return the refusal of a body, or of what a patch made of an object, that is none of the resource's kind."""
+    """Return the refusal of a body or a patched object that is not of the resource's kind."""
     if patched is not None:
         return invalid("", "", "", [invalid_value("patch", patched(), why)])
     kind = resource.kind

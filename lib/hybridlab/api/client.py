@@ -12,17 +12,18 @@ from hybridlab.api.subresources import Subresources
 
 
 class Authorize(Protocol):
-    """Raises ApiError 403 unless ``user`` may do this."""
+    """Raise ApiError 403 unless ``user`` may do this."""
 
     def __call__(self, user: User, verb: str, target: Target) -> None: ...
 
 
 class LocalClient:
-    """One component's client (implements :class:`hybridlab.api.contract.Client`).
+    """A component's client (implements :class:`hybridlab.api.contract.Client`).
 
     ``user`` is whom the component is; members of system:masters are not asked for rights.
-    Subresources go through ``replace`` and ``patch``: ``status``, ``scale`` (replace), and ``binding`` (replace of a
-    pod by ``{"metadata": {"name": POD}, "target": {"name": NODE}}``; ``create("bindings", ...)`` does the same).
+    Subresources go through ``replace`` and ``patch``: ``status``, ``scale`` (replace), and
+    ``binding`` (replace of a pod by ``{"metadata": {"name": POD}, "target": {"name": NODE}}``;
+    ``create("bindings", ...)`` does the same).
     """
 
     def __init__(

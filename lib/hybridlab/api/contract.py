@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seams of the API server: what it offers to in-process components and what it asks of a node.
+"""The seams of the API server: the interface for in-process components, and the server's requests
+to nodes.
 
-Controllers, Felix, kubelets and kube-proxy see the API only through :class:`Client`; the server reaches pods
-only through :class:`NodeAgent`.  Both are protocols so that each side can be tested without the other.
-:func:`quantity` reads the amounts that objects carry.
+Controllers, Felix, kubelets and kube-proxy use the API only through :class:`Client`; the server
+reaches pods only through :class:`NodeAgent`. Both are protocols so that each side can be tested
+without the other. :func:`quantity` reads the amounts that objects carry.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,18 +32,19 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class Event:
-    """One step of a watch."""
+    """A step of a watch."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
     object: Obj
 
 
 class Client(Protocol):
-    """The API as a component of the cluster sees it: same store, same checks as over HTTPS, without the socket.
+    """The API for a component of the cluster: same store, same checks as over HTTPS, without the
+    socket.
 
-    ``resource`` is ``plural`` for core/v1 and ``plural.group`` otherwise (``pods``, ``deployments.apps``,
-    ``networkpolicies.projectcalico.org``); the served version of the group is used.  Every call raises
-    :class:`ApiError` for what the server refuses.
+    ``resource`` is ``plural`` for core/v1 and ``plural.group`` otherwise (``pods``,
+    ``deployments.apps``, ``networkpolicies.projectcalico.org``); the served version of the group
+    is used. Every call raises :class:`ApiError` if the server refuses it.
     """
 
     async def get(self, resource: str, name: str, namespace: str | None = None) -> Obj: ...
@@ -50,7 +52,7 @@ class Client(Protocol):
     async def list(
         self, resource: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> tuple[list[Obj], str]:
-        """Objects (namespace None: all namespaces) and the resourceVersion of the list."""
+        """Return objects (namespace None: all namespaces) and the resourceVersion of the list."""
 
     async def create(self, resource: str, obj: Obj, namespace: str | None = None) -> Obj: ...
 
@@ -88,25 +90,25 @@ class Client(Protocol):
         labels: str = "",
         fields: str = "",
     ) -> AsyncIterator[Event]:
-        """Events after ``since``; ends never by itself; raises ApiError 410 when ``since`` is too old."""
+        """Yield events after ``since``, without an end; raise ApiError 410 if that is too old."""
 
 
 class ChannelWriter(Protocol):
-    """Where a command's output goes: one WebSocket channel."""
+    """The destination of a command's output: a WebSocket channel."""
 
     async def send(self, data: bytes) -> None: ...
 
 
 class Input(Protocol):
-    """Where a command's input comes from; ``asyncio.StreamReader`` is one."""
+    """The source of a command's input; ``asyncio.StreamReader`` fits."""
 
     async def read(self, size: int = -1, /) -> bytes:
-        """At most ``size`` bytes; empty at its end."""
+        """Return at most ``size`` bytes; empty at its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Streams:
-    """Where a command's input comes from and its output goes; ``tty``: it has a terminal."""
+    """A command's input and outputs; ``tty``: it has a terminal."""
 
     stdin: Input | None
     stdout: ChannelWriter
@@ -115,14 +117,15 @@ class Streams:
 
 
 class StreamCut(Exception):
-    """The node's connection broke while a command ran: nobody hears how it ended."""
+    """The node's connection broke while a command ran: its end is unknown."""
 
 
 @dataclass(frozen=True)
 class ExecOutcome:
-    """How a command ended; ``start_error`` when it never started (message as the real runtime words it).
+    """The end of a command; ``start_error`` when it never started (the message is the real
+    runtime's).
 
-    Neither: nobody says how it ended.
+    If both are None, the end is unknown.
     """
 
     exit_code: int | None
@@ -130,14 +133,15 @@ class ExecOutcome:
 
 
 class NodeAgent(Protocol):
-    """What the API server asks of the node a pod runs on (the kubelet's side of exec, attach and logs)."""
+    """The requests of the API server to a pod's node (the kubelet's side of exec, attach and
+    logs)."""
 
     async def exec(
         self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams
     ) -> ExecOutcome:
         """Run ``argv``; returns when it ended and all output was sent.  Cancellation kills it.
 
-        Raises StreamCut when the node's connection breaks.
+        Raise StreamCut when the node's connection breaks.
         """
 
     def logs(

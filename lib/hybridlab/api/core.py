@@ -26,14 +26,9 @@ from hybridlab.api.subresources import Subresources
 from hybridlab.api.views import Views
 
 
-def _any_selector(text: str) -> str | None:
-    """Accept every Calico selector (when no checker is given in)."""
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What kind of API server it is."""
+    """The settings of the API server."""
 
     kubernetes_version: str = "v1.34.1"
     service_cidr: str = "10.96.0.0/12"
@@ -45,8 +40,8 @@ class Settings:
     calico_version: str = "v3.31.2"
     calico_operator: bool = True
     """operator.tigera.io/v1 is served."""
-    selector_problem: SelectorProblem = _any_selector
-    """Says what is wrong with the syntax of a Calico selector, or None."""
+    selector_problem: SelectorProblem = lambda text: None
+    """Returns what is wrong with a Calico selector's syntax, or None; by default always None."""
     tokens: Mapping[str, Token] = field(default_factory=dict)
     """Bearer tokens that are accepted."""
     ca_certificate: str = ""
@@ -56,7 +51,7 @@ class Settings:
 
 
 class Core:
-    """Store, verbs and rules of one cluster."""
+    """Store, verbs and rules of a cluster."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API server refuses, in the words and with the reasons of the real one.
+"""The refusals of the API server, with the wording and reasons of the real server.
 
-One function per refusal; each returns an :class:`ApiError` to raise.  Wording and ``details`` follow
-``k8s.io/apimachinery/pkg/api/errors`` as its clients see them.
+A function per refusal; each returns an :class:`ApiError` to raise.  Wording and ``details`` follow
+``k8s.io/apimachinery/pkg/api/errors`` as its clients receive them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WITHOUT_VALUE = frozenset({"FieldValueRequired", "FieldValueForbidden", "FieldV
 
 @dataclass(frozen=True)
 class Cause:
-    """One wrong field: what is wrong, where (``spec.containers[0].name``), and why."""
+    """A wrong field: the problem, the field (``spec.containers[0].name``), and the reason."""
 
     type: CauseType
     field: str
@@ -49,7 +49,7 @@ class Cause:
 
     @staticmethod
     def of(kind: CauseType, field: str, value: object, detail: str) -> Cause:
-        """Build a cause worded as the real server words it, value included where it includes it."""
+        """Return a cause in the real server's words, with the value where the server includes it."""
         words = _CAUSE_WORDS[kind]
         if kind not in _WITHOUT_VALUE:
             words = f"{words}: {shown(value)}"
@@ -62,7 +62,7 @@ def required(field: str, detail: str = "") -> Cause:
 
 
 def invalid_value(field: str, value: object, detail: str) -> Cause:
-    """Name a field whose value is malformed or may not be what it is."""
+    """Return the cause for a field with a value that is malformed or not allowed."""
     return Cause.of("FieldValueInvalid", field, value, detail)
 
 
@@ -72,7 +72,7 @@ def forbidden_field(field: str, detail: str) -> Cause:
 
 
 def unsupported(field: str, value: object, allowed: Sequence[str]) -> Cause:
-    """Name a field whose value is not one of ``allowed``."""
+    """Return the cause for a field with a value that is not in ``allowed``."""
     listed = ", ".join(f'"{item}"' for item in allowed)
     return Cause.of("FieldValueNotSupported", field, value, f"supported values: {listed}")
 
@@ -89,14 +89,14 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, dict | list):
-        import orjson  # only on the way to an error
+        import orjson  # only for errors
 
         return orjson.dumps(value).decode()
     return "null" if value is None else str(value)
 
 
 def qualified(plural: str, group: str) -> str:
-    """``pods`` or ``deployments.apps``: how messages name a resource."""
+    """Return a resource's name for messages: ``pods`` or ``deployments.apps``."""
     return f"{plural}.{group}" if group else plural
 
 
@@ -106,7 +106,7 @@ def _details(plural: str, group: str, name: str, **more: Any) -> dict[str, Any]:
 
 
 def not_found(plural: str, group: str, name: str) -> ApiError:
-    """404: no such object."""
+    """Return a 404: no such object."""
     message = f'{qualified(plural, group)} "{name}" not found'
     return ApiError(404, "NotFound", message, _details(plural, group, name))
 
@@ -116,7 +116,7 @@ class GenericError(ApiError):
 
 
 class PlainError(ApiError):
-    """An answer in plain text, as the real server gives it before it knows what a request is about."""
+    """An answer in plain text, as the real server gives it before it has parsed a request."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(code, "", message)
@@ -130,12 +130,12 @@ class NoSuchPage(PlainError):
 
 
 def no_such_resource() -> ApiError:
-    """404: the path names no resource that this server serves."""
+    """Return a 404: the path names no resource that this server serves."""
     return GenericError(404, "NotFound", "the server could not find the requested resource")
 
 
 def already_exists(plural: str, group: str, name: str, *, ending: bool = False) -> ApiError:
-    """409: create of an object that is there (``ending``: and is being deleted)."""
+    """Return a 409: the object to create exists already (``ending``: and is being deleted)."""
     message = f'{qualified(plural, group)} "{name}" already exists'
     if ending:
         message = f"object is being deleted: {message}"
@@ -143,7 +143,7 @@ def already_exists(plural: str, group: str, name: str, *, ending: bool = False) 
 
 
 def conflict(plural: str, group: str, name: str, why: str) -> ApiError:
-    """409: the write is based on something that is no longer so."""
+    """Return a 409: the write is based on an outdated object."""
     message = f'Operation cannot be fulfilled on {qualified(plural, group)} "{name}": {why}'
     return ApiError(409, "Conflict", message, _details(plural, group, name))
 
@@ -154,7 +154,7 @@ STALE = (
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
-    """422: the object as a whole was understood, and these fields of it are wrong."""
+    """Return a 422: the object as a whole was understood, and these fields of it are wrong."""
     parts = [f"{cause.field}: {cause.message}" for cause in causes]
     text = parts[0] if len(parts) == 1 else "[" + ", ".join(parts) + "]"
     shown_kind = f"{kind}.{group}" if group else kind
@@ -164,7 +164,7 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
 
 
 def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
-    """403: understood, and not allowed."""
+    """Return a 403: understood, and not allowed."""
     named = f' "{name}"' if name else ""
     message = f"{qualified(plural, group)}{named} is forbidden: {why}"
     if not plural:
@@ -173,24 +173,24 @@ def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
 
 
 def unauthorized() -> ApiError:
-    """401: no, unknown or expired credentials."""
+    """Return a 401: no, unknown or expired credentials."""
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
 def bad_request(message: str) -> ApiError:
-    """400: the request itself makes no sense."""
+    """Return a 400: the request itself makes no sense."""
     return ApiError(400, "BadRequest", message)
 
 
 def expired(message: str) -> ApiError:
-    """410: the resourceVersion or continue token asked for is no longer kept."""
+    """Return a 410: the requested resourceVersion or continue token is no longer kept."""
     return ApiError(410, "Expired", message)
 
 
 def method_not_allowed(
     why: str = "the server does not allow this method on the requested resource",
 ) -> ApiError:
-    """405: the resource exists and this verb does not."""
+    """Return a 405: the resource exists and this verb does not."""
     return GenericError(405, "MethodNotAllowed", why)
 
 
@@ -198,7 +198,7 @@ _FORMS = "application/json, application/yaml, application/vnd.kubernetes.protobu
 
 
 def unsupported_media_type() -> ApiError:
-    """415: the body's content type is none that this verb takes."""
+    """Return a 415: the verb does not take the body's content type."""
     message = (
         f"the body of the request was in an unknown format - accepted media types include: {_FORMS}"
     )
@@ -206,12 +206,12 @@ def unsupported_media_type() -> ApiError:
 
 
 def unsupported_patch() -> ApiError:
-    """415: the body's content type is none of a patch."""
+    """Return a 415: the body's content type is not of a patch."""
     return GenericError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
 
 
 def not_acceptable() -> ApiError:
-    """406: the client takes no form that this server answers in."""
+    """Return a 406: the client accepts no format that this server has."""
     return ApiError(
         406,
         "NotAcceptable",
@@ -220,47 +220,52 @@ def not_acceptable() -> ApiError:
 
 
 def options_invalid(kind: str, cause: Cause) -> ApiError:
-    """422: the options of a request, such as ``CreateOptions``, make no sense."""
+    """Return a 422: the options of a request, such as ``CreateOptions``, make no sense."""
     return invalid(kind, "meta.k8s.io", "", [cause])
 
 
 def not_a_number(text: str) -> ApiError:
-    """400: a parameter that must be a number is none."""
+    """Return a 400: a parameter is not a number."""
     return bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
 
 
 def too_many_requests(
     message: str, retry_after_seconds: int, causes: Sequence[Obj] = ()
 ) -> ApiError:
-    """429: not now; ``retry_after_seconds`` also becomes the Retry-After header when above 0."""
+    """Return a 429: not now; ``retry_after_seconds`` also becomes the Retry-After header when
+    above 0.
+    """
     details = {"causes": list(causes), "retryAfterSeconds": max(0, retry_after_seconds)}
     given = {key: value for key, value in details.items() if value}
     return ApiError(429, "TooManyRequests", message, given)
 
 
 def unexplained(message: str) -> ApiError:
-    """500: the real server's answer to some mistakes of clients, which it gives no reason."""
+    """Return a 500: the real server's answer, without a reason, to some mistakes of clients."""
     return ApiError(500, "", message)
 
 
 def internal(message: str, *, caused: bool = False) -> ApiError:
-    """500: the server's own fault; ``caused``: with the error as its cause, as what is made from an error has it."""
+    """Return a 500: the server's own fault; ``caused``: the Status has the error as its cause."""
     details = {"causes": [{"message": message}]} if caused else None
     return ApiError(500, "InternalError", f"Internal error occurred: {message}", details)
 
 
 def not_emulated(what: str) -> ApiError:
-    """501: real clusters do this and this one does not; said, never pretended."""
+    """Return the 501 for a feature of real clusters that the lab lacks, so that it is never
+    pretended."""
     return ApiError(501, "NotImplemented", f"not emulated: {what}")
 
 
 def kind_not_emulated(resource: str) -> ApiError:
-    """404: Kubernetes has this kind and the lab does not; clients that only look for it go on."""
+    """Return a 404: Kubernetes has this kind and the lab does not; clients that only look for it
+    go on.
+    """
     return GenericError(404, "NotFound", f"not emulated: {resource}")
 
 
 def status_of(error: ApiError) -> Obj:
-    """Return the ``Status`` object that tells a client about ``error``."""
+    """Return the ``Status`` object that reports ``error`` to a client."""
     status: Obj = {
         "kind": "Status",
         "apiVersion": "v1",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody may grant more rights than they have: what Roles may hold and which roles may be bound.
+"""Rights that a user may grant: the contents of Roles, and the roles that may be bound.
 
-As the real server does it: whoever may ``escalate`` roles, or ``bind`` the role in question, is free to; everybody else
-must hold every right of the role themselves.  The check comes before the object's own rules are looked at.
+As on the real server, users with the verb ``escalate`` on roles, or ``bind`` on this role, may
+grant any right. All other users must hold every right of the role themselves. This check comes
+before the object's own rules.
 """
 
 from collections.abc import Iterator, Sequence
@@ -72,7 +73,7 @@ class Escalation:
 
 
 def _parts(rule: Obj) -> Iterator[Obj]:
-    """Break a rule up into rules of one verb on one thing each."""
+    """Split a rule into rules of a single verb on a single resource or path."""
     for verb in rule.get("verbs") or ():
         for url in rule.get("nonResourceURLs") or ():
             yield {"nonResourceURLs": [url], "verbs": [verb]}
@@ -87,7 +88,7 @@ def _parts(rule: Obj) -> Iterator[Obj]:
 
 
 def _attributes(part: Obj) -> Attributes:
-    """Return what a rule of one verb on one thing grants."""
+    """Return the attributes that a rule of a single verb grants."""
     verb = part["verbs"][0]
     if "nonResourceURLs" in part:
         return Attributes(verb, path=part["nonResourceURLs"][0])

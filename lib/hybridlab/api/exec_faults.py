@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be made to go wrong with ``kubectl exec``, for the lab's faults: which execs, how, and how many of them.
+"""Failures of ``kubectl exec`` for the lab's faults: which execs, how, and how many of them.
 
-A fault catches an exec when it starts, or, one that runs already, at the next thing it writes or is given.  What is
-caught stays so until the fault is healed; ``first`` says how many are caught in all, so that the next try succeeds.
+A fault affects an exec when it starts, or, if the exec runs already, when it next writes or
+receives data.  An affected exec stays so until the fault is healed; ``first`` limits how many execs
+are affected in all, so that the next attempt succeeds.
 """
 
 from __future__ import annotations
@@ -24,26 +25,28 @@ KINDS: Final = {
     "wrong-binary": "another program answers in place of the one that was asked for",
     "dial-fails": "after the upgrade the API server says that it does not reach the kubelet",
     "start-times-out": "the runtime says that it could not start the command in time",
+    "slow": "the command starts late",
+    "other-words": "of what the command writes certain words arrive as others",
     "killed": "the command is killed as soon as it runs, or is given input",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """Which execs or requests a fault concerns; an empty field: all."""
+    """The execs or requests that a fault affects; an empty field: all."""
 
     node: str = ""
     namespace: str = ""
     pod: str = ""
 
     def covers(self, other: Scope) -> bool:
-        """Whether ``other``, whose fields are known, is concerned."""
+        """Return whether this scope includes ``other``, a scope with known fields."""
         return all(
             mine in ("", theirs) for mine, theirs in zip(astuple(self), astuple(other), strict=True)
         )
 
     def meets(self, other: Scope) -> bool:
-        """Whether something can be concerned by both."""
+        """Return whether both scopes can include the same exec."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return all(not mine or not theirs or mine == theirs for mine, theirs in pairs)
 
@@ -56,7 +59,7 @@ class Scope:
 
 @dataclass(kw_only=True)
 class ExecFault:
-    """One fault in place."""
+    """A fault in place."""
 
     kind: str
     """One of KINDS."""
@@ -64,7 +67,9 @@ class ExecFault:
     first: int = 0
     """Only so many execs are caught; 0: all."""
     argv: tuple[str, ...] = ()
-    """wrong-binary: the program that answers."""
+    """wrong-binary: the program that answers.  other-words: the words, and those in their place."""
+    seconds: float = 0.0
+    """slow: how late the command starts."""
     start_error: Callable[[Obj, str, tuple[str, ...]], str] = lambda pod, container, argv: (
         "no such program"
     )
@@ -75,19 +80,19 @@ class ExecFault:
 
 @dataclass(frozen=True)
 class Session:
-    """One exec under way."""
+    """An exec under way."""
 
     faults: ExecFaults
     number: int
     where: Scope
 
     def fault(self) -> ExecFault | None:
-        """The fault that it meets now, and is caught by."""
+        """Return the fault that it meets now, and is caught by."""
         return self.faults.of(self)
 
 
 class ExecFaults:
-    """The faults of one server; nothing is wrong at first."""
+    """The faults of a server; none at first."""
 
     def __init__(self) -> None:
         self._faults: dict[str, ExecFault] = {}
@@ -98,7 +103,8 @@ class ExecFaults:
         return self._faults
 
     def put(self, name: str, fault: ExecFault) -> None:
-        """From now on.  Raises ValueError for an unknown kind, and where another fault may concern the same execs."""
+        """Apply a fault from now on.  Raise ValueError for an unknown kind, and if another fault
+        may affect the same execs."""
         if fault.kind not in KINDS:
             raise ValueError(f"there is no exec fault {fault.kind!r}; there are {', '.join(KINDS)}")
         for other in self._faults.values():
@@ -109,7 +115,7 @@ class ExecFaults:
         self._faults[name] = fault
 
     def heal(self, name: str) -> None:
-        """No longer; what hung goes on."""
+        """Remove a fault; execs that hung go on."""
         fault = self._faults.pop(name, None)
         if fault:
             fault.healed.set()
@@ -119,7 +125,7 @@ class ExecFaults:
         return Session(self, self._sessions, where)
 
     def of(self, session: Session) -> ExecFault | None:
-        """The fault that an exec meets now, and is caught by."""
+        """Return the fault that an exec meets now, and is caught by."""
         for fault in self._faults.values():
             if not fault.scope.covers(session.where):
                 continue

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node's agent whose execs go wrong as the faults in place say (``exec_faults``); nothing else knows of them."""
+"""A node's agent with execs that fail by the active faults (``exec_faults``); no other module knows
+them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -41,6 +42,8 @@ class FaultyAgent:
         session = self._faults.session(where)
         fault = session.fault()
         await _hang(fault)
+        if fault and fault.kind == "slow":
+            await asyncio.sleep(fault.seconds)
         if fault and fault.kind == "wrong-binary":
             argv = fault.argv
         outcome: ExecOutcome | Exception
@@ -67,15 +70,15 @@ class FaultyAgent:
                 raise
             except Exception as error:
                 outcome = error
-        return await _told(session, outcome)
+        return await _faulty_end(session, outcome)
 
     def logs(self, pod: Obj, container: str, **options: Any) -> AsyncIterator[bytes]:
-        """As ``NodeAgent.logs``: no fault concerns it."""
+        """Return the logs of the agent below: no fault affects them."""
         return self._agent.logs(pod, container, **options)
 
 
 class _Command:
-    """One command that runs, and may be ended by a fault."""
+    """A command that runs, and may be ended by a fault."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -83,7 +86,7 @@ class _Command:
         self._task: asyncio.Task[ExecOutcome] | None = None
 
     async def ended(self, run: Any) -> ExecOutcome:
-        """Run it to its end.  Raises StreamCut when its connection was cut."""
+        """Run it to its end.  Raise StreamCut when its connection was cut."""
         self._task = asyncio.create_task(run)
         try:
             return await self._task
@@ -95,7 +98,8 @@ class _Command:
             raise
 
     def kill(self) -> None:
-        """End it: cancelling a command kills its process; what a kubelet would say of it is said here."""
+        """End the session: cancelling a command kills its process; the session reports the
+        kubelet's message."""
         if self._task is not None and not self._task.done():
             self.killed = True
             self._task.cancel()
@@ -122,6 +126,9 @@ class _FaultyOutput:
                 return
             case "half-output":
                 data = data[: len(data) // 2]
+            case "other-words" if fault:
+                words, instead = (word.encode() for word in fault.argv)
+                data = data.replace(words, instead)
             case "cut":
                 self._command.cut()
                 raise StreamCut("cut by a fault")
@@ -129,7 +136,7 @@ class _FaultyOutput:
 
 
 class _FaultyInput:
-    """An Input."""
+    """Standard input that passes the session's fault."""
 
     def __init__(self, source: Input, command: _Command) -> None:
         self._source = source
@@ -149,8 +156,8 @@ async def _hang(fault: ExecFault | None) -> None:
         await fault.healed.wait()
 
 
-async def _told(session: Session, outcome: ExecOutcome | Exception) -> ExecOutcome:
-    """What is heard of how a command ended, or of what went wrong with it."""
+async def _faulty_end(session: Session, outcome: ExecOutcome | Exception) -> ExecOutcome:
+    """Return the reported end of a command, changed by the session's fault."""
     fault = session.fault()
     await _hang(fault)
     match fault and fault.kind:

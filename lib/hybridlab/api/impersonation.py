@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acting for somebody else (``kubectl --as``): which headers ask for it, and who may.
+"""Impersonation (``kubectl --as``): the headers that request it, and the rights that it needs.
 
-The rules are those of ``pkg/endpoints/filters/impersonation.go`` of k8s.io/apiserver: every part that is asked for
-(user or ServiceAccount, groups, uid, extra) needs the verb ``impersonate`` on a resource of its own.
+The rules are those of ``pkg/endpoints/filters/impersonation.go`` of k8s.io/apiserver: every
+requested part (user or ServiceAccount, groups, uid, extra) needs the verb ``impersonate`` on its
+own resource.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def acting_as(
 
 
 def _parts(groups: Iterable[str], extra: dict[str, tuple[str, ...]], uid: str) -> list[Attributes]:
-    """Return the rights that acting needs besides the one on the user."""
+    """Return the rights that impersonation needs besides the right on the user."""
     parts = [Attributes("impersonate", "", "groups", "", group) for group in groups]
     for key, values in extra.items():
         parts += [
@@ -70,7 +71,9 @@ def _parts(groups: Iterable[str], extra: dict[str, tuple[str, ...]], uid: str) -
 
 
 def _without_user(parts: Iterable[Attributes]) -> str:
-    """Say what is asked without a user, as Go prints a list of ObjectReferences."""
+    """Return the error for a request without a user, with the parts as Go prints a list of
+    ObjectReferences.
+    """
     kinds = {"groups": "Group", "uids": "UID", "userextras": "UserExtra"}
     listed = []
     for part in parts:

@@ -26,10 +26,11 @@ def key_of(obj: Obj) -> Key:
 
 
 class Informer:
-    """Follows the objects of one resource.
+    """A follower of the objects of a resource.
 
-    ``resource``, ``namespace``, ``labels`` and ``fields`` are as in :class:`Client`.  Use ``async with``, or run
-    ``run()`` in a task of your own.  After a 410 it lists again and calls the handlers for what differs.
+    ``resource``, ``namespace``, ``labels`` and ``fields`` have the meaning they have in
+    :class:`Client`.  Use ``async with``, or run ``run()`` in a task.  After a 410 it lists again
+    and calls the handlers for the differences.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class Informer:
         return len(self._objects)
 
     async def wait_synced(self) -> None:
-        """Wait until the first list has been handled; raises what ended the informer before that."""
+        """Wait until the first list has been handled; raise the error that ended the informer
+        before.
+        """
         if self._task is None:
             await self._synced.wait()
             return
@@ -94,7 +97,9 @@ class Informer:
         updated: UpdateHandler | None = None,
         deleted: Handler | None = None,
     ) -> None:
-        """Call ``added(new)``, ``updated(old, new)``, ``deleted(last)``; what is cached already is added at once."""
+        """Call ``added(new)``, ``updated(old, new)``, ``deleted(last)``; ``added`` at once for
+        cached objects.
+        """
         self._handlers.append((added, updated, deleted))
         if added is not None:
             for obj in list(self._objects.values()):

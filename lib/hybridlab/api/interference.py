@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be made to go wrong between a client and the API server, for the lab's faults.
+"""Disturbances between clients and the API server, for the lab's faults.
 
-Only requests that come over HTTPS meet it; components inside the process never do.  Neither do
-requests for /healthz, /livez and /readyz, by which one sees that the server itself is alive, unless
-the server is away altogether.
+They only affect requests over HTTPS, never components inside the process.  Requests for /healthz,
+/livez and /readyz, which show that the server itself is alive, are spared unless the server is away
+altogether.
 """
 
 import math
@@ -28,12 +28,12 @@ class Refusal:
     namespace: str = ""
     """Only requests about objects in this namespace; empty: all."""
     of: str = ""
-    """Only requests whose path and query end so."""
+    """Only requests with a path and query that ends so."""
     left: int | None = None
     """Only so many more; None: all."""
 
     def concerns(self, path: str, query: str) -> bool:
-        """Whether a request with this path and query is meant."""
+        """Return whether a request with this path and query is affected."""
         return (query or path).endswith(self.of) and (
             not self.namespace or f"/namespaces/{self.namespace}/" in f"{path}/"
         )
@@ -76,7 +76,9 @@ class Interference:
         first: int = 0,
         of: str = "",
     ) -> None:
-        """Answer requests with an error for so long; ``first``: only so many of them (0: all)."""
+        """Answer requests with an error for ``seconds``; ``first``: only this number of requests
+        (0: all).
+        """
         until = self._clock() + seconds
         self._refusals[name] = Refusal(
             code=code, until=until, namespace=namespace, of=of, left=first or None
@@ -86,13 +88,12 @@ class Interference:
         self._refusals.pop(name, None)
 
     def refusing(self, name: str) -> float:
-        """Seconds for which requests are still refused under this name."""
+        """Return the seconds for which requests are still refused under this name."""
         refusal = self._refusals.get(name)
         return max(0.0, refusal.until - self._clock()) if refusal and refusal.left != 0 else 0.0
 
     def silence(self, name: str, *, namespace: str = "", first: int = 0) -> None:
-        """Catch watches as soon as they would say something; ``first``: only so many of them (0:
-        all)."""
+        """Silence watches at their next event; ``first``: only this number of watches (0: all)."""
         self._silences[name] = Silence(namespace=namespace, left=first or None)
 
     def let_speak(self, name: str) -> None:
@@ -101,11 +102,12 @@ class Interference:
         self._silences.pop(name, None)
 
     def silencing(self, name: str) -> bool:
-        """Whether watches are still caught under this name."""
+        """Return whether the silence with this name is active."""
         return name in self._silences
 
     def catches_watch(self, namespace: str | None) -> bool:
-        """Whether a watch that is about to say something, or to end, is caught now and for good."""
+        """Return whether a watch that is about to send an event, or to end, is silenced now and for
+        good."""
         for silence in self._silences.values():
             if silence.left == 0 or (silence.namespace and silence.namespace != namespace):
                 continue
@@ -115,24 +117,24 @@ class Interference:
         return False
 
     def go_away(self, name: str, seconds: float) -> None:
-        """Cut every connection, and each new one at once, for so long."""
+        """Cut every connection, and each new connection at once, for ``seconds``."""
         self._away_until[name] = self._clock() + seconds
         self.on_going_away()
 
     def come_back(self, name: str) -> None:
-        """No longer under this name."""
+        """End the absence with this name."""
         self._away_until.pop(name, None)
 
     def going_away(self, name: str) -> float:
-        """Seconds for which connections are still cut under this name."""
+        """Return the seconds for which connections are still cut under this name."""
         return max(0.0, self._away_until.get(name, 0.0) - self._clock())
 
     def away(self) -> bool:
-        """Whether connections are cut now."""
+        """Return whether connections are cut now."""
         return any(until > self._clock() for until in self._away_until.values())
 
     def before_request(self, path: str, query: str) -> ApiError | None:
-        """Return what refuses this request, if anything does."""
+        """Return the error with which a fault refuses this request; None: no fault does."""
         for refusal in self._refusals.values():
             remaining = refusal.until - self._clock()
             if remaining <= 0 or refusal.left == 0 or not refusal.concerns(path, query):

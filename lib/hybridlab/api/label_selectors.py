@@ -16,7 +16,7 @@ _END: Final = ""
 
 
 class Requirement(NamedTuple):
-    """One condition on labels."""
+    """A condition on labels."""
 
     key: str
     operator: str
@@ -24,7 +24,7 @@ class Requirement(NamedTuple):
     values: frozenset[str] = frozenset()
 
     def test(self, labels: Mapping[str, str]) -> bool:
-        """Say whether labels meet the condition."""
+        """Return whether labels meet the condition."""
         value = labels.get(self.key)
         match self.operator:
             case "in":
@@ -43,7 +43,7 @@ class Requirement(NamedTuple):
 
 
 class _Problem(Exception):
-    """What is wrong with a selector."""
+    """The fault of a selector."""
 
 
 def parse(text: str) -> list[Requirement]:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How objects end: grace, finalizers, dependents of a deleted owner, namespaces with their content.
+"""The end of objects: grace, finalizers, dependents of a deleted owner, namespaces with their
+content.
 
-A delete only ever removes one object; what follows from it (dependents, a namespace's content) is queued and done
-in small steps from the event loop, as the real cluster's controllers do it after the answer is sent.
+A delete only ever removes a single object; its consequences (dependents, a namespace's content) are
+queued and done in small steps from the event loop, like the real cluster's controllers do it after
+the answer is sent.
 """
 
 import asyncio
@@ -137,7 +139,7 @@ class Lifecycle:
         store.listeners.append(self._on_change)
 
     def delete(self, storage: str, key: Key, options: DeleteOptions) -> tuple[Obj, bool]:
-        """Delete an object; return its last state and whether it is gone already."""
+        """Delete an object; return its last state and whether it is already removed."""
         plural, _, group = storage.partition(".")
         obj = self._store.bucket(storage).get(key)
         if obj is None:
@@ -181,7 +183,8 @@ class Lifecycle:
         return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
 
     def _release(self, storage: str, obj: Obj, options: DeleteOptions) -> Obj:
-        """Mark an object whose dependents are to stay; they lose it as their owner soon, and then it goes."""
+        """Mark an object with dependents that stay; they soon lose it as their owner, and then it
+        is removed."""
         marked = _marked(obj)
         marked["metadata"]["finalizers"] = [*(obj["metadata"].get("finalizers") or ()), ORPHAN]
         if not options.dry_run:
@@ -227,7 +230,9 @@ class Lifecycle:
             )
 
     def finish(self, storage: str, obj: Obj) -> bool:
-        """Remove an object that is being deleted and that nothing holds any more; say whether it went."""
+        """Remove an object that is being deleted and has no finalizers any more; return whether
+        it was removed.
+        """
         meta = obj["metadata"]
         if (
             "deletionTimestamp" not in meta
@@ -240,7 +245,7 @@ class Lifecycle:
         return True
 
     def adopt_check(self, storage: str, obj: Obj) -> None:
-        """Queue the deletion of a new object whose owners are all gone already."""
+        """Queue the deletion of a new object if all its owners are gone already."""
         owners = obj["metadata"].get("ownerReferences")
         if owners and not any(self._store.has_uid(owner["uid"]) for owner in owners):
             key = (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
@@ -285,7 +290,8 @@ class Lifecycle:
             asyncio.get_running_loop().call_soon(self._work)
 
     def _collect(self, storage: str, key: Key) -> None:
-        """Delete a dependent none of whose owners exists; drop references to owners that are gone otherwise."""
+        """Delete a dependent if none of its owners exists; else drop its references to owners that
+        are gone."""
         obj = self._store.bucket(storage).get(key)
         if obj is None:
             return
@@ -343,7 +349,7 @@ class Lifecycle:
             self._foreground(*place, uid)
 
     def _tell_what_remains(self, namespace: Obj) -> None:
-        """Keep in the conditions of a namespace that ends what holds it up."""
+        """Write into the conditions of an ending namespace the objects that keep it."""
         name = namespace["metadata"]["name"]
         content: dict[str, int] = {}
         finalizers: dict[str, int] = {}

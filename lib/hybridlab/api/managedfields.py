@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who owns which field: managedFields, and server-side apply built on them.
+"""The owners of fields: managedFields, and server-side apply built on them.
 
-Ownership is kept exactly as the objects show it (``fieldsV1``: ``f:name`` for a field, ``k:{...}`` for an item of a
-keyed list, ``v:...`` for an item of a set, ``.`` for the item itself).  Inside this module a set of fields is
-a set of paths, tuples of those steps.  What merges how comes from the shapes; custom resources without a schema are
-merged by field, and their lists are replaced as a whole, as the real server does it.
+Ownership has the format of the objects (``fieldsV1``: ``f:name`` for a field, ``k:{...}`` for an
+item of a keyed list, ``v:...`` for an item of a set, ``.`` for the item itself).  Inside this
+module a set of fields is a set of paths, tuples of those steps.  The shapes define what merges how;
+custom resources without a schema are merged by field, and their lists are replaced as a whole, like
+on the real server.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -43,7 +44,7 @@ class Conflicts:
     by_manager: Mapping[str, list[str]]
 
     def error(self, kind: str, name: str) -> ApiError:
-        """Return the 409 that tells who owns what."""
+        """Return the 409 that names the owners of the fields."""
         lines = [
             f"conflict with {who}: {field}"
             for who, fields in self.by_manager.items()
@@ -94,7 +95,8 @@ def _inner(
 
 
 def fields_of(value: Obj, shape: Shape | None) -> dict[Path, Any]:
-    """Return every field that an object sets, with its value; items of keyed lists appear themselves too."""
+    """Return every field that an object sets, with its value; items of keyed lists appear
+    themselves too."""
     found: dict[Path, Any] = {}
     _walk(value, shape, (), found)
     return {
@@ -125,7 +127,7 @@ def _walk(value: Obj, shape: Shape | None, prefix: Path, found: dict[Path, Any])
 
 
 def duplicate_keys(value: Obj, shape: Shape | None, at: str = "") -> Iterator[str]:
-    """Say which keyed lists of an object have two items of one key."""
+    """Yield a message for each key that two items of a keyed list share."""
     for key, item in value.items():
         inner, rule, _ = _inner(shape, key)
         here = f"{at}.{key}"
@@ -211,13 +213,13 @@ def _identity(entry: Obj) -> tuple[str, str, str]:
     return entry.get("manager", ""), entry.get("operation", ""), entry.get("subresource", "")
 
 
-def same_owners(one: list[Obj] | None, other: list[Obj] | None) -> bool:
+def same_owners(first: list[Obj] | None, other: list[Obj] | None) -> bool:
     """Compare managedFields but for their times."""
-    if one is other:
+    if first is other:
         return True
     strip = [
         [{key: value for key, value in item.items() if key != "time"} for item in entries or ()]
-        for entries in (one, other)
+        for entries in (first, other)
     ]
     return strip[0] == strip[1]
 
@@ -225,7 +227,9 @@ def same_owners(one: list[Obj] | None, other: list[Obj] | None) -> bool:
 def track_update(
     shape: Shape | None, obj: Obj, old: Obj | None, manager: str, subresource: str
 ) -> None:
-    """Note in ``obj`` that ``manager`` now owns what differs from ``old``, and others no longer do."""
+    """Record in ``obj`` that ``manager`` now owns the fields that differ from ``old``, and other
+    managers no longer do.
+    """
     now = fields_of(obj, shape)
     before = fields_of(old, shape) if old else {}
     changed = (now.keys() - before.keys()) | _differing(before, now)
@@ -261,7 +265,7 @@ def _differing(before: Mapping[Path, Any], now: Mapping[Path, Any]) -> set[Path]
 
 
 def _without(entry: Obj, owned: set[Path], lost: Set[Path]) -> list[Obj]:
-    """Return an entry without the ``lost`` fields; no entry when it owned no others."""
+    """Return an entry without the ``lost`` fields, in a list; empty if it owned no others."""
     kept = owned - lost
     if kept == owned:
         return [entry]
@@ -271,7 +275,7 @@ def _without(entry: Obj, owned: set[Path], lost: Set[Path]) -> list[Obj]:
 def _conflicts(
     others: Iterable[tuple[Obj, set[Path]]], differing: set[Path]
 ) -> dict[str, list[str]]:
-    """Return which of the ``differing`` fields each of the other managers owns."""
+    """Map each other manager to the ``differing`` fields that it owns."""
     conflicts: dict[str, list[str]] = {}
     for entry, owned in others:
         fields = sorted(_shown(path) for path in owned & differing)
@@ -288,7 +292,9 @@ def _conflicts(
 def apply(
     shape: Shape | None, live: Obj, wanted: Obj, manager: str, *, force: bool, subresource: str
 ) -> tuple[Obj, list[Obj]] | Conflicts:
-    """Merge what ``manager`` wants into ``live``; return the result and its managedFields, or the conflicts."""
+    """Merge the fields that ``manager`` applies into ``live``; return the result and its
+    managedFields, or the conflicts.
+    """
     asked = fields_of(wanted, shape)
     present = fields_of(live, shape)
     who = (manager, "Apply", subresource)
@@ -356,9 +362,10 @@ def _removed(
     *,
     top: bool = False,
 ) -> Any:
-    """Return a copy of ``node`` without the field or item at ``path``; what stays is shared.
+    """Return a copy of ``node`` without the field or item at ``path``; other parts are shared.
 
-    ``rule`` is that of ``node`` when it is a list.  A list that loses its last item goes as well.
+    ``rule`` is the rule of ``node`` if it is a list. A list that loses its last item is removed
+    as well.
     """
     step = path[0]
     rest = path[1:]

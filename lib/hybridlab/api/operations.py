@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs: what a create, update, patch, delete, list or watch does, for everyone who asks and over every transport.
+"""The verbs create, update, patch and delete, the same for every client and every transport.
 
-Here are those that write, and ``reading`` has the others; ``checks`` says what is wrong with an object.  Everything but
-a watch happens in one go without awaiting, so each verb is atomic and no write ever has to be retried.
+``reading`` has the verbs that read; ``checks`` finds the problems of an object. Everything but a
+watch happens without awaiting, so each verb is atomic and no write ever has to be retried.
 Authentication and authorization come before, encoding after; neither is here.
 """
 
@@ -61,7 +61,9 @@ def private(obj: Any) -> Any:
 
 
 class Operations(Reading):
-    """The verbs on every resource: those that write, beside those that read."""
+    """The verbs on every resource: the verbs that write are here, the verbs that read are
+    inherited.
+    """
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class Operations(Reading):
         store.listeners.append(self._committed)
 
     def strategy(self, storage: str) -> Strategy:
-        """Return what is particular to a stored kind."""
+        """Return the strategy of a stored kind."""
         found = self._strategies.get(storage)
         if found is not None:
             return found
@@ -106,7 +108,8 @@ class Operations(Reading):
     def create(
         self, target: Target, body: Any, options: WriteOptions, *, managed: list[Obj] | None = None
     ) -> Obj:
-        """Create an object from a private copy of it; ``managed``: its managedFields, when already known."""
+        """Create an object from a private copy of it; ``managed``: its managedFields, when already
+        known."""
         resource, namespace, _, _ = target
         obj = self._checks.decode(resource, namespace, body)
         meta = obj["metadata"]
@@ -157,7 +160,7 @@ class Operations(Reading):
         return str(meta["name"])
 
     def replace(self, target: Target, body: Any, options: WriteOptions) -> Obj:
-        """Replace an object (or one subresource of it) by a private copy of the new one."""
+        """Replace an object (or a subresource of it) by a private copy of the new object."""
         resource, namespace, name, _ = target
         obj = self._checks.decode(resource, namespace, body)
         given = obj["metadata"].setdefault("name", name)
@@ -210,7 +213,7 @@ class Operations(Reading):
         return self._update(target, self.views.stored(resource, obj), old, options, shown_patch)
 
     def apply(self, target: Target, body: Any, options: WriteOptions) -> tuple[Obj, bool]:
-        """Server-side apply; return the object and whether it was created."""
+        """Apply an object server-side; return the object and whether it was created."""
         resource, _, name, subresource = target
         wanted = self._decode_applied(target, body, options)
         old = self.kept(target)
@@ -243,7 +246,7 @@ class Operations(Reading):
         return self._update(target, merged, old, quiet), False
 
     def _decode_applied(self, target: Target, body: Any, options: WriteOptions) -> Obj:
-        """Check what a server-side apply sends; return it as it would be stored."""
+        """Check the body of a server-side apply; return it as it would be stored."""
         resource, namespace, name, _ = target
         if not options.field_manager:
             raise options_invalid(
@@ -276,7 +279,8 @@ class Operations(Reading):
         options: WriteOptions,
         patched: Callable[[], str] | None = None,
     ) -> Obj:
-        """Put ``obj`` (private, in stored form) in the place of ``old``; ``patched`` shows the patch that made it."""
+        """Put ``obj`` (private, in stored form) in the place of ``old``; ``patched`` shows the
+        patch that made it."""
         resource = target.resource
         subresource = target.subresource
         meta = obj["metadata"]
@@ -317,7 +321,7 @@ class Operations(Reading):
 
     @staticmethod
     def _isolated(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
-        """Keep what this (sub)resource may not write."""
+        """Keep the fields that this (sub)resource may not write."""
         if subresource == "status":
             result = {**old, "metadata": dict(old["metadata"])}
             for key in ("labels", "annotations", "finalizers", "managedFields"):
@@ -332,7 +336,7 @@ class Operations(Reading):
         return obj
 
     def delete(self, target: Target, options: DeleteOptions) -> tuple[Obj, bool]:
-        """Delete an object; return its last state and whether it is gone already."""
+        """Delete an object; return its last state and whether it is already removed."""
         resource = target.resource
         old = self.stored(target)
         key = (target.namespace, old["metadata"]["name"])
@@ -356,7 +360,8 @@ class Operations(Reading):
 
 
 def _shown_patch(value: Any, kind: PatchKind) -> str:
-    """Return how the real server shows a patch that it refuses: a strategic one as Go prints a map."""
+    """Return how the real server shows a patch that it refuses: a strategic one as Go prints a
+    map."""
     if kind != "strategic":
         return orjson.dumps(value).decode()
     if isinstance(value, dict):
@@ -371,7 +376,7 @@ def _shown_patch(value: Any, kind: PatchKind) -> str:
 
 
 def is_built_in(group: str) -> bool:
-    """Say whether an API group belongs to Kubernetes itself."""
+    """Return whether an API group belongs to Kubernetes itself."""
     return group in {"", "apps", "autoscaling", "batch", "policy"} or group.endswith(".k8s.io")
 
 
@@ -382,7 +387,7 @@ def _other_name(given: str, name: str) -> ApiError:
 
 
 def _drop_empty(meta: Obj) -> None:
-    """Take away what is empty, as Go leaves it out."""
+    """Remove empty fields, as Go's encoder does."""
     for key in _EMPTY_IS_ABSENT:
         if key in meta and not meta[key]:
             del meta[key]
@@ -450,14 +455,14 @@ def _copy_fields(source: Obj, target: Obj, keys: Iterable[str]) -> None:
             target.pop(key, None)
 
 
-def _equal_but_for(ignored: Collection[str], one: Obj, other: Obj) -> bool:
+def _equal_but_for(ignored: Collection[str], obj: Obj, other: Obj) -> bool:
     return all(
-        one.get(key) == other.get(key) for key in one.keys() | other.keys() if key not in ignored
+        obj.get(key) == other.get(key) for key in obj.keys() | other.keys() if key not in ignored
     )
 
 
 def _same(obj: Obj, old: Obj) -> bool:
-    """Say whether a write changed nothing but its own bookkeeping."""
+    """Return whether a write changed nothing but its own bookkeeping."""
     new_meta = obj["metadata"]
     old_meta = old["metadata"]
     return (

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three ways to patch: JSON patch (RFC 6902), JSON merge patch (RFC 7386), strategic merge patch.
+"""The three formats of patches: JSON patch (RFC 6902), JSON merge patch (RFC 7386), strategic merge
+patch.
 
-All return new objects and share what did not change with the old ones.
+All functions return new objects and share unchanged parts with the old objects.
 """
 
 from typing import Any
@@ -26,7 +27,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 def json_patch(target: Obj, operations: list[Any]) -> Obj:
     """Apply a JSON patch; a failed test or a bad path is ApiError 422."""
-    import jsonpatch  # 20 ms, and most labs never see a JSON patch
+    import jsonpatch  # 20 ms, and most labs never get a JSON patch
 
     try:
         result: Any = target
@@ -150,9 +151,11 @@ def _merge_item(current: list[Any], item: Any, key: str, shape: Shape | None) ->
 
 
 def _ordered(items: list[Any], order: list[Any], before: list[Any], rule: ListRule) -> list[Any]:
-    """Put the items of a merged list in order: those of ``order`` as there, each of the others where it was.
+    """Sort the items of a merged list: items in ``order`` as there, all other items at their old
+    places.
 
-    An item that only the server has comes before one of the patch only if it came before it in ``before`` too.
+    An item that only the server has precedes an item of the patch only if it preceded it in
+    ``before`` too.
     """
 
     def identity(item: Any) -> Any:

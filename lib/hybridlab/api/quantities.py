@@ -14,7 +14,7 @@ _BINARY_SUFFIXES = {exponent: suffix for suffix, exponent in _BINARY.items()}
 
 @lru_cache(maxsize=1024)
 def quantity(text: str) -> Decimal:
-    """Return the number that a quantity means.  Raises ValueError when it is none."""
+    """Return the number that a quantity means.  Raise ValueError when it is none."""
     found = _FORM.match(text)
     if not found or found[1].count(".") > 1 or not any(char.isdigit() for char in found[1]):
         raise ValueError(f"{text!r} is not a quantity")

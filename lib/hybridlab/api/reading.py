@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs that change nothing: what a get, list or watch sees.
+"""The verbs that change nothing: get, list and watch.
 
-A list is taken in one go, without awaiting, so that it shows one moment.
+A list is taken without awaiting, so that it shows one moment.
 """
 
 import uuid
@@ -33,7 +33,7 @@ _EVENT_TYPES: Mapping[str, Literal["ADDED", "MODIFIED", "DELETED"]] = {
 
 @dataclass(frozen=True)
 class Page:
-    """One answer to a list."""
+    """An answer to a list."""
 
     items: list[Obj]
     revision: str
@@ -56,18 +56,19 @@ class Reading:
         return self.views.shown(target.resource, self.stored(target))
 
     def stored(self, target: Target) -> Obj:
-        """Return an object as it is kept; ApiError 404 when there is none."""
+        """Return an object as it is stored. Raise ApiError 404 if there is none."""
         found = self.kept(target)
         if found is None:
             raise not_found(target.resource.plural, target.resource.group, target.name)
         return found
 
     def exists(self, target: Target) -> bool:
-        """Whether there is such an object."""
+        """Return whether the object exists."""
         return self.kept(target) is not None
 
     def kept(self, target: Target) -> Obj | None:
-        """The same, None when there is none; ApiError where it has another name."""
+        """Return the stored object, None if it does not exist.  Raise ApiError if it has another
+        name."""
         return self.views.found(target, self.store.bucket(target.resource.storage).get)
 
     def select(
@@ -100,7 +101,7 @@ class Reading:
         limit: int,
         token: str,
     ) -> Page:
-        """Return one page of a list; all pages of one list show the same moment."""
+        """Return a page of a list; all pages of a list show the same moment."""
         start = 0
         if token:
             try:
@@ -145,7 +146,7 @@ class Reading:
     async def watch(
         self, resource: Resource, namespace: str | None, position: int, test: ObjectTest | None
     ) -> AsyncIterator[list[Event]]:
-        """Yield batches of events from ``position`` on; never ends; raises ApiError 410 when it fell behind."""
+        """Yield batches of events from ``position`` on; never ends; raise ApiError 410 when it fell behind."""
         bucket = self.store.bucket(resource.storage)
         while True:
             changes, position = bucket.after(position)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks, and how: what every verb is told besides the object."""
+"""The user and options of a request: the arguments of every verb besides the object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class WriteOptions:
     """Keep managedFields (in-process components need not)."""
     warnings: list[str] = field(default_factory=list)
     user: User | None = None
-    """Who writes; None: a component of the lab itself, which may grant any rights."""
+    """The writer; None: a component of the lab itself, which may grant any rights."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class DeleteOptions:
 
 
 class Target(NamedTuple):
-    """What a request is about."""
+    """The subject of a request."""
 
     resource: Resource
     namespace: str = ""

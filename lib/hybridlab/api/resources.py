@@ -44,7 +44,7 @@ OPERATOR: Final = "operator.tigera.io"
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """One resource of one group and version, as discovery shows it and as the verbs need it."""
+    """A resource of a group and version, as discovery shows it and as the verbs need it."""
 
     group: str
     version: str
@@ -73,28 +73,28 @@ class Resource:
     emulated: bool = True
     """False: clients list it by habit, so it is served as an empty list, and every write is refused by name."""
     warnings: tuple[str, ...] = ()
-    """What every client of this resource is warned about."""
+    """Warnings that every client of this resource gets."""
     structural: Mapping[str, Any] | None = field(default=None, compare=False, hash=False)
     """openAPIV3Schema of a user's custom resource."""
 
     @property
     def api_version(self) -> str:
-        """``v1`` or ``GROUP/VERSION``."""
+        """Return ``v1`` or ``GROUP/VERSION``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def name(self) -> str:
-        """``pods`` or ``deployments.apps``."""
+        """Return ``pods`` or ``deployments.apps``."""
         return qualified(self.plural, self.group)
 
     @property
     def has_status(self) -> bool:
-        """Writes to the object leave its status alone, and the other way round."""
+        """Return whether writes to the object leave its status alone, and vice versa."""
         return "status" in self.subresources
 
     @property
     def is_view(self) -> bool:
-        """Objects are converted on the way in and out."""
+        """Return whether objects are converted in requests and answers."""
         return self.storage_version != self.api_version or self.storage_kind != self.kind
 
     @property
@@ -233,7 +233,8 @@ NOT_SERVED: Final[Mapping[str, frozenset[str]]] = {
         "volumeattributesclasses",
     }),
 }  # fmt: skip
-"""What a kube-apiserver v1.34.4 serves by default and the lab does not: group and version to plurals."""
+"""Resources that a kube-apiserver v1.34.4 serves by default and the lab does not: group and version
+to plurals."""
 
 _CALICO: Final = (
     # kind, plural, short names in v3, namespaced, in v3, in crd v1, crd v1 kind and plural when different
@@ -296,7 +297,7 @@ _OPERATOR: Final = (
 def calico_resources(*, v3: bool, crd_v1: bool, operator: bool = True) -> tuple[Resource, ...]:
     """Return Calico's and its operator's resources for the API groups that are served.
 
-    Both groups are views of one store, kept in the shape of projectcalico.org/v3.
+    Both groups are views of a single store, kept in the shape of projectcalico.org/v3.
     """
     found: list[Resource] = []
     for kind, plural, short, namespaced, in_v3, in_crd in _CALICO:

@@ -41,7 +41,7 @@ def _split(text: str) -> list[str]:
 
 @lru_cache(maxsize=512)
 def label_selector(text: str) -> LabelTest | None:
-    """Compile a label selector; None when it selects everything.  Raises ApiError 400 on bad syntax."""
+    """Compile a label selector; None when it selects everything.  Raise ApiError 400 on bad syntax."""
     if not text.strip():
         return None
     tests = [requirement.test for requirement in parse(text)]
@@ -86,7 +86,9 @@ def field_value(obj: Obj, path: str) -> str:
 
 
 def _unknown_field(path: str, allowed: Collection[str], *, custom: bool) -> str:
-    """Say that a kind does not know a field; kinds without fields of their own say it in other words."""
+    """Return the error that a kind has no such field; kinds without own fields word it
+    differently.
+    """
     if custom or len(allowed) > 2:
         return f"field label not supported: {path}"
     return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
@@ -106,10 +108,11 @@ def _one_field(part: str, allowed: Collection[str], *, custom: bool) -> tuple[st
 def compile_test(
     labels: str, fields: str, allowed: Collection[str], *, custom: bool = False
 ) -> ObjectTest | None:
-    """Compile both selectors into one predicate over objects; None when everything is selected.
+    """Compile both selectors into a single predicate over objects; None when everything is
+    selected.
 
-    ``allowed`` are the field paths that the kind supports; any other raises ApiError 400.  ``custom``: it is a custom
-    resource, whose refusals are worded differently.
+    ``allowed`` are the field paths that the kind supports; any other raises ApiError 400.
+    ``custom``: it is a custom resource, which has different messages.
     """
     by_label = label_selector(labels)
     wanted = (

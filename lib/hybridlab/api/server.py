@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API server: the API of one cluster over HTTPS on a socket that the caller has opened."""
+"""The API server: the API of a cluster over HTTPS on a socket that the caller has opened."""
 
 import asyncio
 import socket
@@ -22,10 +22,6 @@ _IDLE_SECONDS = 300.0
 """An idle connection is kept so long."""
 _SHUTDOWN_SECONDS = 0.2
 """Requests that are under way when the server stops get so long to end."""
-
-
-def _no_agent(node: str) -> NodeAgent | None:
-    return None
 
 
 def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
@@ -73,7 +69,7 @@ class ApiServer:
         *,
         listener: socket.socket,
         tls: ssl.SSLContext | None,
-        agent_of: AgentOf = _no_agent,
+        agent_of: AgentOf = lambda node: None,
         interference: Interference | None = None,
     ) -> None:
         self.core = Core(settings)
@@ -88,7 +84,7 @@ class ApiServer:
         self._runner: web.ServerRunner | None = None
 
     def _agent(self, agent_of: AgentOf, node: str) -> NodeAgent | None:
-        """A node's kubelet, as far as the exec faults let it."""
+        """Return a node's kubelet, as far as the exec faults let it."""
         agent = agent_of(node)
         return None if agent is None else FaultyAgent(agent, self.interference.execs)
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The objects of the cluster, and what happened to them lately.
+"""The objects of the cluster, and their latest changes.
 
-Objects are immutable once stored: every change puts a new object in place of the old one, so readers share them
-freely and a watch event costs no copy.  One counter gives every change its resourceVersion.  Each bucket (one per
-stored kind) keeps a bounded log of its last changes: a watcher is a position in that log, not a queue, so a
-slow watcher costs nothing and is told 410 when the log has moved on.
+Objects are immutable once stored: every change puts a new object in place of the old object, so
+readers share them freely and a watch event costs no copy.  A single counter gives every change its
+resourceVersion.  Each bucket (per stored kind) keeps a bounded log of its last changes: a watcher
+is a position in that log, not a queue, so a slow watcher costs nothing and gets 410 when the log
+has moved on.
 
-The store checks nothing: rules are in ``operations``.  It is used from one event loop only.
+The store checks nothing: rules are in ``operations``.  It is used from a single event loop.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ Enough for the updates of 200 pods starting at once; a watcher that is further b
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one object."""
+    """A change of an object."""
 
     revision: int
     type: Literal["ADDED", "MODIFIED", "DELETED"]
@@ -40,7 +41,7 @@ class Change:
 
 
 class Bucket:
-    """All objects of one stored kind."""
+    """All objects of a stored kind."""
 
     def __init__(self, history: int) -> None:
         self.objects: dict[Key, Obj] = {}
@@ -63,7 +64,7 @@ class Bucket:
         return [names[name] for name in sorted(names)] if names else []
 
     def in_namespace(self, namespace: str) -> bool:
-        """Say whether the namespace has any object here."""
+        """Return whether the namespace has any object here."""
         return bool(self._by_namespace.get(namespace))
 
     def record(self, key: Key, change: Change) -> None:
@@ -129,7 +130,7 @@ class Store:
         """Called after each change, synchronously; they must not write to the store."""
 
     def bucket(self, storage: str) -> Bucket:
-        """Return the bucket of a stored kind, made when it is first asked for."""
+        """Return the bucket of a stored kind, made on first use."""
         found = self._buckets.get(storage)
         if found is None:
             found = self._buckets[storage] = Bucket(self._history)
@@ -139,7 +140,8 @@ class Store:
         return iter(list(self._buckets.items()))
 
     def put(self, storage: str, obj: Obj) -> Obj:
-        """Store ``obj`` (whose metadata the caller owns) under the next revision and return it."""
+        """Store ``obj``, with metadata that the caller owns, under the next revision and return
+        it."""
         meta = obj["metadata"]
         key = (meta.get("namespace", ""), meta["name"])
         bucket = self.bucket(storage)
@@ -195,5 +197,5 @@ class Store:
         return self._by_uid.get(uid)
 
     def has_uid(self, uid: str) -> bool:
-        """Say whether an object with this uid exists."""
+        """Return whether an object with this uid exists."""
         return uid in self._by_uid

@@ -115,7 +115,9 @@ class Subresources:
         return _SUCCESS
 
     def _mark_disrupted(self, pod: Obj, delete: DeleteOptions) -> None:
-        """Say in the pod's status why it goes.  ApiError 409 when it is not the pod that was meant."""
+        """Write the reason of the deletion into the pod's status. Raise ApiError 409 if another
+        pod has this name now.
+        """
         meta = pod["metadata"]
         status = pod.get("status") or {}
         if delete.uid not in {None, meta["uid"]}:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One store, several API groups: how objects look in a group other than the one they are kept in.
+"""A single store, several API groups: the form of objects in a group that does not store them.
 
-Events are kept as core/v1 and also served as events.k8s.io/v1.  Calico's objects are kept as projectcalico.org/v3 and
-also served as crd.projectcalico.org/v1, where one kind has another name and, up to Calico v3.31, policies of the
-default tier carry the tier in their name (``default.allow-dns``).  There ``allow-dns`` and ``default.allow-dns`` are
-one object: v3.29.0 to v3.29.3 call it by the longer name and find it by either, all others by the name that it was
-given (``libcalico-go/lib/names/policy.go``, ``clientv3/globalnetworkpolicy.go``).  From v3.32 on they are two.
+Events are kept as core/v1 and also served as events.k8s.io/v1.  Calico's objects are kept as
+projectcalico.org/v3 and also served as crd.projectcalico.org/v1, where a kind has another name and,
+up to Calico v3.31, policies of the default tier carry the tier in their name
+(``default.allow-dns``).  There ``allow-dns`` and ``default.allow-dns`` are the same object: v3.29.0
+to v3.29.3 return it by the longer name and find it by either, all others by the name that it was
+created with (``libcalico-go/lib/names/policy.go``, ``clientv3/globalnetworkpolicy.go``).  From
+v3.32 on they are two objects.
 """
 
 from collections.abc import Callable
@@ -33,19 +35,20 @@ _EVENT_FIELDS: Final = (
 
 
 class Views:
-    """Converts between what is stored and what a resource shows."""
+    """Converts between stored objects and the objects that a resource shows."""
 
     def __init__(self, calico_version: str) -> None:
         self.prefixed = release(calico_version) < (3, 32, 0)
-        """Whether crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME``."""
+        """crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME``."""
         self._always = (3, 29, 0) <= release(calico_version) < (3, 29, 4)
         self._given: dict[str, str] = {}
-        """uid to the name that a policy was created with in crd.projectcalico.org/v1, where it is unusual."""
+        """uid to the name that a policy was created with in crd.projectcalico.org/v1, where it is
+        unusual."""
 
     def shown(self, resource: Resource, obj: Obj) -> Obj:
         """Return a stored object as ``resource`` shows it; the same object when nothing differs."""
         if resource.group == V3 and "generation" in obj["metadata"]:
-            # calico-apiserver shows no generation; the objects of crd.projectcalico.org behind it have one
+            # calico-apiserver shows no generation, which the stored objects have
             meta = {key: value for key, value in obj["metadata"].items() if key != "generation"}
             return {**obj, "metadata": meta}
         if not resource.is_view:
@@ -88,20 +91,23 @@ class Views:
             self._given[meta["uid"]] = given
 
     def shown_name(self, resource: Resource, meta: Obj) -> str:
-        """Return the name under which ``resource`` shows the stored object that has this metadata."""
+        """Return the name under which ``resource`` shows the stored object that has this
+        metadata."""
         name: str = meta["name"]
         if not (self.prefixed and resource.group == CRD_V1 and resource.storage_kind in TIERED):
             return name
         return self._given.get(meta.get("uid", "")) or (name if "." in name else f"default.{name}")
 
     def found(self, target: Target, kept: Callable[[Key], Obj | None]) -> Obj | None:
-        """Return the stored object that a resource calls so; ApiError where Calico's client finds one of another name.
+        """Return the stored object with this name in a resource; raise ApiError if Calico's client
+        finds an object of another name.
 
-        It is no 404: the client sees that the name of what it found is not the one that it was asked for.
+        It is no 404: the client reports that the found object's name differs from the requested
+        name.
         """
         resource, namespace, name, _ = target
         obj = next(
-            filter(None, (kept((namespace, one)) for one in self._names(resource, name))), None
+            filter(None, (kept((namespace, name)) for name in self._names(resource, name))), None
         )
         if (
             obj is not None
@@ -123,7 +129,9 @@ class Views:
         return obj
 
     def _names(self, resource: Resource, name: str) -> tuple[str, ...]:
-        """Names under which the object may be kept that ``resource`` calls ``name``; a new one by the first."""
+        """Return the names under which the object that ``resource`` calls ``name`` may be stored,
+        the name of a new one first.
+        """
         if not self.prefixed or resource.storage_kind not in TIERED:
             return (name,)
         by_length = sorted({name, other_name(name)}, key=len)
@@ -133,7 +141,7 @@ class Views:
 
 
 def other_name(name: str) -> str:
-    """What a policy of the default tier may be called as well; of another tier the same."""
+    """Return the alias of a policy of the default tier; for another tier the name itself."""
     return name.removeprefix("default.") if "." in name else f"default.{name}"
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ACL lists of one Windows node's endpoints: what Felix computed last, and what HNS was given last.
+"""The ACL lists of a Windows node's endpoints: Felix' newest lists, and the lists that HNS has.
 
-HNS takes whole lists only.  From v3.31.0 on Calico leaves a list alone that an update does not change (calico#10199,
-fixed by calico#10437); older versions give it anew with every update of the endpoint, a label's change included.
+HNS takes whole lists only. From v3.31.0 on Calico does not send a list again that an update
+leaves unchanged (calico#10199, fixed by calico#10437). Older versions send it with every update
+of the endpoint, a change of labels included.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,17 +17,17 @@ Lists = Mapping[str, tuple[Acl, ...]]
 
 
 class AclLists:
-    """The ACL lists of one node."""
+    """The ACL lists of a node."""
 
     def __init__(self, calico_version: str) -> None:
         self.every_update_replaces = numbers(calico_version) < (3, 31, 0)
         self._wanted: dict[str, tuple[Acl, ...]] = {}
         self._given: dict[str, tuple[Acl, ...]] = {}
         self._programmed: set[str] = set()
-        """Endpoints whose list is one of Felix'."""
+        """Endpoints with a list from Felix."""
 
     def created(self, endpoint: str) -> None:
-        """The CNI plugin made the endpoint."""
+        """Note that the CNI plugin made the endpoint."""
         self._given.setdefault(endpoint, DEFAULT_DENY)
 
     def removed(self, endpoint: str) -> None:
@@ -35,7 +36,9 @@ class AclLists:
         self._programmed.discard(endpoint)
 
     def replaced(self, computed: Lists, anew: Collection[str]) -> dict[str, tuple[Acl, ...]]:
-        """Return the computed lists that have to be programmed: changed ones, and those of ``anew``."""
+        """Return the lists to be programmed: changed lists, and the lists of the endpoints in
+        ``anew``.
+        """
         replaced = {}
         for endpoint, acls in computed.items():
             if endpoint in anew or self._wanted.get(endpoint) != acls:
@@ -43,7 +46,7 @@ class AclLists:
         return replaced
 
     def give(self, lists: Lists) -> tuple[str, ...]:
-        """HNS has them now; returns the endpoints that had one of Felix' before."""
+        """Note that HNS has these lists; return the endpoints that had a list of Felix' before."""
         lists = {
             endpoint: acls for endpoint, acls in lists.items() if endpoint in self._wanted
         }  # others have left

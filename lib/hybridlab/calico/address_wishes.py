@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What annotations of a pod and of its namespace ask of IPAM, as Calico's CNI plugin reads them.
+"""The wishes to IPAM in annotations of a pod and its namespace, as Calico's CNI plugin reads them.
 
-``ipAddrsNoIpam`` needs a feature of the CNI configuration that the lab's has not, as Calico's own has not by default.
+``ipAddrsNoIpam`` needs a feature that the lab's CNI configuration does not enable, as Calico's own
+does not by default.
 """
 
 import ipaddress
@@ -14,7 +15,9 @@ PREFIX = "cni.projectcalico.org/"
 
 
 def wish_of(pod: Mapping[str, str], namespace: Mapping[str, str]) -> Wish:
-    """The wish of these annotations; a pod's pools go before its namespace's.  Raises AddressError."""
+    """Return the pools or addresses that annotations request; a pod's pools override its
+    namespace's. Raise AddressError.
+    """
     if f"{PREFIX}ipAddrsNoIpam" in pod:
         raise AddressError("requested feature is not enabled: ip_addrs_no_ipam")
     name = f"{PREFIX}ipv4pools"
@@ -32,7 +35,7 @@ def wish_of(pod: Mapping[str, str], namespace: Mapping[str, str]) -> Wish:
 
 
 def _strings(name: str, text: str) -> tuple[str, ...]:
-    """A list of strings, as JSON."""
+    """Return a list of strings, as JSON."""
     try:
         found = json.loads(text)
     except ValueError as error:

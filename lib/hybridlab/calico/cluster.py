@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico of one lab, put together: objects, IPAM, CNI, Typha and one Felix per node.
+"""Calico of a lab, assembled: objects, IPAM, CNI, Typha and a Felix per node.
 
-Order: ``start()`` once the nodes exist in the data plane and in the API (and the namespaces ``calico-system`` and
-``tigera-operator`` in the API), then ``felix_started``/``felix_stopped`` with the calico-node pods, ``stop()`` at last.
+Order: ``start()`` once the nodes exist in the data plane and in the API (and the namespaces
+``calico-system`` and ``tigera-operator`` in the API), then ``felix_started``/``felix_stopped`` with
+the calico-node pods, ``stop()`` at last.
 """
 
 import asyncio
@@ -29,10 +30,13 @@ from hybridlab.networks.ipam.host_local import HostLocal
 from hybridlab.networks.ipam.ipam import IPAM, Pool
 from hybridlab.policy.release import Release
 from hybridlab.policy.selectors import parse
-from hybridlab.profiles.machines import Machine, dns_address, machines, told_to_use_dsr
+from hybridlab.profiles.machines import Machine, dns_address, enables_dsr, machines
 from hybridlab.profiles.model import Profile
 
 FELIX_RESTART_SECONDS = 0.05
+HOST_RULES = "what the host does not reach"
+"""Name under which a node has the rules that keep the node itself from what its system does not
+reach."""
 """From Felix' end to its next start.  Really about 2 s; nothing depends on it."""
 
 FelixLog = Callable[[str, str], None]
@@ -40,7 +44,7 @@ FelixLog = Callable[[str, str], None]
 
 
 class Installed(Protocol):
-    """What whoever installed Calico writes and says of it."""
+    """The objects and settings of the installer of Calico."""
 
     cni_file: str
     """Name of the CNI configuration on Windows nodes."""
@@ -49,14 +53,16 @@ class Installed(Protocol):
         """Return (resource, object) of Calico's own configuration."""
 
     def operator_objects(self) -> list[tuple[str, Obj]]:
-        """Return (resource, object) of what the operator writes; a status that one has is its subresource."""
+        """Return (resource, object) of all objects that the operator writes; an object's status
+        is its subresource.
+        """
 
     def windows_status(self, *, strict_affinity: bool) -> Obj | None:
-        """Return the TigeraStatus of Calico on Windows; None where nobody reports it."""
+        """Return the TigeraStatus of Calico on Windows; None without a component that reports it."""
 
 
 class Calico:
-    """Calico as the rest of the lab sees it."""
+    """Calico as other parts of the lab use it."""
 
     def __init__(
         self,
@@ -89,7 +95,7 @@ class Calico:
             ],
             strict_affinity=network.strict_affinity,
         )
-        by_node = network.ipam == "host-local"
+        by_node = network.ipam != "calico-ipam"
         self.addresses: AddressSource = (
             HostLocal(profile, self.nodes.values()) if by_node else self.ipam
         )
@@ -119,7 +125,7 @@ class Calico:
         }
         self.felixes = {name: self._felix(node) for name, node in self.nodes.items()}
         self._wanted: set[str] = set()
-        """Nodes whose calico-node pod runs, and Felix with it."""
+        """Nodes with a running calico-node pod, and Felix with it."""
         self._restarts: dict[str, asyncio.Task[None]] = {}
         self.pod_network = CNI(
             profile,
@@ -149,6 +155,9 @@ class Calico:
         await asyncio.gather(
             *(self._annotate(self.nodes[name], found) for name, found in claimed.items())
         )
+        for name, node in self.nodes.items():
+            if rules := self.plane.host_rules(node):
+                await self._dataplane.set_fault_rules(name, HOST_RULES, rules)
         await self.typha.start()
         await self._follow_configuration()
 
@@ -167,9 +176,11 @@ class Calico:
     def felix_started(
         self, node: str, felix: dict[str, str] | None = None, cni: dict[str, str] | None = None
     ) -> None:
-        """The calico-node pod of a node runs: its Felix programs everything anew and follows (call it on the loop).
+        """Start a node's Felix, which programs everything anew; call it on the loop when
+        calico-node runs.
 
-        ``felix`` and ``cni`` are the environments of the containers ``felix`` and ``install-cni`` on a Windows node.
+        ``felix`` and ``cni`` are the environments of the containers ``felix`` and ``install-cni``
+        on a Windows node.
         """
         if node in self.windows:
             self.windows[node].configure(felix or {}, cni or {})
@@ -178,7 +189,9 @@ class Calico:
             self._start(node)
 
     async def felix_stopped(self, node: str) -> None:
-        """The calico-node pod of a node is gone: nothing is programmed there until it is back."""
+        """Stop a node's Felix when its calico-node pod ends; nothing is programmed until it
+        starts again.
+        """
         self._wanted.discard(node)
         if node in self._restarts:
             await asyncio.gather(self._restarts[node], return_exceptions=True)
@@ -186,8 +199,11 @@ class Calico:
             await self.felixes[node].stop()
 
     async def restart_felix(self, node: str) -> None:
-        """End a node's Felix; whoever keeps it (runit, felix-service.ps1) starts it again.  Returns when it is back,
-        at once where none is running."""
+        """End a node's Felix, wait until its supervisor (runit, felix-service.ps1) has started it
+        again.
+
+        Return at once if no Felix runs there.
+        """
         if node not in self._wanted:
             return
         if node not in self._restarts:
@@ -197,7 +213,8 @@ class Calico:
         await asyncio.shield(self._restarts[node])
 
     async def remove_hns_network(self, node: str, identity: str) -> None:
-        """Remove an HNS network of a Windows node; its pods have no network from then on.  Raises KeyError."""
+        """Remove an HNS network of a Windows node; its pods have no network from then on.  Raise
+        KeyError."""
         await self.pod_network.cut_off(self.windows[node].hns.remove_network(identity))
 
     def _felix(self, node: Machine) -> Felix:
@@ -230,7 +247,8 @@ class Calico:
                 self._start(node)
 
     def _start(self, node: str) -> None:
-        """Start Felix; on Windows Calico's startup has made the HNS network before, if there was none."""
+        """Start Felix; on Windows Calico's startup has made the HNS network before, if there was
+        none."""
         if node in self.windows:
             self._ensure_network(self.windows[node])
         self.felixes[node].start()
@@ -240,7 +258,8 @@ class Calico:
         if not blocks:
             return
         try:
-            gone = windows.hns.ensure_pod_network(self.plane.started_network(windows, blocks[0]))
+            spec = self.plane.started_network(windows, blocks[0])
+            gone = () if spec is None else windows.hns.ensure_pod_network(spec)
         except ValueError as error:
             self._node_log(windows.machine.name)(
                 "ERROR", f"Failed to create the HNS network Calico: {error}"
@@ -250,13 +269,14 @@ class Calico:
                 self._soon(self.pod_network.cut_off(gone))
 
     def snat_for(self, node: str) -> str | None:
-        """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep their own."""
-        return self._service_source(
-            node, enable_dsr=told_to_use_dsr(self._profile, self.nodes[node])
-        )
+        """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep
+        their own."""
+        return self._service_source(node, enable_dsr=enables_dsr(self._profile, self.nodes[node]))
 
     def node_port_snat_for(self, node: str) -> str | None:
-        """Source of what comes in by a NodePort of a Windows node; None: the node's own address."""
+        """Return the source of traffic to a NodePort of a Windows node; None: the node's own
+        address.
+        """
         return self._service_source(node, enable_dsr=False)
 
     def _service_source(self, node: str, *, enable_dsr: bool) -> str | None:
@@ -267,7 +287,7 @@ class Calico:
         return self.plane.service_source(machine, blocks[0], enable_dsr=enable_dsr)
 
     async def ipam_saved(self) -> None:
-        """Returns when the API's IPAM objects say what IPAM does."""
+        """Wait until the API's IPAM objects agree with IPAM."""
         await self._writer.saved()
 
     async def _write_objects(self) -> None:
@@ -286,7 +306,9 @@ class Calico:
         await asyncio.gather(*writes)
 
     def _claim(self, node: Machine) -> dict[str, str]:
-        """What the node announces besides its address, claimed with its first block; nothing when it cannot have it."""
+        """Return the annotations of a node's block, claimed now; empty if a Windows node gets no
+        block.
+        """
         try:
             return self.plane.claim(node, self._at_startup(node))
         except AddressError as error:
@@ -298,11 +320,12 @@ class Calico:
             return {}
 
     def _at_startup(self, node: Machine) -> AddressSource:
-        """Whence Calico's startup on a node takes what it claims and makes the HNS network of."""
+        """Return the address source from which Calico's startup on a node claims its block."""
         return self.ipam if self.plane.claims_blocks(node) else self.addresses
 
     async def _annotate(self, node: Machine, claimed: dict[str, str]) -> None:
-        annotations = {IPV4_ADDRESS: f"{node.address}/{node.prefix_length}", **claimed}
+        own = {IPV4_ADDRESS: f"{node.address}/{node.prefix_length}"}
+        annotations = own | claimed if self.plane.has_backend else claimed
         await self._client.patch("nodes", node.name, {"metadata": {"annotations": annotations}})
 
     async def _follow_configuration(self) -> None:
@@ -322,7 +345,7 @@ class Calico:
         await asyncio.gather(*(informer.wait_synced() for informer in self._informers))
 
     def _tell_fabric(self) -> None:
-        """The underlay's routers learn, too."""
+        """Update the routes of the underlay's routers."""
         table = self.plane.fabric(self.typha.routing)
         if table != self._fabric:
             self._fabric = table
@@ -374,9 +397,9 @@ class Calico:
                 raise
 
     async def _endpoint_up(self, node: str, uid: str) -> None:
-        """Linux pods start with their policy in place; on Windows nothing waits for it."""
+        """Wait for the policy of a new Linux pod of Calico's plugin; nothing else waits for it."""
         self.felixes[node].endpoint_created(uid)
-        if self.nodes[node].os == "linux":
+        if self.nodes[node].os == "linux" and self.plane.cni_type("linux") == "calico":
             await self.felixes[node].endpoint_ready(uid)
 
     def _node_log(self, node: str) -> Callable[[str, str], None]:

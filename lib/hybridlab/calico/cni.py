@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from hybridlab.api.contract import ApiError
 from hybridlab.calico.address_wishes import wish_of
+from hybridlab.calico.cni_log import CniLogs
 from hybridlab.calico.ipam_objects import IPAMWriter
 from hybridlab.dataplane.contract import Dataplane, DataplaneError
 from hybridlab.dataplane.model import PodPort, PodSpec
@@ -24,19 +25,19 @@ from hybridlab.networks.contract.plane import Plane
 from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.profiles.machines import Machine, etc_hosts, resolver
 from hybridlab.profiles.model import Profile
-from hybridlab.windows.hns_networks import POD_NETWORK
 
 NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 """The CNI network's name, first part of an IPAM handle."""
 
 SearchList = Literal["own-only", "of-default", "of-first", "none"]
-"""What a new pod's search list can be instead (fault): its namespace's domain alone, the list of the namespace
+"""Wrong search lists of a new pod (fault): its namespace's domain alone, the list of the namespace
 ``default`` or of the node's first new pod, or empty."""
 
 EndpointUp = Callable[[str, str], Awaitable[None]]
-"""Told (node, pod uid) when an interface appeared; returns once its policy is in place, or is not to be waited for."""
+"""Called with (node, pod uid) when an interface appeared; returns once its policy is in place, or
+at once if it is not to be waited for."""
 EndpointDown = Callable[[str, str], None]
-"""Told (node, pod uid) when an interface is gone."""
+"""Called with (node, pod uid) when an interface is gone."""
 
 
 @dataclass(frozen=True)
@@ -74,29 +75,52 @@ class CNI:
         self._endpoint_up = endpoint_up
         self._endpoint_down = endpoint_down
         self._annotations = annotations
+        self.logs = CniLogs()
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
-        """What search lists are instead, by fault, and on which nodes."""
+        """Wrong search lists by fault, and their nodes."""
         self._first_searched: dict[tuple[str, str], str] = {}
         """By fault and node the domain of the namespace of the first pod that came under it."""
 
     def address_of(self, pod_uid: str) -> str | None:
-        """A wired pod's address."""
+        """Return a wired pod's address."""
         wired = self._wired.get(pod_uid)
         return wired.attachment.address if wired else None
 
     async def attach(self, pod: Mapping[str, Any], node: str) -> PodAttachment:
-        """Address the pod and wire it to ``node``; a second call for the same pod answers the first one's result.
+        """Give the pod an address and wire it to ``node``; a second call for the same pod gets the
+        first result.
 
-        Raises SandboxError in the plugin's words.
+        Raise SandboxError in the plugin's words.
         """
         uid: str = pod["metadata"]["uid"]
         if uid in self._wired:
             return self._wired[uid].attachment
+        name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        try:
+            attachment = await self._attach(pod, uid, node)
+        except SandboxError as error:
+            self._log(node, name, error.__cause__ or error)
+            raise
+        self._log(node, name)
+        return attachment
+
+    def _log(self, node: str, pod: str, problem: object = None) -> None:
+        """Log the end of a call, where the plugin is Calico's."""
+        if self._type(node) == "calico":
+            self.logs.added(node, pod, problem)
+
+    def _type(self, node: str) -> str:
+        return self._plane.cni_type(self._nodes[node].os)
+
+    def _failed(self, node: str, error: object) -> SandboxError:
+        return SandboxError(f'plugin type="{self._type(node)}" failed (add): {error}')
+
+    async def _attach(self, pod: Mapping[str, Any], uid: str, node: str) -> PodAttachment:
         machine = self._nodes[node]
         windows = self._windows.get(node)
-        if windows is not None and (refusal := self._plane.refusal(windows)):
-            raise _failed(refusal)
+        if windows is not None and (refusal := self._plane.refusal(windows, pod)):
+            raise self._failed(node, refusal)
         sandbox_id = secrets.token_hex(32)
         handle = f"{NETWORK_NAME[machine.os]}.{sandbox_id}"
         try:
@@ -106,10 +130,17 @@ class CNI:
             )
             address = self._addresses.assign(node, handle, _attributes(pod, node), wish)
         except AddressError as error:
-            raise _failed(error) from error
+            raise self._failed(node, error) from error
         network = self._addresses.network_of(address)
         port = self._plane.pod_port(machine, address, network, windows)
-        attachment = _attachment(port, address, sandbox_id)
+        annotations = self._plane.pod_annotations(machine.os, address, sandbox_id)
+        attachment = PodAttachment(
+            address=address,
+            gateway=port.gateway,
+            mtu=port.mtu,
+            mac=port.mac,
+            annotations=annotations,
+        )
         self._wired[uid] = _Wired(node, handle, attachment)
         try:
             if windows is not None:
@@ -126,16 +157,18 @@ class CNI:
                 if isinstance(result, BaseException):
                     raise result
             if windows is not None and not windows.hns.attached(uid):
-                raise _failed(f"HNS network {POD_NETWORK} was removed meanwhile")
+                removed = f"HNS network {windows.hns.pods} was removed meanwhile"
+                raise self._failed(node, removed)
         except BaseException as error:
             await asyncio.shield(self._undo(uid))
             if isinstance(error, ApiError | DataplaneError):
-                raise _failed(error) from error
+                raise self._failed(node, error) from error
             raise
         return attachment
 
     async def detach(self, pod_uid: str) -> None:
-        """Take a pod's interface and address back; nothing when it has none.  The address is reusable on return."""
+        """Take a pod's interface and address back; nothing when it has none.  The address is
+        reusable on return."""
         wired = self._wired.get(pod_uid)
         if wired is None:
             return
@@ -147,7 +180,9 @@ class CNI:
         await self._writer.saved()
 
     async def cut_off(self, pods: Iterable[str]) -> None:
-        """Pods that have no HNS network any more lose their interfaces; they keep their addresses until they leave."""
+        """Delete the interfaces of pods without HNS network; they keep their addresses until they
+        are deleted.
+        """
         await asyncio.gather(*(self._dataplane.cut_off_pod(pod) for pod in pods))
 
     async def _undo(self, uid: str) -> None:
@@ -183,7 +218,7 @@ class CNI:
         )
 
     def _searches(self, given: tuple[str, ...], machine: Machine) -> tuple[str, ...]:
-        """What a pod searches: on Windows the domain of its own namespace alone, of all that its kubelet gives.
+        """Return a pod's search domains: on Windows only the domain of its own namespace.
 
         (Kubernetes: Networking on Windows, DNS: one suffix, that of the pod's namespace.)
         """
@@ -204,28 +239,10 @@ class CNI:
 
 
 def _attributes(pod: Mapping[str, Any], node: str) -> dict[str, str]:
-    """What IPAM notes about an address."""
+    """Return IPAM's notes about an address."""
     return {
         "pod": pod["metadata"]["name"],
         "namespace": pod["metadata"]["namespace"],
         "node": node,
         "timestamp": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f} +0000 UTC",
     }
-
-
-def _attachment(port: PodPort, address: str, sandbox_id: str) -> PodAttachment:
-    return PodAttachment(
-        address=address,
-        gateway=port.gateway,
-        mtu=port.mtu,
-        mac=port.mac,
-        annotations={
-            "cni.projectcalico.org/containerID": sandbox_id,
-            "cni.projectcalico.org/podIP": f"{address}/32",
-            "cni.projectcalico.org/podIPs": f"{address}/32",
-        },
-    )
-
-
-def _failed(error: object) -> SandboxError:
-    return SandboxError(f'plugin type="calico" failed (add): {error}')

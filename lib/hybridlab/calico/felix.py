@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix: brings one node's data plane in line with the API while it runs, and leaves it as it is while it does not.
+"""Felix: programs one node's data plane from the API while it runs, and leaves it unchanged while
+it does not.
 
-This is its life: start, stop, the exit that a changed FelixConfiguration asks for.  What it does is in
-``felix_policy`` (the difference), ``felix_queue`` (its way to the data plane) and ``felix_routes``.
+This module has its life: start, stop, and the exit after a changed FelixConfiguration.
+``felix_policy`` computes changes, ``felix_queue`` sends them to the data plane, and
+``felix_routes`` sets routes.
 """
 
 import asyncio
@@ -28,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class Felix:
-    """The Felix of one node."""
+    """The Felix of a node."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -79,7 +81,7 @@ class Felix:
 
     @property
     def running(self) -> bool:
-        """Started and not stopped."""
+        """Return whether Felix is started and not stopped."""
         return bool(self._tasks)
 
     @property
@@ -88,7 +90,7 @@ class Felix:
         return self.faults.acls(self._lists.shown()) if self._lists else {}
 
     def start_if_asked(self) -> None:
-        """Start, if nothing but a fault kept it from that."""
+        """Start Felix, if only a fault prevented its start."""
         if self._asked_for:
             self.start()
 
@@ -120,7 +122,7 @@ class Felix:
         ]
 
     async def stop(self) -> None:
-        """Stop; the data plane stays as it is, and what was still waiting is not applied."""
+        """Stop; the data plane stays as it is, and pending changes are not applied."""
         self._asked_for = False
         tasks = self._tasks
         self._tasks = []
@@ -142,12 +144,12 @@ class Felix:
         self.queue.policy.everything_due()
 
     def endpoint_created(self, uid: str) -> None:
-        """The CNI plugin has made this endpoint."""
+        """Note that the CNI plugin has made this endpoint."""
         if self._lists:
             self._lists.created(uid)
 
     def endpoint_removed(self, uid: str) -> None:
-        """The CNI plugin has removed this endpoint."""
+        """Note that the CNI plugin has removed this endpoint."""
         if self._lists:
             self._lists.removed(uid)
 
@@ -180,7 +182,9 @@ class Felix:
             self._exits()
 
     def _panicked(self, panic: FelixPanic) -> None:
-        """Felix is gone; its pod starts it again, and it panics again as long as the policies are there."""
+        """End Felix after a panic; its pod starts it again, and it panics again while the
+        policies exist.
+        """
         self._log("PANIC", f"{panic}")
         if not self._exiting:
             self._exiting = True

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FelixConfiguration as one node's Felix takes it: once, at its start.
+"""FelixConfiguration as one node's Felix reads it: once, at its start.
 
-What is changed later makes Felix exit and start again (exit status 129), but for what its environment decides: what
-the environment says no FelixConfiguration changes.
+A later change makes Felix exit and start again (exit status 129). Values from Felix' environment
+override every FelixConfiguration.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,17 +15,18 @@ EXIT_STATUS = 129
 WITHOUT_RESTART = frozenset(
     {"calicoVersion", "clusterGUID", "clusterType", "healthTimeoutOverrides"}
 )
-"""What Felix takes over while it runs."""
+"""Settings that Felix takes over while it runs."""
 
 
 def effective(specs: Mapping[str, Mapping[str, Any]], node: str) -> FelixSettings:
-    """The settings of a node's Felix by the FelixConfigurations (name to spec): ``default``, then ``node.NAME``."""
+    """Return the settings of a node's Felix by the FelixConfigurations (name to spec): ``default``,
+    then ``node.NAME``."""
     return {**specs.get("default", {}), **specs.get(f"node.{node}", {})}
 
 
 def needs_restart(
     before: FelixSettings, after: FelixSettings, from_environment: Collection[str]
 ) -> bool:
-    """A running Felix cannot take the change over."""
+    """Return whether a running Felix cannot take the change over."""
     names = (before.keys() | after.keys()) - WITHOUT_RESTART - set(from_environment)
     return any(before.get(name) != after.get(name) for name in names)

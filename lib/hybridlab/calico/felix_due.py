@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Felix still has to send: the graph marks endpoints and IP sets for every kind of node."""
+"""The pending changes of a Felix: the graph marks endpoints and IP sets for every kind of node."""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Due:
-    """What may differ from what the data plane has been sent."""
+    """The endpoints and sets that may differ from the data plane."""
 
     everything: bool = False
     """All endpoints and sets are sent, changed or not."""
@@ -16,7 +16,8 @@ class Due:
 
 
 class DueMarks:
-    """The part of a node's policy that the graph marks; ``_on_due`` is called whenever there may be a difference."""
+    """The part of a node's policy that the graph marks; ``_on_due`` is called whenever there may be
+    a difference."""
 
     _due: Due
     _sets: Container[str]
@@ -24,17 +25,19 @@ class DueMarks:
     _on_due: Callable[[], None]
 
     def endpoint_due(self, uid: str) -> None:
-        """The graph: this endpoint's policy or its order has changed, or it came or went."""
+        """Note that this endpoint was added or removed, or that its policies or their order have
+        changed.
+        """
         self._due.endpoints.add(uid)
         self._on_due()
 
     def set_due(self, name: str) -> None:
-        """The graph: this set's members have changed."""
+        """Note that this set's members have changed."""
         if name in self._sets:
             self._due.sets.add(name)
             self._on_due()
 
     def everything_due(self) -> None:
-        """Everything has to be sent, changed or not."""
+        """Note that everything has to be sent, changed or not."""
         self._due.everything = True
         self._on_due()

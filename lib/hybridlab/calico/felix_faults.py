@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with a Felix on purpose, and what Felix asks instead of knowing any fault."""
+"""Deliberate faults of a Felix, and the questions that Felix asks so that it knows no fault."""
 
 import asyncio
 import logging
@@ -25,15 +25,15 @@ class Sets(Protocol):
     """The graph's sets."""
 
     def has_set(self, name: str) -> bool:
-        """Whether a policy names a set."""
+        """Return whether a policy names a set."""
 
     def members(self, name: str) -> tuple[str, ...]:
-        """Members of a set."""
+        """Return the members of a set."""
 
 
 @dataclass
 class FelixFaults:
-    """What is wrong with one Felix, by the ids of the faults that asked for it."""
+    """The faults of a Felix, by the ids of the injected faults."""
 
     node: str
     log: LevelLog
@@ -42,7 +42,7 @@ class FelixFaults:
     dead: dict[str, bool] = field(default_factory=dict)
     """It does not start."""
     forgetful: dict[str, bool] = field(default_factory=dict)
-    """What changed while it was down is news to it only when it changes again."""
+    """It learns of a change made while it was down only when the object changes again."""
     applying: Seam[Keys] = field(default_factory=Seam)
     """Policies that apply to an endpoint; about: its uid."""
     policies: Seam[Tiers] = field(default_factory=Seam)
@@ -52,12 +52,12 @@ class FelixFaults:
     held: Seam[tuple[str, ...]] = field(default_factory=Seam)
     """Endpoints (none) that keep the program which they have; about: all that were programmed."""
     resets: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """Endpoints whose connections end; about: those that are programmed now, all that were
+    """Endpoints that lose their connections, of those that are programmed now and those that were
     before."""
     acls: Seam[Mapping[str, tuple[Entry, ...]]] = field(default_factory=Seam)
     """Windows: endpoints' ACL lists as HNS shows them."""
     on_life: dict[str, Callable[[bool], None]] = field(default_factory=dict)
-    """Told that this Felix starts (True) or has ended."""
+    """Called when this Felix starts (True) or has ended."""
     routes: Seam[NodeRoutes] = field(default_factory=Seam)
     """Routes of the node."""
     tunnels: Seam[Tunnel] = field(default_factory=Seam)
@@ -67,9 +67,9 @@ class FelixFaults:
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(
         default_factory=dict
     )
-    """Told the endpoints whose ACL list Felix replaced by another of its own."""
+    """Called with the endpoints with an ACL list that Felix replaced by another of its own."""
     on_programmed: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
-    """Told that Felix has programmed endpoints, for the first time or again."""
+    """Called when Felix has programmed endpoints, for the first time or again."""
     delays: dict[str, float] = field(default_factory=dict)
     """Seconds that policy is late; the longest one counts."""
     delay_changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -77,43 +77,45 @@ class FelixFaults:
 
     @property
     def delay(self) -> float:
-        """Seconds that policy is late."""
+        """Return the delay of policy, in seconds."""
         return max(self.delays.values(), default=0.0)
 
     @property
     def starts(self) -> bool:
-        """Felix starts when it is told to."""
+        """Return whether Felix starts on request."""
         return not self.dead
 
     def tunnel(self, spec: Tunnel | None) -> Tunnel | None:
-        """The node's tunnel as this Felix makes it."""
+        """Return the node's tunnel as this Felix makes it."""
         return None if spec is None else self.tunnels(spec)
 
     def lives(self, now: bool) -> None:
-        """Tell the faults that wait for it that this Felix starts or has ended."""
-        for told in self.on_life.values():
-            told(now)
+        """Notify waiting faults that this Felix starts or has ended."""
+        for listener in self.on_life.values():
+            listener(now)
 
     def members(self, sets: Sets, name: str) -> tuple[str, ...]:
-        """Return the members of a set; of one that only rules of before name, what taps
-        remember."""
+        """Return the members of a set; if only earlier rules name it, the members that the taps
+        remember.
+        """
         lost = self.set_members.taps and not sets.has_set(name)
         return self.set_members(() if lost else sets.members(name), name)
 
     async def programmed(self) -> None:
-        """Tell the faults that wait for endpoints' being programmed."""
+        """Notify waiting faults that endpoints were programmed."""
         for fault in list(self.on_programmed):
-            if told := self.on_programmed.get(fault):
-                await self._tell(fault, told())
+            if listener := self.on_programmed.get(fault):
+                await self._tell(fault, listener())
 
     async def reprogrammed(self, endpoints: tuple[str, ...]) -> None:
-        """Tell the faults that wait for lists' replacement."""
+        """Notify waiting faults that lists were replaced."""
         for fault in list(self.on_reprogrammed) if endpoints else ():
-            if told := self.on_reprogrammed.get(fault):
-                await self._tell(fault, told(endpoints))
+            if listener := self.on_reprogrammed.get(fault):
+                await self._tell(fault, listener(endpoints))
 
     async def _tell(self, fault: str, telling: Awaitable[None]) -> None:
-        """Faults come and go meanwhile; one that fails is no failure of Felix'."""
+        """Call the listeners of a fault, which may come and go meanwhile; an error is no failure of
+        Felix."""
         try:
             await telling
         except Exception as error:

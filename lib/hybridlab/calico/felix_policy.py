@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy of one Linux node's endpoints: what the data plane has been sent, and how that differs from the graph.
+"""The policy of a Linux node's endpoints: the data plane's present state, and its difference from
+the graph.
 
-The difference is computed without giving way, so that it describes one consistent state of the graph.  What a
-Windows node does instead is in ``felix_windows_policy``.
+The difference is computed without awaiting, so it describes one consistent state of the graph.
+``felix_windows_policy`` does the same for a Windows node.
 """
 
 from collections.abc import Callable, Mapping, Set
@@ -28,7 +29,7 @@ class ProgramAndSets:
 
 @dataclass(frozen=True)
 class PolicyDifference:
-    """What has to be programmed."""
+    """The changes that have to be programmed."""
 
     update: PolicyUpdate
     lists: Lists = field(default_factory=dict)
@@ -36,20 +37,20 @@ class PolicyDifference:
 
 
 class PolicySource(Subscriber, Protocol):
-    """Where the policy of a node comes from."""
+    """The source of a node's policy."""
 
     def __contains__(self, uid: str) -> bool:
-        """An endpoint's policy has been computed to be sent."""
+        """Return whether an endpoint's policy has been computed to be sent."""
 
     def everything_due(self) -> None:
-        """Everything has to be sent, changed or not."""
+        """Note that everything has to be sent, changed or not."""
 
     def difference(self) -> PolicyDifference | None:
-        """What has to be sent, which counts as sent from now on; None for nothing."""
+        """Return the changes to send and count them as sent; None without changes."""
 
 
 class NodePolicy(DueMarks):
-    """The policy of one node; what has been sent outlives a Felix that stops.
+    """The policy of a node; sent policy outlives a Felix that stops.
 
     Implements ``PolicySource``; ``on_due`` is called whenever there may be a difference.
     """
@@ -68,18 +69,18 @@ class NodePolicy(DueMarks):
         self._built_version = -1
 
     def __contains__(self, uid: str) -> bool:
-        """An endpoint's program has been computed to be sent."""
+        """Return whether an endpoint's program has been computed to be sent."""
         return uid in self._endpoints
 
     def rules_due(self, uid: str, key: PolicyKey) -> None:
-        """The graph: the rules of a policy have changed that applies to this endpoint."""
+        """Note that the rules of a policy that applies to this endpoint have changed."""
         self.endpoint_due(uid)
 
     def relabelled(self, uid: str) -> None:
-        """The graph: this endpoint has other labels, which mean nothing to what it is sent."""
+        """Do nothing: an endpoint's labels are not part of its program."""
 
     def difference(self) -> PolicyDifference | None:
-        """What has to be sent, which counts as sent from now on; None for nothing."""
+        """Return the changes to send and count them as sent; None without changes."""
         due = self._due
         self._due = Due()
         programmed = tuple(self._endpoints)
@@ -119,7 +120,7 @@ class NodePolicy(DueMarks):
         return changed, tuple(gone)
 
     def _changed_sets(self, due: Due) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-        """Members that have to be sent, and the sets that no endpoint needs any more."""
+        """Return the members to send, and the sets that no endpoint needs any more."""
         needed = frozenset[str]().union(*{built.sets for built in self._endpoints.values()})
         changed: dict[str, tuple[str, ...]] = {}
         for name in needed:
@@ -135,7 +136,7 @@ class NodePolicy(DueMarks):
     def _programs_of(
         self, endpoints: Set[str], sets: Set[str], *, without: tuple[str, ...]
     ) -> Mapping[str, EndpointProgram]:
-        """The programs that an update of these endpoints and sets touches."""
+        """Return the programs that an update of these endpoints and sets touches."""
         return {
             uid: built.program
             for uid, built in self._endpoints.items()
@@ -143,7 +144,8 @@ class NodePolicy(DueMarks):
         }
 
     def _program(self, keys: frozenset[PolicyKey]) -> ProgramAndSets:
-        """The program of endpoints to which exactly these policies apply; shared by all of them."""
+        """Return the program of endpoints to which exactly these policies apply; shared by all of
+        them."""
         if self._built_version != self._graph.version:
             self._built = {}
             self._built_version = self._graph.version

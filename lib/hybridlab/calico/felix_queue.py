@@ -24,7 +24,7 @@ SETUP_PATIENCE_SECONDS = 0.5
 
 
 class PolicyQueue:
-    """The queue of one node."""
+    """The queue of a node."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -57,7 +57,7 @@ class PolicyQueue:
 
     @property
     def delay(self) -> float:
-        """Seconds from computing a policy to applying it."""
+        """Return the seconds from computing a policy to applying it."""
         return self._own_delay + self._faults.delay
 
     async def follow(self) -> None:
@@ -73,7 +73,7 @@ class PolicyQueue:
                     await self._queue.join()
 
     async def apply(self) -> None:
-        """Send what is queued, for ever."""
+        """Send queued changes until cancelled."""
         while True:
             computed, difference = await self._queue.get()
             try:
@@ -104,7 +104,7 @@ class PolicyQueue:
         await asyncio.wait([ready], timeout=SETUP_PATIENCE_SECONDS)
 
     def drop(self) -> None:
-        """Apply nothing of what still waits, and let no pod wait for it."""
+        """Drop all pending changes, and let no pod wait for them."""
         while not self._queue.empty():
             self._queue.get_nowait()
             self._queue.task_done()

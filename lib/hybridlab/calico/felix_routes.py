@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix' routes: keeps one node's tunnel and routes in line with what the plane makes of the API and HNS."""
+"""Felix' routes: keeps one node's tunnel and routes in line with the plane's result for the API
+and HNS.
+"""
 
 import asyncio
 
@@ -14,7 +16,7 @@ from hybridlab.networks.contract.windows_node import WindowsNode
 
 
 class RouteFollower:
-    """Follows the routes of one node; what has been programmed outlives a Felix that stops."""
+    """Follows the routes of a node; programmed routes outlive a Felix that stops."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -37,7 +39,7 @@ class RouteFollower:
         self._due = asyncio.Event()
         self._done = asyncio.Event()
         self.settings: FelixSettings = {}
-        """What Felix read when it started last."""
+        """Settings that Felix read when it started last."""
         self.tunnel: Tunnel | None = None
         """The tunnel as it was programmed last; None without one."""
         self.routes: NodeRoutes | None = None
@@ -84,8 +86,8 @@ class RouteFollower:
             await self._dataplane.set_tunnel(self._node, tunnel)
             self.tunnel = tunnel
             if tunnel is not None:
-                said = f"identifier {tunnel.identifier}, address {tunnel.address}"
-                self._log("INFO", f"Tunnel device {tunnel.device} configured: {said}")
+                text = f"identifier {tunnel.identifier}, address {tunnel.address}"
+                self._log("INFO", f"Tunnel device {tunnel.device} configured: {text}")
             elif program.problem:
                 self._log("ERROR", program.problem)
         for cidr in program.unknown:

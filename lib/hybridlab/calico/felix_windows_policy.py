@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy of one Windows node's endpoints: which ACL lists are computed again, and which of them HNS has to get.
+"""The policy of a Windows node's endpoints: which ACL lists are computed again, and which HNS gets.
 
-As felix/dataplane/windows/endpoint_mgr.go does it.  An endpoint's list is always computed from current policies and
-sets; what can go stale is that it is not computed at all.  An endpoint that came, moved to other policies or got a
-label is computed.  After an edit of rules, or of a set's members, Felix looks for the endpoints that use the policy:
-where the release has these defects only in an endpoint's first tier, and after edits of rules nowhere.
+As felix/dataplane/windows/endpoint_mgr.go does it.  An endpoint's list is always computed from
+current policies and sets; it can go stale only because it is not computed at all.  A new endpoint,
+an endpoint with other policies, and an endpoint with a new label are computed.  After an edit of
+rules, or of a set's members, Felix looks for the endpoints that use the policy: where the release
+has these defects only in an endpoint's first tier, and after edits of rules nowhere.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -28,7 +29,7 @@ Tiers = tuple[frozenset[PolicyKey], ...]
 
 @dataclass
 class WindowsDue(Due):
-    """What may have changed on a Windows node."""
+    """The possible changes on a Windows node."""
 
     relabelled: set[str] = field(default_factory=set)
     edited: set[PolicyKey] = field(default_factory=set)
@@ -36,9 +37,10 @@ class WindowsDue(Due):
 
 
 class WindowsNodePolicy(DueMarks):
-    """The policy of one node; what has been sent outlives a Felix that stops.
+    """The policy of a node; sent policy outlives a Felix that stops.
 
-    Implements ``felix_policy.PolicySource``; ``on_due`` is called whenever there may be a difference.
+    Implements ``felix_policy.PolicySource``; ``on_due`` is called whenever there may be a
+    difference.
     """
 
     def __init__(  # noqa: PLR0917
@@ -64,26 +66,28 @@ class WindowsNodePolicy(DueMarks):
         self._active: dict[str, Tiers] = {}
         """Endpoint to its tiers, as they were when its list was computed last."""
         self._sets: frozenset[str] = frozenset()
-        """What the policies of these endpoints name."""
+        """Sets that the policies of these endpoints name."""
         self._due: WindowsDue = WindowsDue()
         self._warned: set[str] = set()
 
     def __contains__(self, uid: str) -> bool:
-        """An endpoint's list has been computed to be sent."""
+        """Return whether an endpoint's list has been computed to be sent."""
         return uid in self._active
 
     def rules_due(self, uid: str, key: PolicyKey) -> None:
-        """The graph: the rules of a policy have changed that applies to this endpoint."""
+        """Note that the rules of a policy that applies to this endpoint have changed."""
         self._due.edited.add(key)
         self._on_due()
 
     def relabelled(self, uid: str) -> None:
-        """The graph: this endpoint has other labels, which may mean nothing to any policy."""
+        """Note that this endpoint has other labels, even if no policy depends on them."""
         self._due.relabelled.add(uid)
         self._on_due()
 
     def difference(self) -> PolicyDifference | None:
-        """What has to be sent, which counts as sent from now on; None for nothing.  Raises FelixPanic."""
+        """Return the changes to send and count them as sent; None without changes. Raise
+        FelixPanic.
+        """
         due = self._due
         self._due = WindowsDue()
         programmed = tuple(self._active)
@@ -124,9 +128,9 @@ class WindowsNodePolicy(DueMarks):
         return due.relabelled if every_update_replaces else ()
 
     def _changed_policies(self, due: WindowsDue) -> frozenset[PolicyKey]:
-        """The policies after whose change Felix looks for endpoints.
+        """Return the policies that make Felix look for endpoints when they change.
 
-        A set that an edit brings to the node is news as any change of a set is.
+        A set that an edit brings to the node counts as a changed set.
         """
         sets = set(due.sets)
         for key in due.edited:
@@ -135,7 +139,7 @@ class WindowsNodePolicy(DueMarks):
         return found if self._defects.edited_rules_go_stale else found | due.edited
 
     def _users_of(self, policies: frozenset[PolicyKey]) -> set[str]:
-        """The endpoints that are found to use any of these policies."""
+        """Return the endpoints that are found to use any of these policies."""
         if not policies:
             return set()
         looked_at = 1 if self._defects.later_tiers_go_stale else None
@@ -146,7 +150,8 @@ class WindowsNodePolicy(DueMarks):
         }
 
     def _computed(self, uids: Iterable[str]) -> Lists:
-        """The lists of endpoints, shared by those of a namespace to which the same policies apply."""
+        """Return the lists of endpoints, shared by those of a namespace to which the same policies
+        apply."""
         shared: dict[tuple[frozenset[PolicyKey], str], tuple[Tiers, tuple[Acl, ...]]] = {}
         computed = {}
         self._builder.hosts = tuple(f"{address}/32" for address in self._host_addresses())
@@ -172,7 +177,7 @@ class WindowsNodePolicy(DueMarks):
         )
 
     def _warn(self) -> None:
-        """Say once what was left out of the list that was made last."""
+        """Log, once, the rules that the newest list leaves out."""
         for left_out in self._builder.left_out:
             if left_out.warned and left_out.where not in self._warned:
                 self._warned.add(left_out.where)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes IPAM's state to the API: IPAMBlock, BlockAffinity and IPAMHandle objects, in batches.
 
-One writer for the whole cluster: whoever changed IPAM awaits ``saved()``, and everything that changed until the
-batch starts is written once.  What could not be written stays due and is tried again with the next change.
+There is one writer for the whole cluster. A caller that changed IPAM awaits ``saved()``; all
+changes made before the batch starts are written together. An object that could not be written is
+tried again with the next change.
 """
 
 import asyncio
@@ -19,12 +20,12 @@ BATCH_SECONDS = 0.002
 
 
 def block_name(cidr: ipaddress.IPv4Network) -> str:
-    """``192-168-0-64-26``."""
+    """Return the name of a block's object: ``192-168-0-64-26``."""
     return str(cidr).replace(".", "-").replace("/", "-")
 
 
 def block_object(block: Block) -> Obj:
-    """The IPAMBlock that says what the block is."""
+    """Return the IPAMBlock object of a block."""
     attributes: list[Attribute] = []
     index: dict[int, int] = {}
     allocations: list[int | None] = [None] * block.size
@@ -57,7 +58,7 @@ def block_object(block: Block) -> Obj:
 
 
 def affinity_object(block: Block, resources: CalicoResources) -> Obj:
-    """The BlockAffinity of a block."""
+    """Return the BlockAffinity of a block."""
     head = resources.head("blockaffinities", "BlockAffinity")
     old = head["apiVersion"].endswith("/v1")
     return {
@@ -74,7 +75,7 @@ def affinity_object(block: Block, resources: CalicoResources) -> Obj:
 
 
 def handle_object(handle: str, held: tuple[tuple[Block, str], ...]) -> Obj:
-    """The IPAMHandle that says how many addresses of which blocks a handle holds."""
+    """Return the IPAMHandle that says how many addresses of which blocks a handle holds."""
     counts: dict[str, int] = {}
     for block, _ in held:
         counts[str(block.cidr)] = counts.get(str(block.cidr), 0) + 1
@@ -102,7 +103,7 @@ class IPAMWriter:
         self._enabled = resources.served("ipamblocks")
 
     async def saved(self) -> None:
-        """Returns when everything that has changed so far is in the API.  Raises ApiError when it was refused."""
+        """Wait until all changes so far are in the API.  Raise ApiError if one was refused."""
         if self._batch is None or self._batch.done():
             self._batch = asyncio.create_task(self._write_soon())
         await asyncio.shield(self._batch)
@@ -169,7 +170,7 @@ class IPAMWriter:
                 raise
 
     async def _put(self, resource: str, obj: Obj, *, new: bool) -> None:
-        """Create, or replace the spec of what is there; ``new`` says what to try first."""
+        """Create an object or replace its spec; ``new`` says which to try first."""
         name = obj["metadata"]["name"]
         change = [{"op": "replace", "path": "/spec", "value": obj["spec"]}]
         try:

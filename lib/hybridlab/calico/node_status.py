@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CalicoNodeStatus: calico-node fills those that ask for its own node, at once and then each period."""
+"""CalicoNodeStatus: calico-node fills the objects of its own node, at once and then each period."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -12,15 +12,17 @@ from hybridlab.api.informer import Informer, key_of
 
 
 class NodeStatuses:
-    """The reporters of all nodes of one cluster."""
+    """The reporters of all nodes of a cluster."""
 
     def __init__(
-        self, client: Client, resource: str, told: Callable[[str], Mapping[str, Any] | None]
+        self, client: Client, resource: str, status_of: Callable[[str], Mapping[str, Any] | None]
     ) -> None:
-        """``told``: what calico-node of a node says of BGP; None: it says nothing."""
+        """Follow the objects; ``status_of`` returns the BGP status of a node's calico-node, or
+        None.
+        """
         self._client = client
         self._resource = resource
-        self._told = told
+        self._status_of = status_of
         self._reporters: dict[tuple[str, str], asyncio.Task[None]] = {}
         self.informer = Informer(client, resource)
         self.informer.on(self._begin, None, self._end)
@@ -38,9 +40,9 @@ class NodeStatuses:
         self._reporters.pop(key_of(obj)).cancel()
 
     async def _report(self, name: str, spec: Mapping[str, Any]) -> None:
-        while told := self._told(spec.get("node", "")):
-            status = {**told, "lastUpdated": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
-            with suppress(ApiError):  # it is on its way out
+        while text := self._status_of(spec.get("node", "")):
+            status = {**text, "lastUpdated": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+            with suppress(ApiError):  # it is being deleted
                 await self._client.patch(
                     self._resource, name, {"status": status}, subresource="status"
                 )

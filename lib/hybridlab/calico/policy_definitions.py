@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CustomResourceDefinitions of the network-policy-api that Calico installs, by what the release reads."""
+"""CustomResourceDefinitions of the network-policy-api that Calico's release installs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ _RULE_LISTS = ("ingress", "egress")
 
 
 def policy_kinds(release: Release) -> tuple[tuple[str, str, str, str], ...]:
-    """(version, kind, plural, short name) of the kinds."""
+    """Return (version, kind, plural, short name) of the kinds."""
     if release.has_cluster_network_policy:
         return (("v1alpha2", "ClusterNetworkPolicy", "clusternetworkpolicies", "cnp"),)
     return (
@@ -25,7 +25,9 @@ def policy_kinds(release: Release) -> tuple[tuple[str, str, str, str], ...]:
 
 
 def policy_definitions(release: Release) -> Iterator[Obj]:
-    """The definitions.  Their schemas name what a policy must have and leave the rest to what converts it."""
+    """Yield the definitions. Their schemas have required fields only; the conversion checks the
+    rest.
+    """
     for version, kind, plural, short in policy_kinds(release):
         served = {
             "name": version,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows the API once for all Felixes, as Typha does, and keeps the calculation graph and the routing facts.
+"""Follows the API once for all Felixes, as Typha does, and keeps the calculation graph and the
+routing facts.
 
-What cannot be read is logged and left out, as Felix leaves out what fails its validation.
+Objects that cannot be read are logged and left out, like objects that fail Felix' validation.
 """
 
 import asyncio
@@ -51,18 +52,19 @@ Updates = Sequence[tuple[Obj, Any]]
 
 @dataclass(frozen=True)
 class Followed(Generic[Fact]):
-    """How the objects of one resource are taken in."""
+    """The conversion and storage of a resource's objects."""
 
     resource: str
     convert: Callable[[Obj], Fact | None]
-    """To the fact that is kept; None: there is none (any more).  Raises ValueError, KeyError or TypeError."""
+    """To the fact that is kept; None: there is none (any more).  Raises ValueError, KeyError or
+    TypeError."""
     put: Callable[[Obj, Fact], None]
     drop: Callable[[Obj], None]
     """The object is gone, or gives no fact."""
 
 
 class Typha:
-    """One cluster's datastore view."""
+    """A cluster's datastore view."""
 
     def __init__(
         self,
@@ -74,8 +76,8 @@ class Typha:
         *,
         pod_cidrs: Collection[str] = (),
     ) -> None:
-        """``node_end``: how a node announces that its pods are reached, by its name and metadata; ``pod_cidrs``:
-        those whose podCIDR is announced as their block."""
+        """``node_end``: how a node announces that its pods are reached, by its name and metadata;
+        ``pod_cidrs``: the nodes whose podCIDR is announced as their block."""
         self._client = client
         self._resources = resources
         self._log = log
@@ -111,7 +113,7 @@ class Typha:
         self._routing_listeners.append(listener)
 
     def on_felix_configuration(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` whenever a FelixConfiguration came, changed or went."""
+        """Call ``listener`` whenever a FelixConfiguration is added, changed or deleted."""
         self._configuration_listeners.append(listener)
 
     def _follow(self, followed: Followed[Fact]) -> None:
@@ -130,7 +132,9 @@ class Typha:
         self._informers.append(informer)
 
     def _update(self, followed: Followed[Any], obj: Obj, fact: object) -> None:
-        """Keep what the taps make of the fact that an object gives now; None: it gives none."""
+        """Pass an object's fact through the taps and keep the result; None: the object gives no
+        fact.
+        """
         for changed, now in self.updates([(obj, fact)], followed.resource):
             if now is None:
                 followed.drop(changed)
@@ -138,7 +142,7 @@ class Typha:
                 followed.put(changed, now)
 
     def _served(self, *plurals: str) -> Iterator[str]:
-        """Calico's resources of these names, those that this API has."""
+        """Return those of Calico's resources that this API serves."""
         return (
             self._resources.name(plural) for plural in plurals if self._resources.served(plural)
         )
@@ -190,7 +194,7 @@ class Typha:
             )
 
     def _routing_table(self) -> Iterator[Followed[Any]]:
-        """What routes, and Felix itself, depend on."""
+        """Yield the resources on which routes, and Felix itself, depend."""
         facts = self.routing
         yield self._kept("nodes", self._end_of, facts.ends, _name, self.routing_due)
         for resource in self._served("ippools"):
@@ -206,7 +210,13 @@ class Typha:
         if self._pod_cidrs:
             yield self._kept("nodes", self._pod_cidr, facts.blocks, _name, self.routing_due)
         for resource in self._served("ipamblocks"):
-            yield self._kept(resource, block_facts, facts.blocks, _cidr, self.routing_due)
+            yield self._kept(
+                resource,
+                block_facts,
+                facts.blocks,
+                lambda obj: str(obj["spec"].get("cidr", "")),
+                self.routing_due,
+            )
 
     def _pod_cidr(self, node: Obj) -> BlockFacts | None:
         return pod_cidr_facts(node) if _name(node) in self._pod_cidrs else None
@@ -219,7 +229,7 @@ class Typha:
         key: Callable[[Obj], str],
         changed: Callable[[], None],
     ) -> Followed[Fact]:
-        """Facts that are kept by a key; ``changed`` is called when one is another than before."""
+        """Follow facts by a key; call ``changed`` when one differs from before."""
 
         def put(obj: Obj, fact: Fact) -> None:
             if kept.get(key(obj)) != fact:
@@ -258,7 +268,7 @@ class Typha:
             listener()
 
     def routing_due(self) -> None:
-        """Tell whoever lays routes that they may have to change."""
+        """Notify the routing components that routes may have to change."""
         for listener in self._routing_listeners:
             listener()
 
@@ -273,10 +283,6 @@ def _namespace(obj: Obj) -> str:
 
 def _uid(obj: Obj) -> str:
     return str(obj["metadata"]["uid"])
-
-
-def _cidr(obj: Obj) -> str:
-    return str(obj["spec"].get("cidr", ""))
 
 
 def _spec(obj: Obj) -> Obj:

@@ -21,7 +21,8 @@ WITHIN = 300.0
 
 
 def run() -> int:
-    """Fetch it where it is missing.  Raises Stop with what the system's own programs said."""
+    """Fetch the library if it is missing.  Raise Stop with the messages of the system's own
+    programs."""
     try:
         libnftables.load()
     except libnftables.NftMissing as missing:
@@ -41,7 +42,8 @@ def run() -> int:
         libnftables.load()
     except libnftables.NftMissing as missing:
         raise Stop(
-            ENVIRONMENT, f"fetched, and yet {missing}; install it with:  {install_nftables()}"
+            ENVIRONMENT,
+            f"the fetched copy does not work: {missing}; install it with:  {install_nftables()}",
         ) from None
     print(f"libnftables is here: {kept / 1e6:.1f} MB in {libnftables.FETCHED}")
     return OK
@@ -99,12 +101,12 @@ def _call(command: list[str], folder: Path) -> None:
             timeout=WITHIN,
             check=False,
         )
-        said = " ".join((done.stderr or done.stdout).split())[-500:] if done.returncode else ""
+        problem = " ".join((done.stderr or done.stdout).split())[-500:] if done.returncode else ""
     except (OSError, subprocess.TimeoutExpired) as error:
-        said = str(error)
-    if said:
+        problem = str(error)
+    if problem:
         verb = "update" if "update" in command else "download" if "download" in command else "-x"
         raise Stop(
             ENVIRONMENT,
-            f"{command[0]} {verb} failed: {said}; install it with:  {install_nftables()}",
+            f"{command[0]} {verb} failed: {problem}; install it with:  {install_nftables()}",
         )

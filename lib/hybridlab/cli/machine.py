@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine lacks for a lab, all at once, with what to do in the words of its system.
+"""All features that this machine lacks for a lab, with the remedies for its system.
 
-``python -m hybridlab.cli.machine`` asks before anything is installed, and needs the standard library alone.
+``python -m hybridlab.cli.machine`` checks before anything is installed, and needs the standard
+library alone.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ NO_LINUX = (
     "Windows: WSL 2); on a cluster that is named by --kubeconfig the suite needs no lab"
 )
 PACKAGES = ("aiohttp", "dnslib", "jsonpatch", "orjson", "trustme")
-"""What the lab needs beyond the suite: the extra `lab` of pyproject.toml."""
+"""The lab's requirements beyond the suite's: the extra `lab` of pyproject.toml."""
 SUITE = "calico-windows-conformance"
 DEFAULT_NODES = 6
-"""Of the profile `default`, which cannot be read before YAML is installed."""
+"""Nodes of the profile `default`, which cannot be read before YAML is installed."""
 
 
 def install_nftables() -> str:
-    """How the package with libnftables is installed here."""
+    """Return how the package with libnftables is installed here."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -44,7 +45,9 @@ def install_nftables() -> str:
 
 
 def missing_packages() -> str:
-    """Return which of the lab's packages are missing and what installs them; empty: none is."""
+    """Return the missing packages of the lab and the command that installs them; empty if none is
+    missing.
+    """
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if not missing:
         return ""
@@ -59,12 +62,14 @@ def missing_packages() -> str:
 
 
 def can_fetch() -> bool:
-    """Whether Debian's own programs are there, by which a user fetches packages without root."""
+    """Return whether Debian's own programs are present, by which a user fetches packages without
+    root."""
     return bool(shutil.which("apt-get") and shutil.which("dpkg-deb"))
 
 
 def lacks() -> list[str]:
-    """One line for each thing that is missing; libnftables only where it cannot be fetched."""
+    """Return one line for each thing that is missing; libnftables only where it cannot be
+    fetched."""
     if sys.platform != "linux":
         return [NO_LINUX.format(platform.system())]
     from hybridlab.kernel import open_files, preflight  # which only Linux can import

@@ -30,20 +30,43 @@ the lab needs, or a process of the lab died"""
 
 
 def main(arguments: Sequence[str] | None = None, taps: Taps | None = None) -> int:
-    """Run the command; returns its exit code.  ``taps``: what a test adds to the lab that it
-    starts."""
+    """Run the command and return its exit code. ``taps``: a test's additions to the lab that it
+    starts.
+    """
     try:
-        options = parser().parse_args(arguments, argparse.Namespace(taps=taps))
+        options = _completed(parser()).parse_args(arguments, argparse.Namespace(taps=taps))
         if missing := machine.missing_packages():
             raise Stop(ENVIRONMENT, missing)
         code = int(options.run(options))
         print(end="", flush=True)
-    except BrokenPipeError:  # who read it has enough, as `head` has
+    except BrokenPipeError:  # the reader has enough, like `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + signal.SIGPIPE
     except Stop as stop:
         return report(stop)
     return code
+
+
+def _completed(top: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Answer a shell that completes a command line, and end; else return the options."""
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete  # only where a shell asks
+
+        argcomplete.autocomplete(top)
+    return top
+
+
+class _Version(argparse.Action):
+    """The option that prints which version this is."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib import metadata  # only for this option
+
+        try:
+            version = metadata.version("calico-windows-conformance")
+        except metadata.PackageNotFoundError:  # run from a source tree that was never installed
+            version = "unpackaged"
+        parser.exit(OK, f"{parser.prog} {version}\n")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -63,26 +86,31 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """All options, for the command and for the documentation."""
+    """Return all options, for the command and for the documentation."""
     top = _Parser(
         prog="hybridlab",
         description="A hybrid Linux/Windows Kubernetes cluster with Calico in a box: real packets, no root.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = top.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=_Parser
     )
 
     up = commands.add_parser(
-        "up", help="start a lab and keep it until SIGINT or SIGTERM", epilog=EXIT_CODES
+        "up",
+        help="start a lab and keep it until SIGINT or SIGTERM",
+        epilog=f"example:\n  hybridlab up --profile bgp --kubeconfig lab.yaml\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    up.add_argument(
+    profile: Any = up.add_argument(
         "--profile",
         default="default",
         metavar="NAME|FILE",
         help="kind of cluster (default: %(default)s)",
     )
+    profile.completer = _profile_names
     up.add_argument(
         "--set",
         action="append",
@@ -102,6 +130,12 @@ def parser() -> argparse.ArgumentParser:
     )
     up.add_argument(
         "--ready-fd", type=int, metavar="N", help="also write the ready line to this descriptor"
+    )
+    up.add_argument(
+        "--powershell",
+        metavar="PROGRAM",
+        help="a pwsh that runs the probe programs of Windows pods as processes; all else of "
+        "Windows stays emulated",
     )
     up.set_defaults(run=_up)
 
@@ -123,6 +157,10 @@ def parser() -> argparse.ArgumentParser:
     )
     profiles.set_defaults(run=_profiles)
 
+    commands.add_parser(
+        "assumptions", help="print as JSON what the lab assumes of Windows nodes"
+    ).set_defaults(run=_assumptions)
+
     faults = commands.add_parser("faults", help="inject and heal faults in a running lab")
     faults.add_argument(
         "--kubeconfig",
@@ -138,19 +176,25 @@ def parser() -> argparse.ArgumentParser:
     )
     active = kinds.add_parser("active", help="list the faults that are injected now")
     active.set_defaults(run=_faults_active)
-    inject = kinds.add_parser("inject", help="inject a fault, verify it and print its id")
-    inject.add_argument("fault")
+    inject = kinds.add_parser(
+        "inject",
+        help="inject a fault, verify it and print its id",
+        epilog=f"example:\n  hybridlab faults inject dns-silent node=linux-2\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    fault: Any = inject.add_argument("fault")
+    fault.completer = _fault_names
     inject.add_argument("parameters", nargs="*", metavar="KEY=VALUE")
     inject.set_defaults(run=_faults_inject)
     heal = kinds.add_parser("heal", help="remove a fault by its id, or all of them")
     heal.add_argument("id", nargs="?", help="default: all")
     heal.set_defaults(run=_faults_heal)
-    for one in (
+    for command in (
         active,
         inject,
         heal,
-    ):  # on either side of the action's name; not given there, the first one stays
-        one.add_argument(
+    ):  # before or after the action's name; if absent after it, the earlier value stays
+        command.add_argument(
             "--kubeconfig",
             type=Path,
             metavar="PATH",
@@ -158,6 +202,16 @@ def parser() -> argparse.ArgumentParser:
             help=argparse.SUPPRESS,
         )
     return top
+
+
+def _profile_names(**_: object) -> list[str]:
+    from hybridlab.profiles.load import names  # yaml is needed here only
+
+    return names()
+
+
+def _fault_names(**_: object) -> list[str]:
+    return [fault["name"] for fault in _all_faults()]
 
 
 def _port(text: str) -> int:
@@ -177,6 +231,7 @@ def _up(options: argparse.Namespace) -> int:
         kubeconfig_path=options.kubeconfig,
         port=options.port,
         ready_fd=options.ready_fd,
+        powershell_program=options.powershell,
         taps=options.taps,
     )
 
@@ -192,6 +247,13 @@ def _profiles(_: argparse.Namespace) -> int:
 
     for name in names():
         print(f"{name:12} {load(name).description}")
+    return OK
+
+
+def _assumptions(_: argparse.Namespace) -> int:
+    from hybridlab import assumed  # yaml is needed here only
+
+    print(json.dumps([{"id": name, **one} for name, one in assumed.assumptions().items()]))
     return OK
 
 
@@ -212,11 +274,15 @@ def _status(options: argparse.Namespace) -> int:
     return OK
 
 
-def _faults_list(_: argparse.Namespace) -> int:
+def _all_faults() -> list[dict[str, Any]]:
     from hybridlab.faults.injector import Injector  # needs no lab, but most of its code
     from hybridlab.networks.registry import fault_types
 
-    for fault in Injector.catalogue(fault_types().values()):
+    return Injector.catalogue(fault_types().values())
+
+
+def _faults_list(_: argparse.Namespace) -> int:
+    for fault in _all_faults():
         print(f"{fault['name']:24} {fault['scope']:14} {fault['description']}")
         for name, meaning in fault["parameters"].items():
             print(f"{'':24}   {name}: {meaning}")
@@ -225,7 +291,8 @@ def _faults_list(_: argparse.Namespace) -> int:
 
 def _faults_active(options: argparse.Namespace) -> int:
     for fault in _ask(options, {"op": "active"}):
-        print(f"{fault['id']:8} {fault['fault']} {_pairs(fault['parameters'])}")
+        pairs = (f"{key}={value}" for key, value in fault["parameters"].items())
+        print(f"{fault['id']:8} {fault['fault']} {' '.join(pairs)}")
     return OK
 
 
@@ -266,7 +333,7 @@ def _running() -> list[Path]:
 
 
 def _directory(path: Path) -> Path:
-    """The running lab behind a kubeconfig."""
+    """Return the running lab behind a kubeconfig."""
     if not path.exists():
         raise Stop(USAGE, f"--kubeconfig {path}: no such file")
     directory = kubeconfig.lab_of(path)
@@ -277,7 +344,3 @@ def _directory(path: Path) -> Path:
             USAGE, f"--kubeconfig {path}: stale, its lab is gone; start one with: hybridlab up"
         )
     return directory
-
-
-def _pairs(parameters: dict[str, Any]) -> str:
-    return " ".join(f"{key}={value}" for key, value in parameters.items())

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``hybridlab up``: put a lab together, say when it is ready, keep it until a signal, take it apart.
+"""``hybridlab up``: put a lab together, print when it is ready, keep it until a signal, take it
+apart.
 
-labd is started first: while it enters its namespaces on one core, this process imports the API server's libraries and
-makes certificates on the other.
+labd is started first: while it enters its namespaces on one core, this process imports the API
+server's libraries and makes certificates on the other.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hybridlab.cli import powershell
 from hybridlab.cluster import kubeconfig, rundir
 from hybridlab.cluster.ending import EndRequest
 from hybridlab.cluster.exits import ENVIRONMENT, USAGE, Stop
@@ -36,9 +39,10 @@ def run(
     kubeconfig_path: Path | None,
     port: int,
     ready_fd: int | None,
+    powershell_program: str | None = None,
     taps: Taps | None = None,
 ) -> int:
-    """The whole life of a lab; the exit code.  Raises Stop for what cannot be."""
+    """Run a lab from start to end and return the exit code. Raise Stop for an impossible request."""
     begun = time.monotonic()
     end = EndRequest()
     end.listen()
@@ -53,10 +57,14 @@ def run(
         kubeconfig.check_writable(kubeconfig_path)
     if ready_fd is not None:
         _check_descriptor(ready_fd)
+    real = powershell.named(powershell_program) if powershell_program is not None else None
+    if real:
+        profile = _labelled(profile, f"PowerShell-{real.version}")
     listener = _listen(port)
     # Collecting garbage while hundreds of modules are imported and nothing is thrown away costs a fifth of the start.
     gc.disable()
-    labd = launch(LabdSettings(applet_settings=_applet_settings(profile), nodes=nodes))
+    settings = LabdSettings(applet_settings=_applet_settings(profile), nodes=nodes, powershell=real)
+    labd = launch(settings)
     open_files.raise_limit()  # after that: labd gives the programs of pods the limit that it was started with
 
     # From here on the clock runs for the ready line; labd is coming up on the other core.
@@ -74,6 +82,7 @@ def run(
         kubeconfig=path,
         begun=begun,
         taps=taps,
+        powershell=real.version if real else "",
     )
     try:
         return asyncio.run(
@@ -88,6 +97,17 @@ def run(
         labd.kill()
         kubeconfig.remove_if_ours(path, directory.path)
         directory.remove()
+
+
+def _labelled(profile: Profile, agents: str) -> Profile:
+    """Return a profile with Windows nodes that name what runs the probe programs on them."""
+    groups = (
+        replace(group, labels={**group.labels, "hybridlab.windows-agents": agents})
+        if group.os == "windows"
+        else group
+        for group in profile.nodes
+    )
+    return replace(profile, nodes=tuple(groups))
 
 
 def _applet_settings(profile: Profile) -> dict[str, float | str | int]:
@@ -114,14 +134,13 @@ def _listen(port: int) -> socket.socket:
         listener.listen(512)
     except OSError as error:
         listener.close()
-        raise Stop(
-            ENVIRONMENT, f"port {port} on 127.0.0.1 is taken ({error.strerror}); name another"
-        ) from error
+        why = f"port {port} on 127.0.0.1 cannot be used: {error.strerror}"
+        raise Stop(ENVIRONMENT, f"{why}; name another with --port") from error
     return listener
 
 
 def _lacks(error: LabdFailed) -> str:
-    """One line per thing that this machine does not give, each with what to allow."""
+    """Return one line for each missing feature of this machine, with how to allow it."""
     if not error.lacks:
         return str(error)
     between = "\n  " if len(error.lacks) > 1 else " "
@@ -133,8 +152,8 @@ def _say_ready(line: str, ready_fd: int | None, kubeconfig: Path) -> None:
     gc.enable()
     print(line, flush=True)
     if sys.stdout.isatty():
-        told = f"export KUBECONFIG={kubeconfig}; kubectl get nodes"
-        print(f"  in another terminal: {told}\n  Ctrl-C ends it", flush=True)
+        command = f"export KUBECONFIG={kubeconfig}; kubectl get nodes"
+        print(f"  in another terminal: {command}\n  Ctrl-C ends it", flush=True)
     if ready_fd is not None:
         os.write(ready_fd, f"{line}\n".encode())
         os.close(ready_fd)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The assembly of a lab: who is given whom, what is installed, and in which order everything starts and ends."""
+"""The assembly of a lab: the parts, what is installed, and the order of starts and ends."""

@@ -18,14 +18,14 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Identity:
-    """What the API server shows and what its clients trust."""
+    """The API server's certificate, and the authority that its clients trust."""
 
     context: ssl.SSLContext
     ca_pem: bytes
 
 
 def make() -> Identity:
-    """A new authority and a certificate for every name that the API server answers to."""
+    """Return a new authority and a certificate for every name that the API server answers to."""
     authority = trustme.CA(organization_name="hybridlab", organization_unit_name="embedded lab")
     certificate = authority.issue_cert(*NAMES, common_name="kube-apiserver")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

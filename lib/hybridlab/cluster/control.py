@@ -22,7 +22,7 @@ Operation = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
 class ControlServer:
-    """Serves the control socket of one lab."""
+    """Serves the control socket of a lab."""
 
     def __init__(self, path: Path, handlers: Mapping[str, Operation]) -> None:
         self._path = path

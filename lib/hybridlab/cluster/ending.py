@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGINT and SIGTERM from the first line of ``hybridlab up`` to its last.
 
-A signal is only ever noted, never raised: what is being started is finished or given up in good order, and a second
-Ctrl-C cannot interrupt the taking apart that the first one began.
+A signal is only ever noted, never raised: a part that is being started is finished or given up in
+good order, and a second Ctrl-C cannot interrupt the shutdown that the first began.
 """
 
 import signal
@@ -11,7 +11,7 @@ from types import FrameType
 
 
 class EndRequest:
-    """Whether the user asked the lab to end."""
+    """The user's request to end the lab, once it was made."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -20,20 +20,22 @@ class EndRequest:
     def listen(self) -> None:
         """Take both signals over."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._heard)
+            signal.signal(number, self._on_signal)
 
     def tell(self, callback: Callable[[], object] | None) -> None:
-        """Whom to call, from a signal handler, when it is asked; at once when it was asked already."""
+        """Set the signal handler's function for the request; call it at once if the request was
+        made already.
+        """
         self._tell = callback
         if self.asked and callback is not None:
             callback()
 
     def ignore(self) -> None:
-        """The lab is over: what is asked now changes nothing, the interpreter's own end and exit code included."""
+        """Ignore signals from now on: the lab is over, and its exit code is fixed."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
 
-    def _heard(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
         if self._tell is not None:
             self._tell()

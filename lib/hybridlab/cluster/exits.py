@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the ``hybridlab`` command ends: documented exit codes and one clear line."""
+"""The exit of the ``hybridlab`` command: documented exit codes and a single clear line."""
 
 import sys
 

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix lives with its pod: started and stopped with the calico-node container of its node, and heard in its log."""
+"""The link of Felix to its pod: started and stopped with the calico-node container of its node, and
+logged there; on Linux the CNI plugin's log, which the container mounts from its node."""
 
 import asyncio
+import base64
+import contextlib
 import logging
 from collections.abc import Coroutine
 from typing import Any
 
 from hybridlab.api.contract import Obj
 from hybridlab.calico.cluster import Calico
+from hybridlab.calico.cni_log import PATH
 from hybridlab.controllers.manager import ControlPlane
-from hybridlab.runtime.contract import Runtime
+from hybridlab.runtime.contract import Runtime, RuntimeRefused
 
 logger = logging.getLogger(__name__)
 
@@ -30,30 +34,49 @@ class FelixPods:
         self._containers: dict[str, str] = {}
         """Node to the id of the container that its Felix runs in."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """Node to the last thing that is done for it: starts, stops and log lines keep their order."""
+        """Node to the last thing that is done for it: starts, stops and log lines keep their
+        order."""
         self._ending = False
+        calico.pod_network.logs.on_line = self._cni_logged
         control_plane.on_container_started(self._started)
         control_plane.on_container_stopped(self._stopped)
 
     def say(self, node: str, line: str) -> None:
-        """A line of a node's Felix (empty: of all) goes to its container's log; nobody hears one without a pod."""
+        """Add a line of a node's Felix (empty: of all) to its container's log; without a pod the
+        line is dropped."""
         if self._ending:
             return
         for name, container in [
-            (name, one) for name, one in self._containers.items() if node in {"", name}
+            (name, container) for name, container in self._containers.items() if node in {"", name}
         ]:
             self._then(name, self._runtime.append_log(container, line))
 
+    def _cni_logged(self, node: str) -> None:
+        """Update the file in the container; Windows' hosts have it themselves."""
+        text = self._calico.pod_network.logs.text(node)
+        container = self._containers.get(node)
+        if text is None or container is None or node in self._calico.windows or self._ending:
+            return
+        data = base64.b64encode(text.encode()).decode()
+
+        async def update() -> None:
+            with contextlib.suppress(RuntimeRefused):  # the container may have ended meanwhile
+                await self._runtime.update_files(container, {PATH["linux"]: data})
+
+        self._then(node, update())
+
     def start_services(self) -> None:
-        """Start Felix on Windows nodes whose hosts run it as a service, once startup there has ended: no pod does."""
+        """Start Felix on Windows nodes whose hosts run it without a pod, after their startup has
+        ended, and the programs that the network needs beside it.
+        """
         for node, windows in self._calico.windows.items():
             if self._calico.plane.starts(windows.machine):
                 self._calico.felix_started(node)
-                for service in self._calico.plane.host_services(windows):
-                    self._calico.plane.ran(node, service, now=True)
+                for program in self._calico.plane.windows_containers():
+                    self._calico.plane.ran(node, program, now=True)
 
     async def stop(self) -> None:
-        """End what is still being done; nothing is heard of any Felix afterwards."""
+        """End the tasks under way; no Felix logs anything afterwards."""
         self._ending = True
         for task in self._tasks.values():
             task.cancel()
@@ -67,20 +90,23 @@ class FelixPods:
             self._containers[node] = kubelet.container_id(pod, container)
             felix = kubelet.environment(pod, container)
             cni = kubelet.environment(pod, CNI_CONTAINER)
-            self._then(node, self._heard(node, "start", self._start(node, felix, cni)))
+            self._then(node, self._log_errors(node, "start", self._start(node, felix, cni)))
+            self._cni_logged(node)
 
     def _stopped(self, node: str, pod: Obj, container: str) -> None:
         if _app(pod) in FELIX_CONTAINERS and not self._ending:
             self._calico.plane.ran(node, container, now=False)
         if self._is_felix(pod, container) and not self._ending:
             self._containers.pop(node, None)
-            self._then(node, self._heard(node, "end", self._calico.felix_stopped(node)))
+            self._then(node, self._log_errors(node, "end", self._calico.felix_stopped(node)))
 
     async def _start(self, node: str, felix: dict[str, str], cni: dict[str, str]) -> None:
         self._calico.felix_started(node, felix, cni)
 
-    async def _heard(self, node: str, verb: str, action: Coroutine[Any, Any, None]) -> None:
-        """A start or an end; what goes wrong is said in the lab's log and in the container's, if there is one."""
+    async def _log_errors(self, node: str, verb: str, action: Coroutine[Any, Any, None]) -> None:
+        """Await a start or an end; log errors in the lab's log and in the container's, if there
+        is a container.
+        """
         try:
             await action
         except Exception as error:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy of Windows nodes as a process that their hosts show: it lives with its pod, or is a service of the host.
+"""kube-proxy of Windows nodes as a process that their hosts show: it lives with its pod, or is a
+service of the host.
 
-Its work, programming services, is done by ``controllers.kube_proxy`` whether or not the process is there.  Where HNS is
-to lose Services with its network, they come back when kube-proxy's pod is made anew, and not before.
+Its work, programming services, is done by ``controllers.kube_proxy`` whether or not the process is
+there.  Where HNS is to lose Services with its network, they come back when kube-proxy's pod is made
+anew, and not before.
 """
 
 import asyncio
@@ -53,7 +55,7 @@ class WindowsKubeProxies:
         self._runtime = runtime
         self._gate = service_gate
         self._lost: set[str] = set()
-        """Nodes whose Services have gone with the network."""
+        """Nodes that lost their Services with the network."""
         self._gating: set[asyncio.Task[None]] = set()
         for node, (_, hns) in nodes.items():
             hns.on_change(functools.partial(self._network_changed, node))
@@ -65,25 +67,28 @@ class WindowsKubeProxies:
             control_plane.on_container_stopped(self._stopped)
 
     def process(self, node: str) -> tuple[int, str] | None:
-        """Process id and command line; None while there is no such process."""
-        machine, _ = self._nodes[node]
+        """Return process id and command line; None while there is no such process."""
+        machine, hns = self._nodes[node]
         if self._profile.kube_proxy.on_host:
             vip = self._source_vip(node)
+            pods = hns.pod_network
+            if pods is None or (pods.spec.host_endpoint is not None and not vip):
+                return None  # its script waits for the network, and for the host's endpoint if there is to be one
             program = provider_of(self._profile).kube_proxy_program
             network = self._plane.kube_proxy(vip)
             command = service_command(self._profile, machine, program, network)
-            return (FIRST_PROCESS + 4 * machine.index, command) if vip else None
+            return FIRST_PROCESS + 4 * machine.index, command
         running = self._commands.get(node)
         return None if running is None else (self._processes[node], running)
 
     async def stop(self) -> None:
-        """End what is still being started."""
+        """Cancel starts that are under way."""
         for task in self._starting.values():
             task.cancel()
         await asyncio.gather(*self._starting.values(), *self._gating, return_exceptions=True)
 
     def _source_vip(self, node: str) -> str:
-        """Address of the endpoint that Calico makes for the host; empty while there is none."""
+        """Return the address of the endpoint that Calico makes for the host; empty without one."""
         return self._nodes[node][1].host_endpoint or ""
 
     def _network_changed(self, node: str) -> None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's kubeconfig: written with mode 0600, marked as the lab's, recognised as stale when the lab is gone.
+"""The lab's kubeconfig: written with mode 0600, marked as the lab's, recognized as stale when the
+lab is gone.
 
-A file that is not a lab's, or whose lab still runs, is never overwritten.
+A file that is not a lab's, or that belongs to a running lab, is never overwritten.
 """
 
 import base64
@@ -20,7 +21,7 @@ EXTENSION = "hybridlab"
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """What a client needs to reach a lab."""
+    """The address and credentials of a lab for its clients."""
 
     server: str
     ca_pem: bytes
@@ -38,7 +39,7 @@ def check_writable(path: Path) -> None:
     try:
         tempfile.TemporaryFile(
             dir=path.parent
-        ).close()  # os.access believes what /proc and read-only mounts say
+        ).close()  # os.access misjudges /proc and read-only mounts
     except OSError as error:
         raise Stop(
             USAGE, f"--kubeconfig {path}: nothing can be written to {path.parent}: {error.strerror}"
@@ -58,7 +59,7 @@ def check_writable(path: Path) -> None:
 
 
 def lab_of(path: Path) -> Path | None:
-    """The directory of the lab that wrote this kubeconfig; None when no lab did."""
+    """Return the directory of the lab that wrote this kubeconfig; None when no lab did."""
     try:
         document = json.loads(path.read_text())
         extensions = document["clusters"][0]["cluster"]["extensions"]
@@ -107,6 +108,6 @@ def write(path: Path, access: Access, directory: Path) -> None:
 
 
 def remove_if_ours(path: Path, directory: Path) -> None:
-    """Remove it when it is still the one this lab wrote."""
+    """Remove the file when it is still the file that this lab wrote."""
     if lab_of(path) == directory:
         path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One lab, put together: API server, control plane, Calico, faults, and labd behind them.
+"""A lab, put together: API server, control plane, Calico, faults, and labd behind them.
 
-Nothing is decided here; it only says who is given whom, and in which order they start and end.
+This module only connects the parts and orders their starts and ends.
 """
 
 import asyncio
@@ -50,12 +50,12 @@ from hybridlab.runtime.stalls import KubeletStalls
 
 ADMIN = "kubernetes-admin"
 DEATH_IS_HEARD_WITHIN = 0.5
-"""Seconds; what fails because labd is gone may be heard before its death is."""
+"""Seconds; failures caused by labd's end may be noticed before that end is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What a lab is put together from."""
+    """The inputs from which a lab is assembled."""
 
     profile: Profile
     listener: socket.socket
@@ -65,6 +65,8 @@ class Setting:
     begun: float
     """Monotonic seconds at which the command began."""
     taps: Taps | None = None
+    powershell: str = ""
+    """Version of what runs the probe programs of Windows pods; empty: the stand-in."""
 
 
 class Lab:
@@ -74,10 +76,14 @@ class Lab:
         self._setting = setting
         self._streams: RemoteStreams | None = None
         self._stops: list[Callable[[], Any]] = []
-        """What ends each part that has started, in the order of starting."""
+        """The function that ends each started part, in the order of starting."""
 
     async def start(self) -> None:
-        """Returns when the cluster is ready: nodes Ready, system pods Running, DNS answering; needs labd connected."""
+        """Start everything and return when the cluster is ready: nodes Ready, system pods
+        Running, DNS answering.
+
+        labd must be connected.
+        """
         setting = self._setting
         profile = self._setting.profile
         identity = certificates.make()
@@ -134,6 +140,7 @@ class Lab:
             kubelet_stalls,
             answers.answers,
         )
+        server.interference.admission.taps["webhooks"] = plane.admit
         taps = setting.taps or Taps()
         self._injector = Injector(lab, {**fault_types(plane.kind), **taps.faults}, fault_types())
         taps.put(lab)
@@ -156,23 +163,23 @@ class Lab:
         kubeconfig.write(setting.kubeconfig, access, setting.directory.path)
 
     async def connect(self) -> None:
-        """Wait for labd.  Raises LabdFailed with what this machine lacks."""
+        """Wait for labd. Raise LabdFailed with the missing features of this machine."""
         channel = await self._setting.labd.connect(self._on_event)
         loop = asyncio.get_running_loop()
         open_files.listen(lambda lack: loop.call_soon_threadsafe(channel.end, lack))
         log.begin("hybridlab")
         for handler in logging.getLogger().handlers:
-            # What fails once labd is gone fails because of that, which is said once.
+            # Failures after labd's end are caused by it, which is logged once.
             handler.addFilter(lambda record: not channel.closed)
 
     async def stop(self) -> None:
-        """End every part that has started, the last one first, and labd at the end."""
+        """End every part that has started, in reverse order, and labd at the end."""
         for stop in reversed(self._stops):
             await stop()
         await self._setting.labd.close()
 
     def ready_line(self) -> str:
-        """What the command prints when it is ready."""
+        """Return the line that the command prints when the lab is ready."""
         profile = self._setting.profile
         seconds = time.monotonic() - self._setting.begun
         outside = (
@@ -180,9 +187,11 @@ class Lab:
             if profile.network.outside_address
             else ""
         )
+        powershell = self._setting.powershell
+        windows = f"PowerShell {powershell} in Windows pods, " if powershell else ""
         return (
             f"hybridlab ready: profile {profile.name}, {len(machines(profile))} nodes, {self._server.url}, "
-            f"kubeconfig {self._setting.kubeconfig}, {outside}after {seconds:.2f} s"
+            f"kubeconfig {self._setting.kubeconfig}, {outside}{windows}after {seconds:.2f} s"
         )
 
     def _on_event(self, name: str, parameters: Any) -> None:
@@ -199,7 +208,7 @@ class Lab:
         self._felixes.say(node, line)
 
     async def _issue_token(self, pod: Obj, audience: str, seconds: int) -> str:
-        """A token of the pod's ServiceAccount, as its kubelet asks for one."""
+        """Return a token of the pod's ServiceAccount, as its kubelet requests it."""
         name = pod["spec"].get("serviceAccountName") or "default"
         namespace = pod["metadata"]["namespace"]
         account = await self._server.client("hybridlab").get("serviceaccounts", name, namespace)
@@ -252,7 +261,9 @@ class Lab:
 async def run_until_signal(
     setting: Setting, say_ready: Callable[[str], None], end: EndRequest
 ) -> int:
-    """Start a lab, say that it is ready, keep it until SIGINT, SIGTERM or labd's death; the exit code."""
+    """Start a lab, print when it is ready, keep it until SIGINT, SIGTERM or labd's death; return
+    the exit code.
+    """
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     end.tell(lambda: loop.call_soon_threadsafe(asked.set))
@@ -274,7 +285,8 @@ async def run_until_signal(
 
 
 async def _finished(starting: asyncio.Task[None], ends: set[asyncio.Task[Any]]) -> bool:
-    """Whether a part of the start finished before one of ``ends``; if not, it is given up and no longer heard."""
+    """Return whether a part of the start finished before any of ``ends``; if not, it is cancelled
+    and its result ignored."""
     await asyncio.wait({starting, *ends}, return_when=asyncio.FIRST_COMPLETED)
     if starting.done() and starting.exception() is not None:
         await asyncio.wait(ends, timeout=DEATH_IS_HEARD_WITHIN, return_when=asyncio.FIRST_COMPLETED)
@@ -287,7 +299,7 @@ async def _finished(starting: asyncio.Task[None], ends: set[asyncio.Task[Any]]) 
 
 
 def _why_it_ends(ended: asyncio.Task[Any], died: asyncio.Task[str]) -> int:
-    """OK when the user asked; raises LabdFailed when labd is gone by itself."""
+    """Return OK if the user ended the lab. Raise LabdFailed if labd died."""
     if not ended.done():
         reason = died.result()
         raise LabdFailed(

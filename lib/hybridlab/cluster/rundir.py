@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a running lab keeps its kubeconfig and control socket, and how others find out whether it still runs.
+"""The directory of a running lab with its kubeconfig and control socket, and the test whether the
+lab still runs.
 
-One directory per lab below ``$XDG_RUNTIME_DIR/hybridlab`` (or ``/tmp/hybridlab-UID``), mode 0700, removed when the lab
-ends.  A lab that was killed leaves its directory; the next one that starts removes it.
+A directory per lab below ``$XDG_RUNTIME_DIR/hybridlab`` (or ``/tmp/hybridlab-UID``), mode 0700,
+removed when the lab ends.  A lab that was killed leaves its directory; the next lab that starts
+removes it.
 """
 
 import fcntl
@@ -21,14 +23,16 @@ LONGEST = 107
 
 @dataclass(frozen=True)
 class RunDir:
-    """One lab's directory.  ``lock`` is held as long as the lab lives, so that a reused pid fools nobody."""
+    """A lab's directory. ``lock`` is held while the lab lives, so that a reused pid is not
+    mistaken for the lab.
+    """
 
     path: Path
     lock: int
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig when none was asked for elsewhere."""
+        """Return the default path of the kubeconfig."""
         return self.path / "kubeconfig"
 
     @property
@@ -42,7 +46,9 @@ class RunDir:
 
 
 def base() -> Path:
-    """The directory of all labs of this user; made on first use, refused when somebody else owns it."""
+    """Return the directory of all labs of this user; made on first use, refused if another user
+    owns it.
+    """
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if runtime and os.access(runtime, os.W_OK):
         path = Path(runtime) / "hybridlab"
@@ -52,15 +58,18 @@ def base() -> Path:
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise Stop(
-            ENVIRONMENT, f"{path} is not a directory of this user alone (mode 0700); remove it"
+            ENVIRONMENT,
+            f"{path} is not a directory that only this user can open (mode 0700); remove it",
         )
     return path
 
 
 def create() -> RunDir:
-    """A new lab's directory; those of labs that are gone are removed on the way.  Raises Stop where it has no room."""
+    """Return a new lab's directory, and remove the directories of dead labs. Raise Stop if it
+    cannot be made.
+    """
     parent = base()
-    # Two labs that start at once: neither may take the other's directory, not locked yet, for one left behind.
+    # Two labs may start at once: neither may take the other's unlocked directory for a stale directory.
     turn = os.open(parent / "turn", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(turn, fcntl.LOCK_EX)
@@ -72,7 +81,7 @@ def create() -> RunDir:
             path.rmdir()
             raise Stop(
                 ENVIRONMENT,
-                f"{parent} has too long a name for a socket in it: set TMPDIR to a shorter one",
+                f"{parent} is too long a path for a socket: set TMPDIR to a shorter path",
             )
         lock = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(
@@ -84,12 +93,12 @@ def create() -> RunDir:
 
 
 def labs() -> list[tuple[Path, bool]]:
-    """Every lab directory of this user and whether its lab still runs."""
+    """Return every lab directory of this user and whether its lab still runs."""
     return [(path, alive(path)) for path in sorted(base().iterdir()) if path.is_dir()]
 
 
 def alive(path: Path) -> bool:
-    """Whether the lab that made this directory still runs: its lock is held."""
+    """Return whether the lab that made this directory still runs: its lock is held."""
     try:
         lock = os.open(path / "lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts of one lab: what PowerShell in a HostProcess container asks, Calico, kube-proxy and HNS answer; on Linux,
-what ``birdcl`` asks, the network of pods."""
+"""The hosts of a lab: requests of PowerShell in a HostProcess container go to Calico, kube-proxy
+and HNS; on Linux, requests of ``birdcl`` go to the network of pods."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from hybridlab.calico.cluster import Calico
+from hybridlab.calico.cni_log import PATH
 from hybridlab.cluster.installs.axes import install_of, kube_proxy_service
 from hybridlab.cluster.kube_proxy_pods import WindowsKubeProxies
 from hybridlab.controllers.manager import ControlPlane
@@ -20,7 +21,7 @@ from hybridlab.windows.host import HostRefused, HostState, WindowsHost
 def windows_hosts(
     calico: Calico, control_plane: ControlPlane, kube_proxies: WindowsKubeProxies, profile: Profile
 ) -> dict[str, WindowsHost]:
-    """By node."""
+    """Map each Windows node to its host."""
     return {
         name: WindowsHost(
             node.machine, profile, _state(node, profile, calico, control_plane, kube_proxies)
@@ -67,10 +68,16 @@ def _state(
 ) -> HostState:
     name = node.machine.name
     felix = calico.felixes[name]
+    install = install_of(profile)
 
     def remote_routes() -> list[dict[str, Any]]:
         routes = felix.routing.routes
         return [] if routes is None else calico.plane.hns_routes(routes, node)
+
+    def files() -> dict[str, str]:
+        found = {**node.cni_files, **kube_proxy.files(profile, node.machine)}
+        log = calico.pod_network.logs.text(name)
+        return found if log is None else {**found, PATH["windows"]: log}
 
     async def remove_network(identity: str) -> None:
         await calico.remove_hns_network(name, identity)
@@ -82,12 +89,14 @@ def _state(
         pod_policies=lambda: node.pod_policies,
         remote_routes=remote_routes,
         services=lambda: control_plane.kube_proxies.table(name),
-        files=lambda: {**node.cni_files, **kube_proxy.files(profile, node.machine)},
+        files=files,
         felix_process=lambda: node.process,
         kube_proxy_process=lambda: kube_proxies.process(name),
         restart_felix=lambda: calico.restart_felix(name),
         remove_network=remove_network,
-        calico_services=install_of(profile).windows_services,
+        end_felix=None if install.felix_restarts else lambda: calico.felix_stopped(name),
+        calico_folder=install.windows_folder,
+        calico_services=install.windows_services,
         kube_proxy_service=kube_proxy_service(profile),
         network_services=lambda: calico.plane.host_services(node),
         network_tables=calico.plane.host_tables(node.machine, calico.typha.routing),

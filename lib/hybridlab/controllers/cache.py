@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared informers: one list and one watch per resource for the whole control plane, however many components read.
+"""Shared informers: one list and one watch per resource for the whole control plane.
 
-Handlers run synchronously, in the order of the changes, and must only note what is to be done (see ``work``).
+Handlers run synchronously, in the order of the changes, and must only note the work to be done
+(see ``work``).
 """
 
 import asyncio
@@ -18,7 +19,7 @@ Handler = Callable[[Obj | None, Obj | None], None]
 
 
 class Cache:
-    """The objects of one resource, indexed by namespace and kept current by an informer."""
+    """The objects of a resource, indexed by namespace and kept current by an informer."""
 
     def __init__(self, client: Client, resource: str) -> None:
         self.resource = resource
@@ -27,7 +28,7 @@ class Cache:
         self.informer.on(self._put, lambda _, new: self._put(new), self._drop)
 
     def get(self, namespace: str, name: str) -> Obj | None:
-        """The object, or None; ``namespace`` is empty for cluster-scoped resources."""
+        """Return the object, or None; ``namespace`` is empty for cluster-scoped resources."""
         return self.informer.get(name, namespace)
 
     def within(self, namespace: str) -> list[Obj]:
@@ -37,9 +38,10 @@ class Cache:
         return iter(self.informer)
 
     def subscribe(self, handler: Handler) -> None:
-        """Call ``handler`` for every change from now on, and at once for what is there.
+        """Call ``handler`` for every change from now on, and at once for existing objects.
 
-        A handler that raises is reported and skipped: one component's mistake must not blind the others.
+        A handler that raises is reported and skipped, so that other components still get the
+        change.
         """
 
         def guarded(obj: Obj | None, before: Obj | None) -> None:
@@ -67,14 +69,14 @@ class Cache:
 
 
 class Caches:
-    """The caches of one control plane, made when first asked for and started together."""
+    """The caches of a control plane, created on first use and started together."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self._caches: dict[str, Cache] = {}
 
     def of(self, resource: str) -> Cache:
-        """The cache of a resource (named as for :class:`Client`)."""
+        """Return the cache of a resource (named as for :class:`Client`)."""
         found = self._caches.get(resource)
         if found is None:
             found = self._caches[resource] = Cache(self.client, resource)
@@ -87,6 +89,6 @@ class Caches:
         await asyncio.gather(*(cache.informer.wait_synced() for cache in self._caches.values()))
 
     async def stop(self) -> None:
-        """End all watches; raises what ended one of them earlier."""
+        """End all watches; raise the error that ended a watch earlier, if there is one."""
         for cache in self._caches.values():
             await cache.informer.stop()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One container of a pod from its image to its end: pull, start, probe, restart with back-off, stop."""
+"""A container of a pod from its image to its end: pull, start, probe, restart with back-off,
+stop."""
 
 import asyncio
 import secrets
@@ -12,15 +13,17 @@ from hybridlab.controllers.container_state import ContainerState, Ended
 from hybridlab.controllers.environment import ConfigError, PodFields, command_line, environment
 from hybridlab.controllers.images import PullError, check_pull, image_size
 from hybridlab.controllers.node_context import NodeContext
+from hybridlab.controllers.privileges import Privileges, privileges
 from hybridlab.controllers.probes import Prober
 from hybridlab.controllers.times import timestamp
 from hybridlab.controllers.volumes import MountError, Volume, mounts
 from hybridlab.controllers.windows_user import check_not_root, unknown_user, windows_option
 from hybridlab.runtime.contract import RuntimeRefused
-from hybridlab.runtime.model import ContainerExit, ContainerSpec
+from hybridlab.runtime.model import USUAL_CAPABILITIES, ContainerExit, ContainerSpec
 
+GRACE_PERIOD = "terminationGracePeriodSeconds"
 START_ERROR = 128
-"""Exit code of a container whose process never started."""
+"""Exit code of a container with a process that never started."""
 
 LEAST_GRACE = 2.0
 """s.  What a preStop hook leaves its container at least (minimumGracePeriodInSeconds of the kubelet)."""
@@ -42,7 +45,9 @@ class BackOff:
         self._next = 0.0
 
     def wait(self) -> float:
-        """Seconds to wait now: none the first time, then ``first``, doubling to ``last``."""
+        """Return the seconds to wait now: none the first time, then ``first``, doubling to
+        ``last``.
+        """
         now = self._next
         self._next = min(max(self._first, now * 2), self._last)
         return now
@@ -52,7 +57,7 @@ class BackOff:
 
 
 class ContainerRunner:
-    """Keeps one container as its pod wants it."""
+    """Runs one container by its pod's spec and restart policy."""
 
     def __init__(
         self,
@@ -137,7 +142,7 @@ class ContainerRunner:
         with suppress(RuntimeRefused):  # its start was cut short: there is nothing to stop
             await self._context.runtime.stop(self.state.id, grace=grace)
         self.stop_probing()
-        if self.state.running_since is not None:  # nobody waits for its end any more
+        if self.state.running_since is not None:  # its end has no waiter any more
             since = self.state.running_since
             self._ended(
                 ContainerExit(container=self.state.id, exit_code=KILLED, reason="Error"), since
@@ -158,7 +163,7 @@ class ContainerRunner:
         return max(grace - (time.monotonic() - began), LEAST_GRACE)
 
     async def forget(self) -> None:
-        """Remove what the runtime keeps of it."""
+        """Remove the container's data from the runtime."""
         for container in (self.state.previous_id, self.state.id):
             if container:
                 with suppress(RuntimeRefused):
@@ -186,7 +191,8 @@ class ContainerRunner:
         await self._pause(delay)
 
     async def _pull(self) -> bool:
-        """Whether the image is there; after a failure returns only when it is time to try again."""
+        """Return whether the image is present; after a failure, return only when the next attempt
+        is due."""
         reference = self.state.spec["image"]
         policy = self.state.spec.get("imagePullPolicy", "IfNotPresent")
         present = reference in self._context.images
@@ -255,6 +261,9 @@ class ContainerRunner:
         machine = self._context.machine
         if machine.os == "windows":
             check_not_root(pod, container)
+            granted = Privileges(tuple(USUAL_CAPABILITIES), port_start=0, may_ping=True)
+        else:
+            granted = privileges(pod, container)
         values = environment(facts, container, self._context.sources)
         command, args = command_line(container, values)
         mounted = mounts(container, self._volumes(), pod["metadata"]["uid"], machine.os)
@@ -273,6 +282,9 @@ class ContainerRunner:
             empty_dirs=mounted.empty_dirs,
             host_network=bool(pod["spec"].get("hostNetwork")),
             host_process=host_process(pod, container),
+            capabilities=granted.capabilities,
+            port_start=granted.port_start,
+            may_ping=granted.may_ping,
         )
 
     async def _once(self, spec: ContainerSpec) -> Ended:
@@ -345,17 +357,23 @@ class ContainerRunner:
 
     def _unwell(self, kind: str) -> None:
         if not self._stopping.is_set():
-            self._restart(f"Container {self.state.name} failed {kind} probe, will be restarted")
+            self._restart(
+                f"Container {self.state.name} failed {kind} probe, will be restarted", kind
+            )
 
-    def _restart(self, why: str) -> None:
+    def _restart(self, why: str, failed_probe: str = "") -> None:
         self._event("Killing", why)
-        task = asyncio.create_task(self._stop_to_restart(self.state.id))
+        task = asyncio.create_task(self._stop_to_restart(self.state.id, failed_probe))
         self._stops.add(task)
         task.add_done_callback(self._stops.discard)
 
-    async def _stop_to_restart(self, container: str) -> None:
-        """Stop a container after its preStop hook, as killContainer of the kubelet does."""
-        grace = float(self._pod["spec"].get("terminationGracePeriodSeconds", 30))
+    async def _stop_to_restart(self, container: str, failed_probe: str) -> None:
+        """Stop a container after its preStop hook, as killContainer of the kubelet does.
+
+        A liveness or startup probe may name a grace period of its own, which then counts.
+        """
+        probe = self.state.spec.get(f"{failed_probe}Probe") or {}
+        grace = float(probe.get(GRACE_PERIOD, self._pod["spec"].get(GRACE_PERIOD, 30)))
         left = await self._pre_stop(grace)
         await self._context.runtime.stop(container, grace=left)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kubelet knows of one container of a pod, and how it says so in the pod's status."""
+"""A kubelet's state of a container in a pod, and its form in the pod's status."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from hybridlab.controllers.images import canonical, image_id
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How one run of a container ended."""
+    """The end of a container's run."""
 
     exit_code: int
     reason: str
@@ -34,7 +34,7 @@ class Ended:
 
 @dataclass
 class ContainerState:
-    """One container: exactly one of waiting, running, terminated."""
+    """A container: exactly one of waiting, running, terminated."""
 
     spec: Obj
     waiting: tuple[str, str] | None = ("ContainerCreating", "")
@@ -57,11 +57,11 @@ class ContainerState:
 
     @property
     def succeeded(self) -> bool:
-        """Ended with exit code 0 and not to be run again now."""
+        """Return whether the container ended with exit code 0 and is not to be run again now."""
         return self.ended is not None and self.ended.exit_code == 0
 
     def wait(self, reason: str, message: str = "") -> bool:
-        """It waits; returns whether that is new."""
+        """Set the container waiting; return whether that is new."""
         if self.waiting == (reason, message):
             return False
         if self.ended is not None:

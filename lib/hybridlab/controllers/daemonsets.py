@@ -29,7 +29,7 @@ TOLERATED = (
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
-"""What every DaemonSet's pods tolerate."""
+"""Taints that every DaemonSet's pods tolerate."""
 HOST_NETWORK_TOLERATED = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
@@ -45,7 +45,7 @@ class DaemonSets(Controller):
         self._had: set[tuple[str, str]] = set()
         """DaemonSets' uids and nodes that have had a pod, which the controller itself has not deleted."""
         self._bereft: dict[tuple[str, str], float] = {}
-        """Of these the ones whose pod is gone, and since when by the loop's clock."""
+        """The entries of ``_had`` with a pod that is gone, to the loop's time of that."""
         self._recorder = recorder
         self._sets = caches.of(RESOURCE)
         self._nodes = caches.of("nodes")
@@ -102,7 +102,8 @@ class DaemonSets(Controller):
         return found
 
     def _may_be_replaced(self, owner: Obj, node: str) -> bool:
-        """Whether a node without pod gets one now; else it is looked at again when its time has come."""
+        """Return whether a node without a pod gets a pod now; else note the DaemonSet for when it
+        is due."""
         meta = owner["metadata"]
         place = meta["uid"], node
         now = asyncio.get_running_loop().time()
@@ -210,7 +211,7 @@ class DaemonSets(Controller):
 
 
 def _spec(owner: Obj) -> Obj:
-    """The pod's specification with the tolerations every daemon has."""
+    """Return the pod's specification with the tolerations every daemon has."""
     spec = dict(owner["spec"]["template"]["spec"])
     taints = [*TOLERATED, HOST_NETWORK_TOLERATED] if spec.get("hostNetwork") else list(TOLERATED)
     own = list(spec.get("tolerations") or ())
@@ -220,7 +221,7 @@ def _spec(owner: Obj) -> Obj:
 
 
 def _node_of(pod: Obj) -> str:
-    """The node a daemon's pod is on or meant for."""
+    """Return the node a daemon's pod is on or meant for."""
     if pod["spec"].get("nodeName"):
         return str(pod["spec"]["nodeName"])
     terms = pod["spec"]["affinity"]["nodeAffinity"][

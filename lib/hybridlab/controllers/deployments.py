@@ -26,13 +26,13 @@ DELAY = 0.003
 
 
 def template_hash(template: Obj) -> str:
-    """A short name for a pod template; the same for the same template."""
+    """Return a short name for a pod template; the same for the same template."""
     digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).digest()
     return "".join(SAFE_LETTERS[byte % len(SAFE_LETTERS)] for byte in digest[:10])
 
 
 def share(value: int | str, total: int, *, up: bool) -> int:
-    """A number, or a percentage of ``total`` rounded up or down."""
+    """Return a number, or a percentage of ``total`` rounded up or down."""
     if isinstance(value, int):
         return value
     part = int(value.rstrip("%")) * total / 100
@@ -133,7 +133,7 @@ class Deployments(Controller):
         return created
 
     def _room(self, owner: Obj, old: list[Obj]) -> int:
-        """How many pods a new set may have at once."""
+        """Return how many pods a new set may have at once."""
         replicas = int(owner["spec"]["replicas"])
         total = sum(int(each["spec"]["replicas"]) for each in old)
         return max(0, min(replicas, replicas + self._surge(owner) - total))
@@ -247,7 +247,8 @@ class Deployments(Controller):
         return new, [scaled.get(each["metadata"]["uid"], each) for each in old]
 
     async def _shrink(self, owner: Obj, new: Obj, active: list[Obj]) -> dict[str, Obj]:
-        """Take pods from the old sets, unhealthy ones first, without going below the available minimum."""
+        """Scale the old sets down, unhealthy pods first, without going below the available
+        minimum."""
         minimum = owner["spec"]["replicas"] - self._unavailable(owner)
         total = new["spec"]["replicas"] + sum(each["spec"]["replicas"] for each in active)
         unavailable = new["spec"]["replicas"] - _count(new, "availableReplicas")
@@ -312,7 +313,7 @@ class Deployments(Controller):
 
 
 def counts_changed(before: Obj, counts: dict[str, int]) -> bool:
-    """Whether there was progress since the status that is written."""
+    """Return whether the counts differ from those in the written status."""
     return any((before.get(name) or 0) != value for name, value in counts.items())
 
 

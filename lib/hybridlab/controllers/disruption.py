@@ -76,7 +76,7 @@ class DisruptionBudgets(Controller):
         }
 
     def _demand(self, budget: Obj, pods: list[Obj]) -> tuple[int, int]:
-        """How many pods there ought to be, and how many of them healthy."""
+        """Return the expected number of pods, and how many of them have to be healthy."""
         spec = budget["spec"]
         least = spec.get("minAvailable")
         most = spec.get("maxUnavailable")
@@ -88,16 +88,18 @@ class DisruptionBudgets(Controller):
         return expected, share(least if least is not None else 1, expected, up=True)
 
     def _wanted_replicas(self, pods: list[Obj]) -> int:
-        """The sum of what the pods' controllers want; a pod without one counts as one."""
+        """Return the sum of the replicas that the pods' controllers request; a pod without a
+        controller counts as one.
+        """
         total = 0
-        seen = set()
+        observed = set()
         for pod in pods:
             owner = controller_of(pod)
             found = self._sets.get(pod["metadata"]["namespace"], owner["name"]) if owner else None
             if owner is None or found is None:
                 total += 1
-            elif owner["uid"] not in seen:
-                seen.add(owner["uid"])
+            elif owner["uid"] not in observed:
+                observed.add(owner["uid"])
                 total += found["spec"].get("replicas", 1)
         return total
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cluster's DNS knows: names of Services and of the pods behind headless ones, from live objects.
+"""The zone of the cluster's DNS: names of Services and of the pods behind headless Services, from
+live objects.
 
-Written as CoreDNS' kubernetes plugin answers: A, SRV, PTR, and CNAME for ExternalName Services.  Pod names by address
-(``1-2-3-4.ns.pod``) are not emulated: NXDOMAIN.
+Written like the answers of CoreDNS' kubernetes plugin: A, SRV, PTR, and CNAME for ExternalName
+Services.  Pod names by address (``1-2-3-4.ns.pod``) are not emulated: NXDOMAIN.
 """
 
 from collections import defaultdict
@@ -21,10 +22,10 @@ SETTLE = 0.004
 
 
 class ZoneWriter(Protocol):
-    """Whoever makes resolvers answer: the data plane, or what stands before it."""
+    """The receiver of the zone: the data plane, or a stage before it."""
 
     async def set_zone(self, zone: Zone) -> None:
-        """Replace what is answered."""
+        """Replace the DNS zone."""
 
 
 class Dns:
@@ -45,7 +46,7 @@ class Dns:
         self._work.note("zone")
 
     async def stop(self) -> None:
-        """End; DNS keeps answering what it was told last."""
+        """End; DNS keeps answering with the last zone."""
         await self._work.stop()
 
     async def _look(self, _: str) -> None:
@@ -101,7 +102,7 @@ class Dns:
 
 
 def _headless(slices: list[Obj]) -> Iterator[tuple[str, str, list[tuple[str, str, int]]]]:
-    """(address, host label, [(port name, protocol, number)]) of each ready endpoint."""
+    """Yield (address, host label, [(port name, protocol, number)]) of each ready endpoint."""
     for slice_ in slices:
         ports = [
             (port["name"], port.get("protocol", "TCP").lower(), port["port"])

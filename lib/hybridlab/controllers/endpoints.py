@@ -50,7 +50,7 @@ class EndpointsController:
 
     def _on_pod(self, new: Obj | None, old: Obj | None) -> None:
         if new is not None and old is not None and _facts(new) == _facts(old):
-            return  # nothing that a Service could see
+            return  # nothing that matters to a Service
         namespace = (new or old or {"metadata": {"namespace": ""}})["metadata"]["namespace"]
         for service in self._services.within(namespace):
             selector = service["spec"].get("selector")
@@ -58,7 +58,7 @@ class EndpointsController:
                 self._work.note((namespace, service["metadata"]["name"]))
 
     def _on_slice(self, new: Obj | None, old: Obj | None) -> None:
-        """Make a slice of this controller anew when somebody deleted or changed it."""
+        """Make a slice of this controller anew after another client deleted or changed it."""
         if old is not None and is_managed_by(MANAGED_BY[1], old):
             self._work.note((old["metadata"]["namespace"], labels_of(old)[SERVICE_LABEL]))
 
@@ -133,7 +133,7 @@ def _listed(ports: Ports) -> list[Obj]:
 
 
 def is_managed_by(controller: str, slice_: Obj) -> bool:
-    """Return whether an EndpointSlice is one that a controller made for a Service."""
+    """Return whether this controller made the EndpointSlice for a Service."""
     labels = labels_of(slice_)
     return labels.get(MANAGED_BY[0]) == controller and SERVICE_LABEL in labels
 
@@ -148,7 +148,7 @@ def slices_of(slices: Cache, meta: Obj, controller: str) -> list[Obj]:
 
 
 async def write_slices(client: Client, existing: list[Obj], wanted: list[Obj]) -> None:
-    """Make the EndpointSlices that exist (of one address type) those that are wanted."""
+    """Replace the existing EndpointSlices (of an address type) by the wanted slices."""
     for number, body in enumerate(wanted):
         namespace = body["metadata"]["namespace"]
         if number >= len(existing):
@@ -204,7 +204,9 @@ def owner(kind: str, meta: Obj) -> Obj:
 
 
 def _groups(service: Obj, pods: Iterable[Obj]) -> dict[Ports, list[Obj]]:
-    """Pods by the ports they serve: one group, unless pods give a named target port different numbers."""
+    """Return pods by the ports they serve: one group, unless pods give a named target port
+    different numbers.
+    """
     groups: dict[Ports, list[Obj]] = defaultdict(list)
     for pod in pods:
         ports = [
@@ -287,7 +289,7 @@ def _ready(pod: Obj) -> bool:
 
 
 def _facts(pod: Obj) -> tuple[Any, ...]:
-    """Everything about a pod that a Service's endpoints depend on."""
+    """Return everything about a pod on which a Service's endpoints depend."""
     meta = pod["metadata"]
     status = pod.get("status") or {}
     return (

@@ -19,7 +19,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """Where values come from."""
+    """The sources of values."""
 
     config_map: Callable[[str, str], Obj | None]
     """By namespace and name."""
@@ -32,7 +32,7 @@ class Sources:
 
 @dataclass(frozen=True, kw_only=True)
 class PodFields:
-    """What of a running pod its specification does not say yet."""
+    """The fields of a running pod that its specification does not have yet."""
 
     pod: Obj
     addresses: tuple[str, ...]
@@ -52,7 +52,7 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 
 
 def environment(facts: PodFields, container: Obj, sources: Sources) -> dict[str, str]:
-    """All variables by name.  Raises :class:`ConfigError`."""
+    """Return all variables by name.  Raise :class:`ConfigError`."""
     namespace = facts.pod["metadata"]["namespace"]
     links = facts.pod["spec"].get("enableServiceLinks", True)
     services = dict(_service_variables(namespace, sources, links=links))
@@ -71,7 +71,7 @@ def environment(facts: PodFields, container: Obj, sources: Sources) -> dict[str,
 def command_line(
     container: Obj, values: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """``command`` and ``args`` with their references expanded."""
+    """Return ``command`` and ``args`` with their references expanded."""
     command = container.get("command") or ()
     args = container.get("args") or ()
     return tuple(expand(word, values) for word in command), tuple(
@@ -99,7 +99,7 @@ def _all_of(source: Obj, namespace: str, sources: Sources) -> dict[str, str]:
 
 
 def texts(obj: Obj) -> dict[str, str]:
-    """The data of a ConfigMap or Secret, as text."""
+    """Return the data of a ConfigMap or Secret, as text."""
     if obj["kind"] == "Secret":
         return {
             key: decoded(value).decode(errors="replace")
@@ -109,7 +109,7 @@ def texts(obj: Obj) -> dict[str, str]:
 
 
 def decoded(text: str) -> bytes:
-    """The bytes of a Secret's value."""
+    """Return the bytes of a Secret's value."""
     import base64  # only pods with secrets need it
 
     return base64.b64decode(text)
@@ -152,7 +152,7 @@ def _value(
 
 
 def field(path: str, facts: PodFields) -> str:
-    """The value of a downward API field.  Raises :class:`ConfigError`."""
+    """Return the value of a downward API field.  Raise :class:`ConfigError`."""
     meta = facts.pod["metadata"]
     spec = facts.pod["spec"]
     found = _SUBSCRIPT.match(path)
@@ -181,7 +181,9 @@ def _pairs(values: Mapping[str, str] | None) -> str:
 
 
 def resource_field(reference: Obj, pod: Obj, container: Obj, allocatable: Mapping[str, str]) -> str:
-    """``limits.cpu`` and its like in units of the divisor, rounded up; an absent limit is what the node has."""
+    """Return ``limits.cpu`` or a similar field in units of the divisor, rounded up; without a
+    limit, the node's amount.
+    """
     wanted = reference.get("containerName")
     if wanted:
         container = next(

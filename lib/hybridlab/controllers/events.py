@@ -30,7 +30,7 @@ class Recorder:
         self._task = asyncio.create_task(self._run(), name="events")
 
     async def stop(self) -> None:
-        """End; what has not been written is lost."""
+        """End; events that have not been written are lost."""
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

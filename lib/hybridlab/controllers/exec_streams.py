@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command's three streams: pipes whose far ends go to the runtime, pumped to the API server's channels."""
+"""A command's three streams: pipes with far ends in the runtime, pumped to the API server's
+channels."""
 
 import asyncio
 import os
@@ -11,7 +12,7 @@ CHUNK = 65536
 
 
 class Pipe:
-    """One pipe; both ends are ours until :meth:`close_far`."""
+    """A pipe; both ends are ours until :meth:`close_far`."""
 
     def __init__(self, *, outwards: bool) -> None:
         """``outwards``: the command writes, we read."""

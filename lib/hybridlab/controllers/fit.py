@@ -28,11 +28,11 @@ BESIDE_PODS = "not emulated: affinity between pods"
 
 @dataclass(frozen=True)
 class Reasons:
-    """Why a pod does not fit a node."""
+    """The reasons why a pod does not fit a node."""
 
     texts: tuple[str, ...]
     resolvable: bool = False
-    """Whether removing other pods from the node could help."""
+    """Removing other pods from the node could help."""
 
 
 HostPort = tuple[str, str, int]
@@ -41,7 +41,7 @@ HostPort = tuple[str, str, int]
 
 @dataclass
 class PodNeeds:
-    """What of a pod matters to the scheduler, worked out once."""
+    """The parts of a pod that matter to the scheduler, computed once."""
 
     pod: Obj
     resources: dict[str, Decimal]
@@ -63,7 +63,7 @@ class PodNeeds:
 
 @dataclass
 class NodeState:
-    """A node and what runs on it."""
+    """A node and its pods."""
 
     node: Obj
     pods: dict[str, PodNeeds] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class NodeState:
 
 
 def tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
-    """Whether any toleration matches the taint."""
+    """Return whether any toleration matches the taint."""
     for toleration in tolerations:
         if toleration.get("effect") and toleration["effect"] != taint["effect"]:
             continue
@@ -100,7 +100,7 @@ def tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]
 
 
 def untolerated(needs: PodNeeds, node: Obj, effects: Iterable[str]) -> Mapping[str, Any] | None:
-    """The node's first taint of one of these effects that the pod does not tolerate."""
+    """Return the node's first taint of these effects that the pod does not tolerate."""
     taints = node["spec"].get("taints") or ()
     return next(
         (
@@ -113,7 +113,8 @@ def untolerated(needs: PodNeeds, node: Obj, effects: Iterable[str]) -> Mapping[s
 
 
 def required_node_names(pod: Obj) -> frozenset[str] | None:
-    """The nodes a pod is confined to by ``matchFields metadata.name`` in every term of its affinity, if it is."""
+    """Return the nodes a pod is confined to by ``matchFields metadata.name`` in every term of its
+    affinity, if it is."""
     names: set[str] = set()
     for term in _required_node_terms(pod) or ():
         fields = term.get("matchFields") or ()
@@ -129,7 +130,7 @@ def _required_node_terms(pod: Obj) -> Sequence[Mapping[str, Any]] | None:
 
 
 def matches_node(pod: Obj, node: Obj) -> bool:
-    """nodeSelector and required node affinity."""
+    """Return whether nodeSelector and required node affinity match."""
     labels = labels_of(node)
     selector = pod["spec"].get("nodeSelector") or {}
     if any(labels.get(key) != value for key, value in selector.items()):
@@ -139,13 +140,13 @@ def matches_node(pod: Obj, node: Obj) -> bool:
 
 
 class Cluster:
-    """All nodes with their pods: what the filters look at."""
+    """All nodes with their pods, as the scheduler's filters read them."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
 
     def why_not(self, needs: PodNeeds, state: NodeState) -> Reasons | None:
-        """The first filter's reasons why the pod does not fit, or None when it does."""
+        """Return the first filter's reasons why the pod does not fit, or None when it does."""
         node = state.node
         pod = needs.pod
         names = required_node_names(pod)
@@ -184,8 +185,8 @@ class Cluster:
         return Reasons(tuple(texts), resolvable) if texts else None
 
     def score(self, needs: PodNeeds, state: NodeState) -> tuple[int, int, int, int]:
-        """How well a pod fits a node it may go to, best is largest: few PreferNoSchedule taints, preferences, few
-        pods of the same owner, few pods."""
+        """Return how well a pod fits a node that can take it, best is largest: few PreferNoSchedule
+        taints, preferences, few pods of the same owner, few pods."""
         pod = needs.pod
         node = state.node
         taints = node["spec"].get("taints") or ()
@@ -222,11 +223,12 @@ def _clash(pod_needs: PodNeeds, other: PodNeeds) -> bool:
 
 
 def explain(reasons: Sequence[Reasons]) -> str:
-    """kube-scheduler's FailedScheduling message from the reasons of every node."""
+    """Return kube-scheduler's FailedScheduling message from the reasons of every node."""
     total = len(reasons)
     if not total:
         return "no nodes available to schedule pods"
-    texts = _histogram(text for reason in reasons for text in reason.texts)
+    counts = Counter(text for reason in reasons for text in reason.texts)
+    texts = ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
     hopeless = sum(not reason.resolvable for reason in reasons)
     victims = []
     if total - hopeless:
@@ -239,13 +241,10 @@ def explain(reasons: Sequence[Reasons]) -> str:
     )
 
 
-def _histogram(texts: Iterable[str]) -> str:
-    return ", ".join(sorted(f"{count} {text}" for text, count in Counter(texts).items()))
-
-
 def _requests(pod: Obj) -> dict[str, Decimal]:
-    """What the scheduler reserves for a pod, by resource name: the sum of its containers and side-cars, or the
-    largest init container if that is more, plus overhead.  A limit without a request counts as the request."""
+    """Return the scheduler's reservation for a pod, by resource name: the sum of its containers and
+    side-cars, or the largest init container if that is more, plus overhead.  A limit without a
+    request counts as the request."""
     spec = pod["spec"]
     total: dict[str, Decimal] = {}
     for container in spec["containers"]:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image pulls as a kubelet with containerd does and words them; what exists says ``Runtime.image``."""
+"""Image pulls with the behaviour and words of a kubelet with containerd; ``Runtime.image`` knows
+the existing images.
+"""
 
 import hashlib
 
@@ -15,7 +17,7 @@ class PullError(Exception):
 
 
 def canonical(reference: str) -> str:
-    """The full reference: ``busybox`` is ``docker.io/library/busybox:latest``."""
+    """Return the full reference: ``busybox`` is ``docker.io/library/busybox:latest``."""
     first, slash, _ = reference.partition("/")
     if not slash:
         reference = f"docker.io/library/{reference}"
@@ -26,7 +28,7 @@ def canonical(reference: str) -> str:
 
 
 def image_id(reference: str) -> str:
-    """``repository@sha256:...``, always the same for the same reference."""
+    """Return ``repository@sha256:...``, the same for each call with this reference."""
     full = canonical(reference)
     if "@" in full:
         return full
@@ -35,12 +37,12 @@ def image_id(reference: str) -> str:
 
 
 def image_size(reference: str) -> int:
-    """A size in bytes to tell in events: always the same for the same reference, between 1 and 64 MB."""
+    """Return a size in bytes for events: the same for each call with this reference, 1 to 64 MB."""
     return 10**6 + int(hashlib.sha256(reference.encode()).hexdigest()[:8], 16) % (63 * 10**6)
 
 
 def check_pull(image: ImageFacts, machine: Machine, *, host_process: bool) -> None:
-    """Whether ``machine`` can pull the image.  Raises :class:`PullError` in containerd's words."""
+    """Raise :class:`PullError` in containerd's words if ``machine`` cannot pull the image."""
     full = canonical(image.reference)
     prefix = f'rpc error: code = NotFound desc = failed to pull and unpack image "{full}":'
     if not image.known:
@@ -57,8 +59,9 @@ def _build_matches(image: ImageFacts, machine: Machine) -> bool:
 
 
 def build_runs_on(build: int, host: int) -> bool:
-    """hcsshim's rule for process isolation: equal builds before 20348; since then down to the previous long-term
-    release.  Build 0 marks an image without Windows files, which runs anywhere."""
+    """Return whether an image's build runs on a host by hcsshim's rule for process isolation: equal
+    builds before 20348; since then down to the previous long-term release.  Build 0 marks an image
+    without Windows files, which runs anywhere."""
     if build == 0:
         return True
     if host < WINDOWS_LTSC[0]:

@@ -31,7 +31,7 @@ Behind = dict[tuple[str, str, str], list[tuple[Backend, str]]]
 
 
 class ServiceWriter(Protocol):
-    """Whoever programs nodes: the data plane, or what stands before it."""
+    """The receiver of nodes' services: the data plane, or a stage before it."""
 
     async def set_services(self, node: str, table: ServiceTable) -> None:
         """Replace a node's services."""
@@ -71,11 +71,11 @@ class KubeProxies:
         self._work.note("all")
 
     async def stop(self) -> None:
-        """End; the nodes keep what they have."""
+        """End; the nodes keep their programmed services."""
         await self._work.stop()
 
     def table(self, node: str) -> ServiceTable | None:
-        """What was programmed on a node last; None: nothing yet."""
+        """Return the table that was programmed on a node last; None: nothing yet."""
         return self._programmed.get(node)
 
     def _on_pod(self, new: Obj | None, old: Obj | None) -> None:
@@ -94,7 +94,9 @@ class KubeProxies:
         self._programmed.update(changed)
 
     def _backends(self, wanted: str) -> Behind:
-        """(namespace, service, port name) to backends with their node: each in a state of :func:`_states`."""
+        """Map (namespace, service, port name) to backends with their node, each in a state of
+        :func:`_states`.
+        """
         found: Behind = defaultdict(list)
         for slice_ in self._slices:
             service = labels_of(slice_).get(SERVICE_LABEL)
@@ -133,21 +135,24 @@ class KubeProxies:
 
 
 def _states(conditions: Obj) -> set[str]:
-    """Which kinds of backend an endpoint is; what a condition leaves open is as the API describes it."""
+    """Return the kinds of backend that an endpoint is; absent conditions have the API's
+    defaults."""
     ready = conditions.get("ready", True)
     serves = conditions.get("terminating", False) and conditions.get("serving", ready)
     return {"ready" if ready else "unready", "ending" if serves else ""}
 
 
 def _sticky(spec: Obj, node: Machine) -> int | None:
-    """For how long a node keeps a client with its backend; HNS takes no time for it."""
+    """Return how long a node keeps a client with its backend; 0 on Windows, where HNS has no time
+    limit; None: it does not."""
     if spec.get("sessionAffinity") != "ClientIP" or (node.build or STICKY_SINCE) < STICKY_SINCE:
         return None
     return 0 if node.build else int(spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"])
 
 
 def _host_ports(pod: Obj) -> Iterator[ServicePort]:
-    """The ports of its node that lead to a pod, by the portmap plugin: it keeps clients' addresses."""
+    """Yield the ports of its node that lead to a pod, by the portmap plugin: it keeps clients'
+    addresses."""
     spec = pod["spec"]
     status = pod.get("status") or {}
     meta = pod["metadata"]
@@ -175,9 +180,11 @@ def _host_ports(pod: Obj) -> Iterator[ServicePort]:
 def _ports(
     service: Obj, node: Machine, backends: Mapping[str, Behind], *, translated: bool
 ) -> Iterator[ServicePort]:
-    """``translated``: the node rewrites sources of services (Windows without DSR), even if a Service asks otherwise.
+    """Yield a Service's ports. ``translated``: the node rewrites sources of services (Windows
+    without DSR), even if a Service asks otherwise.
 
-    Backends that are ready; where there are none, those that still serve while they end (kube-proxy, topology.go).
+    Backends that are ready; where there are none, those that still serve while they end
+    (kube-proxy, topology.go).
     """
     spec = service["spec"]
     address = spec.get("clusterIP")
@@ -198,6 +205,7 @@ def _ports(
             node_port=port.get("nodePort") or None,
             backends=reached.inside,
             unready=reached.unready,
+            elsewhere=reached.left_out(reached.inside),
             node_port_keeps_client=keeps_client,
             external_ips=tuple(spec.get("externalIPs") or ()),
             sticky=_sticky(spec, node),
@@ -207,7 +215,11 @@ def _ports(
             continue
         yield replace(found, node_port=None, external_ips=())
         yield replace(
-            found, name=f"{found.name} (external)", cluster_ip=None, backends=reached.outside
+            found,
+            name=f"{found.name} (external)",
+            cluster_ip=None,
+            backends=reached.outside,
+            elsewhere=reached.left_out(reached.outside),
         )
 
 
@@ -220,6 +232,12 @@ class _Reached:
     outside: tuple[Backend, ...]
     """By a NodePort or an external address."""
     unready: tuple[Backend, ...]
+    everywhere: tuple[Backend, ...]
+    """Without a traffic policy."""
+
+    def left_out(self, reached: tuple[Backend, ...]) -> tuple[Backend, ...]:
+        """Return the backends that a traffic policy leaves out."""
+        return tuple(backend for backend in self.everywhere if backend not in reached)
 
     @classmethod
     def of(cls, service: Obj, port: Obj, node: Machine, backends: Mapping[str, Behind]) -> Self:
@@ -236,6 +254,7 @@ class _Reached:
             here if spec.get("internalTrafficPolicy") == "Local" else everywhere,
             here if spec.get("externalTrafficPolicy") == "Local" else everywhere,
             tuple(backend for backend, _ in unready),
+            everywhere,
         )
 
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kubelet of one node: admits the pods bound to it, runs them, and answers exec and logs for the API server."""
+"""The kubelet of a node: admits the pods bound to it, runs them, and answers exec and logs for the
+API server."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
 from hybridlab.api.contract import ApiError, ExecOutcome, Obj, StreamCut, Streams
+from hybridlab.controllers.container_runner import host_process
 from hybridlab.controllers.container_state import ContainerState
 from hybridlab.controllers.exec_streams import Pipe, pump_in, pump_out
 from hybridlab.controllers.fit import PodNeeds, matches_node
@@ -16,10 +19,12 @@ from hybridlab.runtime.contract import RuntimeRefused
 from hybridlab.runtime.model import ContainerExit, ExecSpec
 
 FINISHED = ("Succeeded", "Failed")
+NO_HOST_PROCESS = re.compile(r"docker://|containerd://1\.[0-5]\.")
+"""Container runtimes without HostProcess containers."""
 
 
 class Kubelet:
-    """One node's agent (implements :class:`hybridlab.api.contract.NodeAgent`)."""
+    """A node's agent (implements :class:`hybridlab.api.contract.NodeAgent`)."""
 
     def __init__(self, context: NodeContext, node: Callable[[], Obj | None]) -> None:
         """``node`` gives the Node object as it is now."""
@@ -32,7 +37,7 @@ class Kubelet:
         self._execs: set[asyncio.Task[ExecOutcome]] = set()
 
     def on_pod(self, pod: Obj | None, before: Obj | None) -> None:
-        """A pod of this node is new, changed or gone."""
+        """Handle a pod of this node that is new, changed or deleted."""
         found = pod or before
         if found is None:
             return
@@ -64,7 +69,7 @@ class Kubelet:
             self._admit(uid, pod)
 
     def on_exit(self, ended: ContainerExit) -> bool:
-        """A container ended; False when it is none of this node's."""
+        """Note that a container ended; return False when it is none of this node's."""
         waiting = self.context.exits.get(ended.container)
         if waiting is None:
             return False
@@ -73,7 +78,7 @@ class Kubelet:
         return True
 
     def sources_changed(self, kind: str, namespace: str, name: str) -> None:
-        """A ConfigMap (``configMap``) or Secret (``secret``) changed."""
+        """Handle a changed ConfigMap (``configMap``) or Secret (``secret``)."""
         for worker in self._workers.values():
             if worker.pod["metadata"]["namespace"] == namespace:
                 worker.sources_changed(kind, name)
@@ -89,15 +94,14 @@ class Kubelet:
         if "deletionTimestamp" in pod["metadata"]:
             worker.update(pod)
         else:
-            worker.state.rejected = self._why_not(pod)
+            # a node rejects a pod that it cannot take, whatever put the pod here
+            worker.state.rejected = (
+                self._mismatch(pod) or self._no_host_process(pod) or self._lack_of_room(pod)
+            )
         if worker.state.rejected:
             reason, message = worker.state.rejected
             self.context.event(pod, reason, message, type="Warning")
         worker.start()
-
-    def _why_not(self, pod: Obj) -> tuple[str, str] | None:
-        """Return reason and message when this node cannot take the pod, whoever put it here."""
-        return self._mismatch(pod) or self._lack_of_room(pod)
 
     def _mismatch(self, pod: Obj) -> tuple[str, str] | None:
         spec = pod["spec"]
@@ -117,6 +121,25 @@ class Kubelet:
                 "node(s) didn't match Pod's node affinity/selector",
             )
         return None
+
+    def _no_host_process(self, pod: Obj) -> tuple[str, str] | None:
+        """Refuse containers of the host where neither Calico nor kube-proxy runs in such containers
+        and the runtime has none (kubernetes.io: create-hostprocess-pod).
+
+        What follows in the field depends on the version, and ends with a program that is not in
+        the host.
+        """
+        profile = self.context.profile
+        runtime = self.context.machine.group.container_runtime
+        in_pods = (
+            profile.calico.install in {"operator", "manifest"} or not profile.kube_proxy.on_host
+        )
+        containers = pod["spec"]["containers"]
+        if in_pods or not any(host_process(pod, container) for container in containers):
+            return None
+        if not NO_HOST_PROCESS.match(runtime):
+            return None
+        return "HostProcess", f"not emulated: HostProcess containers by {runtime}"
 
     def _lack_of_room(self, pod: Obj) -> tuple[str, str] | None:
         running = [worker for worker in self._workers.values() if worker.state.rejected is None]
@@ -158,12 +181,13 @@ class Kubelet:
         return next((state for state in states if state.name == container), None)
 
     def container_id(self, pod: Obj, container: str) -> str:
-        """The runtime's id of a container's newest run; empty when it never ran."""
+        """Return the runtime's id of a container's newest run; empty when it never ran."""
         state = self._state(pod, container)
         return state.id if state else ""
 
     def environment(self, pod: Obj, container: str) -> dict[str, str]:
-        """The environment that a container (or init container) was last started with; empty when it never was."""
+        """Return the environment that a container (or init container) was last started with; empty
+        when it never was."""
         state = self._state(pod, container)
         return dict(state.environment) if state else {}
 
@@ -172,7 +196,7 @@ class Kubelet:
     ) -> ExecOutcome:
         """Run a command in a running container.
 
-        Raises ApiError when there is no such container or it does not run, as a kubelet refuses the connection, and
+        Raise ApiError when there is no such container or it does not run, as a kubelet refuses the connection, and
         StreamCut when :meth:`cut_streams` ends it.
         """
         work = asyncio.create_task(self._exec(pod, container, argv, streams))
@@ -191,7 +215,9 @@ class Kubelet:
             self._execs.discard(work)
 
     def cut_streams(self) -> None:
-        """The node's network breaks for a moment: every exec that runs is cut off and its command killed."""
+        """Break the node's network for a moment: every running exec is cut off and its command
+        killed.
+        """
         for work in self._execs:
             work.cancel()
 
@@ -249,7 +275,7 @@ class Kubelet:
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
                 await _settled(outputs)
-        finally:  # whoever still watched a pipe after its close would watch a stranger's of the same number
+        finally:  # a pump that outlives its pipe would read another pipe with the same number
             left = [*pumps, feed] if feed else pumps
             for task in left:
                 task.cancel()
@@ -270,7 +296,8 @@ class Kubelet:
         timestamps: bool,
         limit_bytes: int | None,
     ) -> AsyncIterator[bytes]:
-        """Yield the lines of a container's log.  Raises ApiError 400 in the kubelet's words when there is none."""
+        """Yield the lines of a container's log.  Raise ApiError 400 in the kubelet's words when
+        there is none."""
         log = self._log_of(pod, container, previous=previous)
         skip = 0
         if tail_lines is not None:
@@ -324,7 +351,8 @@ class Kubelet:
 
 
 async def _settled(outputs: asyncio.Future[list[None]]) -> None:
-    """Wait for the last output; when we are cancelled ourselves, do not wait for a command that may never end."""
+    """Wait for the last output; when we are cancelled ourselves, do not wait for a command that may
+    never end."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         outputs.cancel()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control plane and all kubelets of one lab, put together and started in the right order.
+"""The control plane and all kubelets of a lab, assembled and started in the right order.
 
-First ``register()`` (machines in the data plane, namespaces, nodes), then what needs only those (Calico), then
-``start()`` (controllers, kubelets, system workloads).
+First ``register()`` (machines in the data plane, namespaces, nodes), then components that need only
+those (Calico), then ``start()`` (controllers, kubelets, system workloads).
 """
 
 import asyncio
@@ -204,7 +204,7 @@ class ControlPlane:
             self._operator.start()
 
     async def stop(self) -> None:
-        """Stop all components; what runs in the data plane and the runtime ends with labd."""
+        """Stop all components; pods' containers and rules end with labd."""
         if self._operator is not None:
             await self._operator.stop()
         for component in self._components:
@@ -229,11 +229,13 @@ class ControlPlane:
             await cache.informer.wait_for(complete)
 
     def node_agent(self, name: str) -> NodeAgent | None:
-        """The kubelet of a node, for exec and logs; None when there is no such node."""
+        """Return the kubelet of a node, for exec and logs; None when there is no such node."""
         return self.kubelets.get(name)
 
     async def kill_container(self, pod: Obj, container: str) -> None:
-        """Kill the main process of a container; its kubelet then does what the pod's restart policy says."""
+        """Kill the main process of a container; its kubelet then follows the pod's restart
+        policy.
+        """
         kubelet = self.kubelets[pod["spec"]["nodeName"]]
         await kubelet.context.runtime.stop(kubelet.container_id(pod, container), grace=0)
 
@@ -277,7 +279,7 @@ class ControlPlane:
 
 
 def _complete(workload: Obj | None) -> bool:
-    """Whether a workload's status is current and all pods that it wants are ready."""
+    """Return whether a workload's status is current and all its wanted pods are ready."""
     if workload is None:
         return False
     status = workload.get("status") or {}

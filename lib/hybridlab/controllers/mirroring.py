@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EndpointSlices of Endpoints that somebody wrote by hand, for a Service without a selector.
+"""EndpointSlices for hand-written Endpoints of a Service without a selector.
 
-The rules are those of kube-controller-manager (``pkg/controller/endpointslicemirroring``): Endpoints of leader
-elections and those labelled so are left alone, as are those of Services with a selector.
+The rules are those of kube-controller-manager (``pkg/controller/endpointslicemirroring``): it
+ignores Endpoints of leader elections, Endpoints with the label that forbids mirroring, and
+Endpoints of Services with a selector.
 """
 
 from collections.abc import Iterator, Mapping

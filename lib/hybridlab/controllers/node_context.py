@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every part of one node's kubelet works with."""
+"""The shared context of all parts of a node's kubelet."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ ContainerHook = Callable[[str, Obj, str], None]
 
 @dataclass(kw_only=True)
 class NodeContext:
-    """One node's surroundings."""
+    """A node's surroundings."""
 
     machine: Machine
     profile: Profile
@@ -55,7 +55,7 @@ class NodeContext:
         container: str = "",
         init: bool = False,
     ) -> None:
-        """Report an event about a pod, or about one container of it."""
+        """Report an event about a pod or one of its containers."""
         group = "initContainers" if init else "containers"
         self.recorder.record(
             pod,

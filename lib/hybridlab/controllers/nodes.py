@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node objects as their kubelets would register them, and the leases that say they live.
+"""Node objects like their kubelets would register them, and the leases that show they are alive.
 
-The facts come from the profile; identifiers (machine id, system UUID) are made from the node's name, so that a lab
-started twice looks the same.  Node status does not follow the machine this runs on: a lab's nodes are always Ready
-while the lab lives, but for those whose kubelet a fault has ended: as kube-controller-manager's node lifecycle does,
-they become Ready Unknown and get their taints.
+The facts come from the profile; identifiers (machine id, system UUID) are derived from the node's
+name, so that a lab started twice looks the same.  Node status does not follow the machine this runs
+on: a lab's nodes are always Ready while the lab lives, except when a fault has ended their kubelet.
+Then they become Ready Unknown and get their taints, as by kube-controller-manager's node lifecycle.
 """
 
 import asyncio
@@ -53,10 +53,12 @@ PRESSURES = (
 
 
 def node_object(machine: Machine, profile: Profile, labels: Mapping[str, str]) -> Obj:
-    """The whole Node, status included; ``labels``: besides those that every kubelet gives it."""
+    """Return the whole Node, status included; ``labels`` are added to the labels that every
+    kubelet sets.
+    """
     spec: dict[str, Any] = {}
     cidr = pod_cidr(machine, profile)
-    if cidr:
+    if cidr and profile.network.ipam != "platform":
         spec |= {"podCIDR": cidr, "podCIDRs": [cidr]}
     if machine.group.provider_id:
         spec["providerID"] = machine.group.provider_id.replace("{name}", machine.name)
@@ -71,6 +73,7 @@ def node_object(machine: Machine, profile: Profile, labels: Mapping[str, str]) -
             "annotations": {
                 "node.alpha.kubernetes.io/ttl": "0",
                 "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+                **machine.group.annotations,
             },
         },
         "spec": spec,
@@ -79,7 +82,7 @@ def node_object(machine: Machine, profile: Profile, labels: Mapping[str, str]) -
 
 
 def taint_of(text: str) -> dict[str, str]:
-    """``key=value:Effect`` or ``key:Effect`` as a taint object."""
+    """Return the taint object of ``key=value:Effect`` or ``key:Effect``."""
     pair, _, effect = text.rpartition(":")
     key, equals, value = pair.partition("=")
     return {"key": key, **({"value": value} if equals else {}), "effect": effect}
@@ -92,7 +95,7 @@ def _labels(machine: Machine) -> dict[str, str]:
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": machine.name,
         "kubernetes.io/os": machine.os,
-        "hybridlab.emulated": "true",  # so that nobody takes a lab's results for a real cluster's
+        "hybridlab.emulated": "true",  # marks a lab's results, unlike a real cluster's
     }
     if machine.os == "windows":
         labels["node.kubernetes.io/windows-build"] = machine.group.windows_build.rpartition(".")[0]
@@ -106,6 +109,7 @@ def _status(machine: Machine, profile: Profile) -> Obj:
         "ephemeral-storage": "101430960Ki",
         "memory": "32863900Ki",
         "pods": str(machine.group.max_pods),
+        **machine.group.resources,
     }
     if machine.os == "linux":
         capacity |= {"hugepages-1Gi": "0", "hugepages-2Mi": "0"}
@@ -189,7 +193,7 @@ class Nodes:
         self._silent: dict[str, float] = {}
         """Node to when its kubelet was silent first, on the loop's clock."""
         self._unknown: set[str] = set()
-        """Those that are taken for dead."""
+        """Nodes that count as dead."""
         self._machines = machines
         self._profile = profile
         self._labels = labels
@@ -232,11 +236,12 @@ class Nodes:
                 except ApiError as error:
                     if (
                         error.code != 404
-                    ):  # someone deleted the lease: the node object is what counts here
+                    ):  # the lease was deleted: the node object is what counts here
                         raise
 
     async def _watch_kubelets(self) -> None:
-        """A node whose kubelet is silent for long becomes Unknown, and Ready again with its kubelet."""
+        """Mark a node Unknown when its kubelet has been silent for long, and Ready again when it is
+        back."""
         patience = self._profile.timing.node_unknown_ms / 1000
         loop = asyncio.get_running_loop()
         while True:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's operator: lays the workloads of Calico by Installation and FelixConfiguration, and undoes edits of them.
+"""Calico's operator: writes Calico's workloads from Installation and FelixConfiguration, and
+undoes edits of them.
 
-It follows FelixConfiguration ``default``, and the Service networks and BGP of Installation ``default``, and
-renders calico-node-windows and the Windows CNI configuration anew when one of them changes; DaemonSets then roll.  It
-works while its own Deployment has a ready pod.  Nothing else of an Installation is followed, and a node image or a
-resource request that is set there changes nothing here.
+It follows FelixConfiguration ``default``, and the Service networks and BGP of Installation
+``default``. When one of them changes, it renders calico-node-windows and the Windows CNI
+configuration anew; DaemonSets then roll. It works while its own Deployment has a ready pod. Other
+fields of an Installation, such as node images or resource requests, change nothing here.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ Key = tuple[str, str, str]
 
 
 class Operator(Controller):
-    """The operator; start it when what it owns has been laid for the first time."""
+    """The operator; start it after its objects have been created for the first time."""
 
     def __init__(
         self, client: Client, caches: Caches, profile: Profile, workloads: Workloads
@@ -41,11 +42,11 @@ class Operator(Controller):
         self._caches = {resource: caches.of(resource) for resource in RENDERED}
         self._wanted: dict[Key, Obj] = {}
         self._as_laid: dict[Key, Any] = {}
-        """What the API made of what was rendered last: with all defaults."""
+        """The API's version of the objects rendered last: with all defaults."""
         self.work = Work("operator", self._sync, delay=DELAY)
 
     def start(self) -> None:
-        """Take what is there for what was laid, then follow."""
+        """Take the existing objects as the operator's own, then follow changes."""
         self._wanted = self._render()
         for key in self._wanted:
             current = self._caches[key[0]].get(key[1], key[2])
@@ -75,7 +76,7 @@ class Operator(Controller):
         return bool(own and (own.get("status") or {}).get("readyReplicas"))
 
     def _render(self) -> dict[Key, Obj]:
-        """What is to be there by what FelixConfiguration and Installation say now."""
+        """Return the objects that the current FelixConfiguration and Installation demand."""
         felix = (self._felix.get("", "default") or {}).get("spec") or {}
         installation = (self._installations.get("", "default") or {}).get("spec") or {}
         return {
@@ -114,7 +115,7 @@ class Operator(Controller):
 
 
 def _content(obj: Obj) -> Any:
-    """What the operator decides of an object."""
+    """Return the part of an object that the operator controls."""
     if obj.get("kind") == "ConfigMap" or "data" in obj:
         return obj.get("data")
     return _without_restart(obj["spec"])
@@ -132,7 +133,8 @@ def _without_restart(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _laid_over(current: Obj, wanted: Obj) -> Obj:
-    """The rendered part for a current object, with the mark of a restart that a user asked for."""
+    """Return the rendered part for a current object, with the mark of a restart that a user asked
+    for."""
     if "data" in wanted:
         return {"data": wanted["data"]}
     spec = wanted["spec"]

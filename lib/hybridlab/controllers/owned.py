@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects by their controller, known at once: what a controller just did counts before its watch says so."""
+"""Objects by their controller, up to date at once: a controller's own change counts before its
+watch reports it.
+"""
 
 from collections.abc import Callable
 
@@ -8,7 +10,7 @@ from hybridlab.controllers.cache import Cache
 
 
 def controller_of(obj: Obj) -> Obj | None:
-    """The owner reference of the controller, if there is one."""
+    """Return the owner reference of the controller; None without a controller."""
     for owner in obj["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
             return dict(owner)
@@ -16,7 +18,7 @@ def controller_of(obj: Obj) -> Obj | None:
 
 
 def owner_reference(owner: Obj) -> Obj:
-    """A reference that makes ``owner`` the controller of another object."""
+    """Return a reference that makes ``owner`` the controller of another object."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -28,7 +30,7 @@ def owner_reference(owner: Obj) -> Obj:
 
 
 class Owned:
-    """The objects of one resource by the uid of their controller."""
+    """The objects of a resource by the uid of their controller."""
 
     def __init__(self, cache: Cache, kind: str, changed: Callable[[str, str], None]) -> None:
         """``changed(namespace, name)`` is called with the controller's name whenever one of its objects changed."""
@@ -39,7 +41,7 @@ class Owned:
         cache.subscribe(self._on_change)
 
     def of(self, owner_uid: str) -> list[Obj]:
-        """All objects of a controller except those it has deleted."""
+        """Return all objects of a controller except objects that it has deleted."""
         found = self._by_owner.get(owner_uid, {})
         return [obj for uid, obj in found.items() if uid not in self._doomed]
 
@@ -79,13 +81,14 @@ def _version(obj: Obj) -> int:
 
 
 def is_active(pod: Obj) -> bool:
-    """Neither over nor on its way out."""
+    """Return whether the pod is neither over nor being deleted."""
     phase = pod.get("status", {}).get("phase")
     return phase not in {"Succeeded", "Failed"} and "deletionTimestamp" not in pod["metadata"]
 
 
 def ready_since(pod: Obj) -> str | None:
-    """When the pod became ready, empty when its status does not say; None when it is not ready."""
+    """Return when the pod became ready, empty when its status does not show it; None when it is not
+    ready."""
     for condition in pod.get("status", {}).get("conditions") or ():
         if condition["type"] == "Ready" and condition["status"] == "True":
             return str(condition.get("lastTransitionTime") or "")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pod garbage collection: pods whose node is gone are removed, since no kubelet is left that could end them."""
+"""Pod garbage collection: pods of missing nodes are removed, since they have no kubelet to end
+them."""
 
 import asyncio
 import logging
@@ -56,7 +57,7 @@ class PodGarbage:
                     logger.debug("pod %s not collected: %s", pod["metadata"]["name"], error)
 
     def _orphans(self) -> list[Obj]:
-        """Return the pods whose node has been missing for long enough."""
+        """Return the pods with a node that has been missing for long enough."""
         now = time.monotonic()
         lost = [
             pod
@@ -70,7 +71,7 @@ class PodGarbage:
         ]
 
     async def _remove(self, pod: Obj) -> None:
-        """Say in the pod's status why it goes, and delete it without waiting for anyone."""
+        """Write the reason into the pod's status, and delete the pod without a grace period."""
         meta = pod["metadata"]
         status = pod.get("status") or {}
         if status.get("phase") not in {"Succeeded", "Failed"}:

@@ -32,7 +32,7 @@ def _sidecar(container: Obj) -> bool:
 
 
 def initialized(state: PodState) -> bool:
-    """All init containers are through: ended well, or (side-cars) started."""
+    """Return whether all init containers are through: ended well, or (side-cars) started."""
     return all(
         (each.running_since is not None and bool(each.started))
         if _sidecar(each.spec)
@@ -42,7 +42,9 @@ def initialized(state: PodState) -> bool:
 
 
 def phase(state: PodState, policy: str) -> str:
-    """Pending, Running, Succeeded or Failed, from the containers and the pod's restart policy."""
+    """Return Pending, Running, Succeeded or Failed, by the containers and the pod's restart
+    policy.
+    """
     if state.rejected or (policy == "Never" and any(map(_failed_init, state.init))):
         return "Failed"
     if _is_pending(state):
@@ -67,7 +69,7 @@ def _failed_init(each: ContainerState) -> bool:
 
 
 def status(pod: Obj, state: PodState, now: str) -> Obj:
-    """The whole status; fields that are gone are None, so that it works as a merge patch."""
+    """Return the whole status; fields that are gone are None, so that it works as a merge patch."""
     policy = pod["spec"].get("restartPolicy", "Always")
     current = phase(state, policy)
     found: Obj = {
@@ -92,7 +94,7 @@ def status(pod: Obj, state: PodState, now: str) -> Obj:
 
 
 def ready(state: PodState) -> bool:
-    """All containers are ready, side-cars included."""
+    """Return whether all containers are ready, side-cars included."""
     side_cars = [each for each in state.init if _sidecar(each.spec)]
     return all(each.ready for each in (*state.containers, *side_cars))
 

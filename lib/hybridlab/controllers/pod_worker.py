@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One pod on its node, from admission to the last container's end: sandbox, volumes, containers, status, removal."""
+"""A pod on its node, from admission to the last container's end: sandbox, volumes, containers,
+status, removal."""
 
 import asyncio
 import logging
@@ -69,11 +70,13 @@ class PodWorker:
         meta = pod["metadata"]
         if int(meta["resourceVersion"]) > int(self.pod["metadata"]["resourceVersion"]):
             self.pod = pod
+            if pod["spec"].get("readinessGates"):  # somebody else writes their conditions
+                self._changed()
         if "deletionTimestamp" in meta:
             self.terminate(float(meta.get("deletionGracePeriodSeconds") or 0))
 
     def deleted(self) -> None:
-        """The pod object is gone: end at once and write nothing more (nothing to do when we deleted it ourselves)."""
+        """End at once and write nothing: the pod object is gone.  Do nothing if we deleted it."""
         if self._gone:
             return
         self._gone = True
@@ -88,7 +91,7 @@ class PodWorker:
             self._terminating.set()
 
     def sources_changed(self, kind: str, name: str) -> None:
-        """A ConfigMap or Secret of the pod's namespace changed, came or went."""
+        """Handle a ConfigMap or Secret of the pod's namespace that has changed."""
         if _mentions(self.pod, kind, name):
             self._sources_changed.set()
 
@@ -98,7 +101,7 @@ class PodWorker:
             await asyncio.gather(self._main, return_exceptions=True)
 
     async def cancel(self) -> None:
-        """Stop all tasks; what runs in labd stays (it ends with the lab)."""
+        """Stop all tasks; containers in labd stay (they end with the lab)."""
         tasks = [task for task in (self._main, self._writer, *self._tasks) if task]
         for task in tasks:
             task.cancel()
@@ -112,7 +115,7 @@ class PodWorker:
         return f"{meta['namespace']}/{meta['name']}"
 
     def facts(self) -> PodFields:
-        """What the pod's environment and volumes are made from."""
+        """Return the facts for the pod's environment and volumes."""
         return PodFields(
             pod=self.pod, addresses=self.state.addresses, host_address=self.state.host_address
         )
@@ -127,13 +130,13 @@ class PodWorker:
                 await self._flush()
             if self.state.rejected is None or self._terminating.is_set():
                 await self._end()
-        except Exception:  # one pod must not take its node's others with it
+        except Exception:  # a pod's failure must not end the other pods of its node
             logger.exception("pod %s on %s", self._name, self._context.machine.name)
         finally:
             self._writer.cancel()
 
     async def _until_terminating(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do ``work``, but not beyond the wish to terminate."""
+        """Do ``work``, but cancel it when the pod is to terminate."""
         task = asyncio.create_task(work, name=f"life of {self._name}")
         ending = asyncio.create_task(self._terminating.wait())
         try:
@@ -217,7 +220,8 @@ class PodWorker:
             self._changed()
 
     def _refuse_host_ports(self) -> None:
-        """Report each hostPort that nothing maps: Calico's CNI configuration for Windows has no portMappings."""
+        """Report each hostPort that nothing maps: Calico's CNI configuration for Windows has no
+        portMappings."""
         os = self._context.machine.os
         for port in (
             port for each in self.pod["spec"]["containers"] for port in each.get("ports") or ()
@@ -230,7 +234,8 @@ class PodWorker:
                 )
 
     def _slow_to_start(self) -> bool:
-        """Whether it is worth telling the world that the pod has its network before its containers run."""
+        """Return whether the containers may start late, so that the status should report the pod's
+        network before."""
         timing = self._context.profile.timing
         stalled = self._context.faults.stalled("pulls", self._context.machine.name)
         return bool(
@@ -244,13 +249,13 @@ class PodWorker:
         meta = self.pod["metadata"]
         node = self._context.machine
         self._wired = True  # from here on there may be something to take back
-        told = resolver(self._context.profile, self.pod)
-        if told.left_out:
+        wiring = resolver(self._context.profile, self.pod)
+        if wiring.left_out:
             self._context.event(
                 self.pod,
                 "DNSConfigForming",
                 "Nameserver limits were exceeded, some nameservers have been omitted, "
-                f"the applied nameserver line is: {' '.join(told.nameservers)}",
+                f"the applied nameserver line is: {' '.join(wiring.nameservers)}",
                 type="Warning",
             )
         if uses_host(self.pod, node.os):
@@ -262,9 +267,9 @@ class PodWorker:
                     namespace=meta["namespace"],
                     address=None,
                     hostname=node.name,
-                    nameservers=told.nameservers,
-                    searches=told.searches,
-                    resolver_options=told.options,
+                    nameservers=wiring.nameservers,
+                    searches=wiring.searches,
+                    resolver_options=wiring.options,
                     etc_hosts=etc_hosts(self._context.profile, self.pod, node.address, node.name),
                 )
             )
@@ -346,7 +351,9 @@ class PodWorker:
             await self._delete()
 
     async def _after_last_container(self) -> None:
-        """All containers are through: keep their logs until somebody deletes the pod, but not the network."""
+        """After the last container has ended, keep the logs until the pod is deleted, but not the
+        network.
+        """
         await self._flush()
         await self._unwire()
         await self._terminating.wait()
@@ -367,13 +374,13 @@ class PodWorker:
         self._clean.clear()
 
     async def _flush(self) -> None:
-        """Wait until the status says what the state is."""
+        """Wait until the pod's status in the API agrees with its state."""
         await self._clean.wait()
 
     async def _write_status(self) -> None:
         while True:
             await self._dirty.wait()
-            await asyncio.sleep(0)  # changes of the same moment go into one write
+            await asyncio.sleep(0)  # changes of the same moment share a write
             self._dirty.clear()
             # while the pod ends, as long as all its containers run
             serves = not self._gone and all(
@@ -411,14 +418,15 @@ class PodWorker:
 
 
 def uses_host(pod: Obj, os: str) -> bool:
-    """Whether a pod has its node's network: hostNetwork on Linux, HostProcess on Windows (there is nothing else)."""
+    """Return whether a pod has its node's network: hostNetwork on Linux, HostProcess on Windows
+    (which has no other)."""
     if os == "linux":
         return bool(pod["spec"].get("hostNetwork"))
     return host_process(pod, pod["spec"]["containers"][0])
 
 
 def _mentions(pod: Obj, kind: str, name: str) -> bool:
-    """Whether a volume of the pod is made from this ConfigMap or Secret."""
+    """Return whether a volume of the pod uses this ConfigMap or Secret."""
     for volume in pod["spec"].get("volumes") or ():
         for source in (volume, *((volume.get("projected") or {}).get("sources") or ())):
             found = source.get(kind)

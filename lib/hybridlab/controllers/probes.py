@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Startup, readiness and liveness probes of one running container, and its hooks.
+"""Startup, readiness and liveness probes of a running container, and its hooks.
 
-gRPC probes and https are not emulated: they fail with a message that says so.
+gRPC probes and https are not emulated: they fail with a message that names the gap.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from hybridlab.runtime.model import ProbeResult, ProbeSpec
 
 
 class Prober:
-    """Probes one run of one container until stopped."""
+    """The prober of a single run of a container, until stopped."""
 
     def __init__(
         self,
@@ -29,7 +29,8 @@ class Prober:
         changed: Callable[[bool | None, bool | None], None],
         kill: Callable[[str], None],
     ) -> None:
-        """``changed(started, ready)`` tells what is new (None: as before); ``kill(kind)`` asks for a restart."""
+        """``changed(started, ready)`` receives changes (None: unchanged); ``kill(kind)`` requests a
+        restart."""
         self._context = context
         self._pod = pod
         self._container = container
@@ -41,7 +42,9 @@ class Prober:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin; a container without startup probe is started, without readiness probe ready, at once."""
+        """Begin; a container without a startup probe counts as started at once, without a
+        readiness probe as ready.
+        """
         startup = self._container.get("startupProbe")
         if startup:
             self._changed(False, False)
@@ -135,9 +138,10 @@ class Prober:
         return hook in (self._container.get("lifecycle") or {})
 
     async def hook(self, name: str, limit: float = 3600.0) -> bool:
-        """Run a lifecycle hook, if there is one, at most for ``limit`` seconds; return whether it succeeded.
+        """Run a lifecycle hook, at most for ``limit`` seconds; return whether it succeeded, True
+        without a hook.
 
-        A kubelet waits for ever for postStart.
+        For postStart a kubelet waits without a limit.
         """
         handler = (self._container.get("lifecycle") or {}).get(name, {"sleep": {"seconds": 0}})
         if "sleep" in handler:
@@ -158,7 +162,7 @@ class Prober:
             return ProbeResult(ok=False, message=str(error))
 
     def _spec(self, probe: Obj) -> ProbeSpec | str:
-        """The probe for the runtime, or why there is none."""
+        """Return the probe for the runtime, or why there is none."""
         node = self._context.machine.name
         timeout = float(probe.get("timeoutSeconds") or 1)
         if "exec" in probe:

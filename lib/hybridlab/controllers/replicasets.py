@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ReplicaSets: as many pods as wanted, made from the template, and a status that counts them.
+"""ReplicaSets: the wanted number of pods, made from the template, and a status that counts them.
 
-Orphaned pods with matching labels are not adopted: they stay whose they are.
+Orphaned pods with matching labels are not adopted: they keep their owner.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class ReplicaSets(Controller):
         await self._write_status(found, problem)
 
     async def _scale(self, owner: Obj) -> str:
-        """Make or delete pods; returns what kept it from making them."""
+        """Make or delete pods; return the error that prevented a new pod."""
         pods = [pod for pod in self._pods.of(owner["metadata"]["uid"]) if is_active(pod)]
         missing = owner["spec"].get("replicas", 1) - len(pods)
         for _ in range(missing):
@@ -64,7 +64,7 @@ class ReplicaSets(Controller):
             self._pods.remember(pod)
             message = f"Created pod: {pod['metadata']['name']}"
             self._recorder.record(owner, "SuccessfulCreate", message, component=COMPONENT)
-            await asyncio.sleep(0)  # let the first ones be scheduled meanwhile
+            await asyncio.sleep(0)  # let the first pods be scheduled meanwhile
         for pod in sorted(pods, key=_expendable)[: max(-missing, 0)]:
             await self._delete(owner, pod)
         return ""
@@ -120,7 +120,7 @@ def _available(since: str, soak: int) -> bool:
 
 
 def new_pod(owner: Obj) -> Obj:
-    """A pod from the template of a controller, with a name made from the controller's."""
+    """Return a pod from the template of a controller, with a name made from the controller's."""
     template = owner["spec"]["template"]
     meta = template.get("metadata") or {}
     annotations = {"annotations": dict(meta["annotations"])} if meta.get("annotations") else {}
@@ -139,7 +139,8 @@ def new_pod(owner: Obj) -> Obj:
 
 
 def _expendable(pod: Obj) -> tuple[bool, bool, bool, int, float]:
-    """Order in which pods are given up: unassigned, pending, not ready, often restarted, young ones first."""
+    """Return the sort key for deletion: unassigned, pending, not ready, often restarted, young pods
+    first."""
     statuses = pod.get("status", {}).get("containerStatuses") or ()
     return (
         bool(pod["spec"].get("nodeName")),

@@ -10,9 +10,11 @@ from hybridlab.controllers.times import seconds_of, timestamp
 def deployment_conditions(
     owner: Obj, new: Obj | None, counts: dict[str, int], enough: int, progress: bool
 ) -> tuple[list[Obj], float | None]:
-    """The conditions now, and the Unix time at which missing progress becomes a failure (None: nothing is missing).
+    """Return the conditions now, and the Unix time at which missing progress becomes a failure
+    (None: nothing is missing).
 
-    ``enough``: available replicas below which the Deployment is not Available; ``progress``: counts have changed.
+    ``enough``: available replicas below which the Deployment is not Available; ``progress``: counts
+    have changed.
     """
     before = {entry["type"]: entry for entry in (owner.get("status") or {}).get("conditions") or ()}
     if counts["availableReplicas"] >= enough:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler: binds every pod that waits for a node, and says why when none fits.
+"""The scheduler: binds waiting pods to nodes, and reports the reason when no node fits.
 
-Pods that fit nowhere are tried again when something changed that could help: a node, a namespace's labels, or a
-pod that came, went or changed its labels.
+A pod that fits nowhere is tried again after a change that could help: of a node, of a namespace's
+labels, or of another pod or its labels.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ COMPONENT = "default-scheduler"
 
 
 class Scheduler:
-    """One scheduler for pods whose ``schedulerName`` is ``default-scheduler``."""
+    """The scheduler for pods with the ``schedulerName`` ``default-scheduler``."""
 
     def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
         self._client = client

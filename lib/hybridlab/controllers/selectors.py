@@ -8,12 +8,12 @@ from hybridlab.api.contract import Obj
 
 
 def labels_of(obj: Obj) -> Mapping[str, str]:
-    """The labels of an object; empty when it has none."""
+    """Return the labels of an object; empty when it has none."""
     return obj["metadata"].get("labels") or {}
 
 
 def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """A LabelSelector against labels: None selects nothing, an empty one everything."""
+    """Match a LabelSelector against labels: None selects nothing, an empty selector everything."""
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}
@@ -23,7 +23,7 @@ def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bo
 
 
 def expressions_match(expressions: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> bool:
-    """All of a list of ``{key, operator, values}`` hold."""
+    """Return whether all of a list of ``{key, operator, values}`` hold."""
     return all(_holds(expression, labels) for expression in expressions)
 
 
@@ -51,7 +51,8 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def node_term_matches(term: Mapping[str, Any], node: Obj) -> bool:
-    """One NodeSelectorTerm: expressions over labels, fields over ``metadata.name``; an empty term matches nothing."""
+    """Match a NodeSelectorTerm: expressions over labels, fields over ``metadata.name``; an empty
+    term matches nothing."""
     expressions = term.get("matchExpressions") or ()
     fields = term.get("matchFields") or ()
     if not expressions and not fields:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How patient the lab's kubelets are: scaled down from a real kubelet's, so that a lab shows the same in less time."""
+"""The time-outs of the lab's kubelets: scaled down from a real kubelet's, so that a lab shows the
+same behaviour in less time."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class KubeletSettings:
-    """Seconds, unless said otherwise."""
+    """Seconds, unless stated otherwise."""
 
     back_off_first: float = 1.0
     """Before the second restart of a container or the second pull of an image (the first is at once); a real

@@ -18,9 +18,8 @@ COMPONENT = "taint-eviction-controller"
 
 
 class TaintEviction(Controller):
-    """The taint eviction controller.
-
-    A taint's age counts from its ``timeAdded`` where it has one, else from when this controller first saw it.
+    """The taint eviction controller. A taint's age counts from its ``timeAdded``; without one,
+    from when this controller first read it.
     """
 
     def __init__(self, client: Client, caches: Caches, recorder: Recorder) -> None:
@@ -85,7 +84,7 @@ def _identity(node: str, taint: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def no_execute(node: Obj | None) -> list[Mapping[str, Any]]:
-    """A node's taints with effect NoExecute."""
+    """Return a node's taints with effect NoExecute."""
     taints = (node or {}).get("spec", {}).get("taints") or ()
     return [taint for taint in taints if taint["effect"] == "NoExecute"]
 
@@ -93,7 +92,9 @@ def no_execute(node: Obj | None) -> list[Mapping[str, Any]]:
 def tolerated_for(
     tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]
 ) -> float | None:
-    """Seconds that a pod may stay under a taint, by the first toleration that fits; 0 without one; None: for ever."""
+    """Return the seconds that a pod may stay under a taint, by the first matching toleration; 0
+    without one; None: for ever.
+    """
     first = next((toleration for toleration in tolerations if tolerates([toleration], taint)), None)
     if first is None:
         return 0.0

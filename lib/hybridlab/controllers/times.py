@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 
 
 def timestamp(seconds: float | None = None) -> str:
-    """``metav1.Time``: whole seconds, UTC; now when no time is given."""
+    """Return a ``metav1.Time``: whole seconds, UTC; the present time by default."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def micro_timestamp() -> str:
-    """``metav1.MicroTime``: now, UTC."""
+    """Return the present time as ``metav1.MicroTime``, UTC."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def seconds_of(text: str) -> float:
-    """The Unix time of a timestamp of either form."""
+    """Return the Unix time of a timestamp of either form."""
     return datetime.fromisoformat(text).timestamp()

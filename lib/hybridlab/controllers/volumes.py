@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a pod's volumes: ConfigMaps, Secrets, downward API, projected tokens as files; emptyDirs by key.
+"""The content of a pod's volumes: ConfigMaps, Secrets, downward API, projected tokens as files;
+emptyDirs by key.
 
-hostPath volumes of the cluster's own pods are left out (nothing of the lab reads them); in any other pod they, and
-every kind that needs storage, are refused as ``not emulated``.
+hostPath volumes of the cluster's own pods are left out (nothing of the lab reads them); in any
+other pod they, and every kind that needs storage, are refused as ``not emulated``.
 """
 
 import base64
@@ -29,7 +30,7 @@ class MountError(Exception):
 
 @dataclass
 class Volume:
-    """The content of one volume."""
+    """The content of a volume."""
 
     name: str
     files: dict[str, bytes] = field(default_factory=dict)
@@ -41,14 +42,15 @@ class Volume:
 
 @dataclass(frozen=True)
 class Mounts:
-    """What a container gets of the volumes, in the runtime's terms."""
+    """A container's mounts of the volumes, in the runtime's terms."""
 
     files: dict[str, str]
     empty_dirs: dict[str, str]
 
 
 async def load(facts: PodFields, sources: Sources, issue: TokenIssuer | None) -> dict[str, Volume]:
-    """Every volume of a pod by name.  Raises :class:`MountError` when one cannot be set up now."""
+    """Return every volume of a pod by name.  Raise :class:`MountError` when one cannot be set up
+    now."""
     found = {}
     for volume in facts.pod["spec"].get("volumes") or ():
         try:
@@ -136,7 +138,7 @@ def _keyed(kind: str, obj: Obj | None, source: Obj, name: str | None) -> dict[st
 
 
 def contents(obj: Obj) -> dict[str, bytes]:
-    """The data of a ConfigMap or Secret, as bytes."""
+    """Return the data of a ConfigMap or Secret, as bytes."""
     if obj["kind"] == "Secret":
         return {key: base64.b64decode(value) for key, value in (obj.get("data") or {}).items()}
     plain = {key: value.encode() for key, value in (obj.get("data") or {}).items()}
@@ -146,7 +148,8 @@ def contents(obj: Obj) -> dict[str, bytes]:
 
 
 def mounts(container: Obj, volumes: dict[str, Volume], pod_uid: str, os: OS) -> Mounts:
-    """What ``container`` mounts of the volumes.  Raises :class:`MountError` for a mount the lab cannot do."""
+    """Return the mounts of ``container``.  Raise :class:`MountError` for a mount the lab cannot
+    do."""
     files: dict[str, str] = {}
     empty_dirs: dict[str, str] = {}
     for mount in container.get("volumeMounts") or ():
@@ -170,7 +173,8 @@ def mounts(container: Obj, volumes: dict[str, Volume], pod_uid: str, os: OS) -> 
 
 
 def container_path(base: str, inside: str, os: OS) -> str:
-    """Where a file of a mount stands in the container; on Windows a path without drive is on ``C:``."""
+    """Return the path of a mount's file in the container; on Windows a path without drive is on
+    ``C:``."""
     path = (
         posixpath.join(base.replace("\\", "/") if os == "windows" else base, inside).rstrip("/")
         or "/"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user of a Windows container (``runAsUserName``): what the kubelet and the runtime refuse."""
+"""The user of a Windows container (``runAsUserName``): values that the kubelet and the runtime
+refuse.
+"""
 
 from typing import Any, Final
 

@@ -19,7 +19,7 @@ LAST_RETRY = 10.0
 
 
 class Work(Generic[Key]):
-    """Runs ``look(key)`` for every noted key, one at a time per key, several keys at once."""
+    """Runs ``look(key)`` for every noted key, once at a time per key, for several keys at once."""
 
     def __init__(
         self,
@@ -42,12 +42,12 @@ class Work(Generic[Key]):
         self._running = False
 
     def start(self) -> None:
-        """Begin to work off what has been noted."""
+        """Begin to process noted objects."""
         self._running = True
         self._pump()
 
     async def stop(self) -> None:
-        """End; what is under way is cancelled."""
+        """End; work under way is cancelled."""
         self._running = False
         for timer in self._timers.values():
             timer.cancel()
@@ -121,7 +121,8 @@ class Work(Generic[Key]):
 
 
 def _passes(error: ApiError) -> bool:
-    """Say whether an error is part of ordinary life: something changed, or its namespace is about to end."""
+    """Return whether an error is part of ordinary life: something changed, or its namespace is
+    about to end."""
     causes = error.details.get("causes") or ()
     ending = any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
     return error.code in {404, 409, 429} or (error.code == 403 and ending)
@@ -138,7 +139,7 @@ class Controller:
             self.work.note(_key(obj))
 
     def note_after(self, seconds: float, obj: Obj) -> None:
-        """Have an object looked at in so many seconds."""
+        """Note an object for work after a number of seconds."""
         self.work.note_after(seconds, _key(obj))
 
     def start(self) -> None:

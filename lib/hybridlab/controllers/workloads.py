@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed on a cluster, as the control plane asks for it; the assembly says who installed it."""
+"""The interface of the installed workloads for the control plane; the assembly decides on their
+installer."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -26,9 +27,11 @@ class Workloads(Protocol):
         """Return (resource, object) in the order in which they are created."""
 
     def node_labels(self, machine: Machine) -> Mapping[str, str]:
-        """Return what whoever set the machine up labels its Node with."""
+        """Return the labels that a machine's provider sets on its Node."""
 
     def rendered(
         self, installation: Mapping[str, Any], felix: Mapping[str, Any]
     ) -> list[tuple[str, Obj]]:
-        """Return what the operator lays by the specs of Installation and FelixConfiguration ``default``."""
+        """Return the operator's objects for the specs of Installation and FelixConfiguration
+        ``default``.
+        """

@@ -16,7 +16,7 @@ _WITH_PORTS = "{ tcp, udp, udplite, sctp }"
 
 
 def acl_rules(acls: Iterable[Acl], direction: str) -> tuple[str, ...]:
-    """The rules of one direction, ``In`` or ``Out``."""
+    """Return the rules of a direction, ``In`` or ``Out``."""
     asked = [acl for acl in acls if acl.direction == direction and acl.rule_type == "Switch"]
     rules = [_rule(acl) for acl in sorted(asked, key=lambda acl: acl.priority)]
     return (*rules, f'{DENY} comment "end of list"') if rules else ()

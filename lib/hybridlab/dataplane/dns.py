@@ -28,10 +28,10 @@ _REVERSE = ".in-addr.arpa"
 
 
 class SocketSource(Protocol):
-    """Where the server's sockets come from: a pod's network."""
+    """The source of the server's sockets: a pod's network."""
 
     def socket(self, family: int = ..., kind: int = ..., proto: int = ...) -> socket.socket:
-        """Non-blocking."""
+        """Return a non-blocking socket."""
 
 
 class Resolver:
@@ -58,14 +58,14 @@ class Resolver:
         )
 
     def delay(self, client: str) -> float:
-        """Seconds that a client waits for each answer beyond what answering takes."""
+        """Return the extra seconds that a client waits for each answer."""
         if not self._late:
             return 0.0
         address = ipaddress.IPv4Address(client)
         return max((seconds for network, seconds in self._late if address in network), default=0.0)
 
     async def serve(self, net: SocketSource) -> None:
-        """Answer on port 53 of a pod's network until cancelled; closes what it opened."""
+        """Answer on port 53 of a pod's network until cancelled; then close the sockets."""
         # dnslib takes 10 ms to import and only labs with DNS need it: not at labd's start, and not on the loop.
         dns = await asyncio.to_thread(importlib.import_module, "dnslib")
         loop = asyncio.get_running_loop()
@@ -120,7 +120,9 @@ class Resolver:
             writer.close()
 
     def answer(self, dns: Any, query: bytes, *, stream: bool) -> bytes | None:
-        """The packed answer to a packed query (``dns`` is the dnslib module); None for what is no query."""
+        """Return the packed answer to a packed query (``dns`` is the dnslib module); None if the
+        bytes are no query.
+        """
         try:
             request = dns.DNSRecord.parse(query)
         except dns.DNSError:
@@ -179,7 +181,8 @@ class Resolver:
             reply.add_answer(dns.RR(reply.q.qname, dns.QTYPE.PTR, ttl=TTL, rdata=record))
 
     def _follow(self, dns: Any, reply: Any, name: str) -> None:
-        """Add the chain of CNAMEs and its last name's addresses, as CoreDNS' plugin/backend_lookup.go."""
+        """Add the chain of CNAMEs and its last name's addresses, as CoreDNS'
+        plugin/backend_lookup.go."""
         question = reply.q
         shown = reply.q.qname
         if question.qtype not in (dns.QTYPE.A, dns.QTYPE.AAAA, dns.QTYPE.CNAME, dns.QTYPE.ANY):
@@ -195,13 +198,13 @@ class Resolver:
 
     @staticmethod
     def _forward(dns: Any, reply: Any) -> None:
-        """What a recursive server beyond the cluster says of a name that nobody has."""
+        """Answer like a recursive server beyond the cluster for a name that nobody has."""
         reply.header.rcode = dns.RCODE.NXDOMAIN
         reply.header.aa = 0
         reply.header.ra = 1
 
     def _add_authority(self, dns: Any, reply: Any) -> None:
-        """An empty answer names the zone's start, which is how resolvers tell it from a referral."""
+        """Add the zone's SOA to an empty answer; resolvers then do not take it for a referral."""
         if reply.rr:
             return
         domain = self._zone.domain

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The underlay: one bridge in a network namespace of its own, to which every node's ``eth0`` is plugged.
+"""The underlay: a bridge in its own network namespace, with every node's ``eth0`` as a port.
 
-It switches frames.  Where nodes stand in several subnets, or it is given routes to pods, it is their router as well, as
-the networks of clouds are.
+It switches frames. If nodes are in more than one subnet, or if it has routes to pods, it is also
+their router, like the network of a cloud.
 """
 
 import ipaddress
@@ -32,7 +32,7 @@ _FIRST_WIRE_INDEX = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class FabricPort:
-    """Where a node is on the underlay."""
+    """The place of a node on the underlay."""
 
     number: int
     address: ipaddress.IPv4Interface
@@ -48,10 +48,10 @@ class Fabric:
         self.netns = namespaces.new_netns()
         """Descriptor, owned here."""
         self._next_port = 1
-        self._routed: set[str] = set()
+        self._known_routes: set[str] = set()
         with namespaces.entered(self.netns):
             sysctl.write("net/ipv6/conf/all/disable_ipv6", 1, optional=True)
-            # Where the br_netfilter module is loaded, IPv4 rules would see bridged frames too.
+            # Where the br_netfilter module is loaded, IPv4 rules would apply to bridged frames too.
             sysctl.write("net/bridge/bridge-nf-call-iptables", 0, optional=True)
             self.route = RouteSocket()
             self._nft = Nft(SCOPE)
@@ -68,7 +68,9 @@ class Fabric:
         self.injections = Injections(self._nft, FABRIC_CHAINS)
 
     def plug(self, netns: int, *, mac: str, mtu: int, index: int) -> int:
-        """Give a namespace an ``eth0`` (down) with this interface index on the bridge; returns the port's number."""
+        """Give a namespace an ``eth0`` (down) with this interface index on the bridge; return the
+        port's number.
+        """
         number = self._next_port
         self._next_port += 1
         port = _FIRST_PORT_INDEX + number
@@ -89,12 +91,12 @@ class Fabric:
     def route_to(self, table: FabricTable, nodes: Mapping[str, FabricPort]) -> str | None:
         """Route these networks to their nodes, and between the nodes' subnets, and check sources.
 
-        Returns the router's MAC address, None where there is nothing to route.
+        Return the router's MAC address; None if there is nothing to route.
         """
         routes_nodes = len({port.address.network for port in nodes.values()}) > 1
-        for cidr in self._routed - {route.cidr for route in table.routes}:
+        for cidr in self._known_routes - {route.cidr for route in table.routes}:
             self.route.delete_route(cidr)
-        self._routed = {route.cidr for route in table.routes}
+        self._known_routes = {route.cidr for route in table.routes}
         led = {route.node for route in table.routes}
         for port in (port for name, port in nodes.items() if name in led or routes_nodes):
             self.route.add_address(_BRIDGE_INDEX, port.gateway, port.address.network.prefixlen)
@@ -123,7 +125,11 @@ class Fabric:
         self._nft.run("\n".join(commands))
 
     def unplug_into_wire(self, number: int, mtu: int) -> tuple[str, str]:
-        """Put a wire between a port and the bridge, which carries nothing by itself; its ends' names."""
+        """Put a wire between a port and the bridge; return the names of the port and of the
+        wire's end.
+
+        The wire carries nothing by itself.
+        """
         bridged = _FIRST_WIRE_INDEX + 2 * number
         end = _FIRST_WIRE_INDEX + 2 * number + 1
         self.route.add_veth(

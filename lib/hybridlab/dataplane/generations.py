@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a Windows pod's connections end when its policy is reprogrammed: a generation in the connection mark.
+"""Generations in the connection mark, which end a Windows pod's connections when its policy
+changes.
 
-HNS loses the state of an endpoint's flows when its ACL list is replaced.  Here every list has a number, its
-generation.  A connection that policy lets through is marked with the generations of the Windows pods at its ends, in
-the 16 upper bits that of the pod that opened it, in the lower that of the other; 0 is no pod of this node, or one that
-its node connected to: such connections do not end.  A packet of an established connection whose mark is out of date is
-stale: what comes for the pod is answered with a TCP reset to its sender, what the pod sends vanishes (calico#10199
-reports both).  Where there is no TCP the new list decides about a stale packet as about a first one, and what it lets
-through is marked anew.  The number changes in the transaction that changes the rules: nothing passes by an old one.
+HNS loses the state of an endpoint's flows when its ACL list is replaced.  Here every list has a
+number, its generation.  A connection that policy allows is marked with the generations of the
+Windows pods at its ends: in the 16 upper bits that of the pod that opened it, in the lower bits
+that of its peer.  0 is no pod of this node, or a pod that its node connected to: such connections
+do not end.  A packet of an established connection with an outdated mark is stale: a packet for the
+pod is answered with a TCP reset to its sender, a packet of the pod vanishes (calico#10199 reports
+both).  Without TCP the new list decides about a stale packet as about a first packet, and marks
+allowed packets anew.  The number changes in the transaction that changes the rules: nothing passes
+by an old number.
 
-Ends that hear nothing from the pod notice nothing of this: ``dataplane.resets`` tells them.
+Ends that receive nothing from the pod notice nothing of this: ``dataplane.resets`` resets them.
 """
 
 from hybridlab.dataplane.table import Rules
 
 UNPROGRAMMED = 1
-"""The generation of a pod whose policy nobody has programmed yet."""
+"""The generation of a pod with a policy that was not programmed yet."""
 _LAST = 0xFFFF
 _OPENED_BY = 0xFFFF0000
 _OPENED_TO = 0x0000FFFF
@@ -46,22 +49,27 @@ TABLES = f"""
     type filter hook output priority filter; policy accept;
     ct state established meta l4proto tcp oifname vmap @toest
   }}"""
-"""Maps and chains that the rules need, and what the node itself sends on a connection that a pod opened to it."""
+"""Maps and chains that the rules need, and what the node itself sends on a connection that a pod
+opened to it."""
 
 
 def after(generation: int) -> int:
-    """The next one."""
+    """Return the generation that follows."""
     return generation + 1 if generation < _LAST else UNPROGRAMMED + 1
 
 
 def stale(mark: int, *, opened: bool, generation: int) -> bool:
-    """Whether a connection was let through under another list of the pod; ``opened``: the pod opened it."""
+    """Return whether an earlier ACL list of the pod let the connection through; ``opened``: the
+    pod opened it.
+    """
     half = mark >> 16 if opened else mark & _OPENED_TO
     return half not in {0, generation}
 
 
 def chains(interface: str, generation: int) -> dict[str, Rules | None]:
-    """A pod's chains besides its policy, which ``fn-`` and ``tn-`` ask and mark the connection after."""
+    """Return a pod's chains besides its policy; ``fn-`` and ``tn-`` call the policy, and mark the
+    connection after it.
+    """
     upper = generation << 16
     as_opener = f"{{ 0x0, {upper:#x} }}"
     as_target = f"{{ 0x0, {generation:#x} }}"
@@ -95,7 +103,7 @@ def chains(interface: str, generation: int) -> dict[str, Rules | None]:
 
 
 def entries(interface: str) -> dict[tuple[str, str], str]:
-    """Where the base chains lead for a pod's interface."""
+    """Return the base chains' targets for a pod's interface."""
     key = f'"{interface}"'
     return {
         ("fromwl", key): f"goto fn-{interface}",

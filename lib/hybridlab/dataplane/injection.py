@@ -28,7 +28,7 @@ FABRIC_TABLE = """
 table bridge fault {
   chain f_fwd { }
   chain bridged { type filter hook forward priority -200; policy accept; jump f_fwd; }
-  chain routed { type filter hook output priority -200; policy accept; jump f_fwd; }
+  chain router { type filter hook output priority -200; policy accept; jump f_fwd; }
 }
 """
 
@@ -58,7 +58,7 @@ _CHAIN_LINE = re.compile(r"^\s*chain (?P<chain>\S+) \{$")
 
 
 class Injections:
-    """The fault rules of one namespace."""
+    """The fault rules of a namespace."""
 
     def __init__(self, nft: Nft, chains: dict[str, str]) -> None:
         self._nft = nft
@@ -66,7 +66,7 @@ class Injections:
         self._faults: dict[str, tuple[tuple[str, str], ...]] = {}
 
     def set(self, name: str, rules: Sequence[tuple[str, str]]) -> None:
-        """Put the rules of a fault in place of those of the same name; raises Refused, NftError."""
+        """Put the rules of a fault in place of those of the same name; raise Refused, NftError."""
         if not _NAME.fullmatch(name):
             raise Refused(
                 f"fault name {name!r}: only letters, digits and _.:/- are possible, at most 80"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the data plane is told: plain frozen shapes that cross the socket between the cluster and labd.
+"""The commands to the data plane: plain frozen shapes that cross the socket from the cluster to
+labd.
 
-Every shape crosses as JSON (``kernel.shapes``).  Addresses are dotted quads, networks are ``a.b.c.d/n``, MACs are
-lower-case with colons, sizes are bytes.  Nothing here knows Kubernetes.
+Every shape crosses as JSON (``kernel.shapes``).  Addresses are dotted quads, networks are
+``a.b.c.d/n``, MACs are lower-case with colons, sizes are bytes.  Nothing here knows Kubernetes.
 """
 
 from dataclasses import dataclass, field
@@ -10,17 +11,20 @@ from typing import Literal
 
 OS = Literal["linux", "windows"]
 Entry = Literal["route", "neighbour", "forwarding"]
-"""What leads to another node's block: the route by its tunnel, the tunnel's MAC address, and the node that has it."""
+"""Entries that lead to another node's block: the route by its tunnel, the tunnel's MAC address, and
+the node that has it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tunnel:
-    """The device by which a node sends to other nodes' pods in UDP packets of its own: static, no learning."""
+    """The device that wraps packets to other nodes' pods in UDP packets: static, without
+    learning.
+    """
 
     device: str
     """Its name."""
     identifier: int
-    """What tells this network's packets from another one's; both ends must have the same."""
+    """Distinguishes this network's packets from another's; both ends must have the same."""
     port: int
     mtu: int
     address: str
@@ -29,7 +33,7 @@ class Tunnel:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSpec:
-    """One machine: a network namespace with ``eth0`` on the underlay fabric."""
+    """A machine: a network namespace with ``eth0`` on the underlay fabric."""
 
     name: str
     os: OS
@@ -46,31 +50,37 @@ class NodeSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class TunnelRoute:
-    """A network on another node that is reached by the tunnel: route, neighbour and fdb entry that lead there."""
+    """A network on another node that is reached by the tunnel: route, neighbour and fdb entry that
+    lead there."""
 
     cidr: str
     node_address: str
     tunnel_address: str
     tunnel_mac: str
     identifier: int | None = None
-    """What is sent there carries this one (HNS: IsolationId of the remote subnet route); None: the device's own."""
+    """The identifier of what is sent there (HNS: IsolationId of the remote subnet route); None: the
+    device's."""
     lacks: tuple[Entry, ...] = ()
     """Fault: what of it is not laid."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DirectRoute:
-    """A network on another node that is reached by the node's own address, which has to be on this underlay."""
+    """A network on another node that is reached by that node's own address, which has to be on
+    this underlay.
+    """
 
     cidr: str
     via: str
     protocol: int
-    """Who laid it, as ``ip route`` shows it: 12 BIRD, 4 static, 3 boot, 80 Felix."""
+    """Routing protocol, by the number of ``ip route``: 12 BIRD, 4 static, 3 boot, 80 Felix."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostEndpoint:
-    """A device of the node on its pods' network: what the node sends to its own pods comes from this address."""
+    """A device of the node on its pods' network: the source address of the node's traffic to its
+    own pods.
+    """
 
     name: str
     address: str
@@ -78,27 +88,31 @@ class HostEndpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRoutes:
-    """All the pod routing of one node; replaces what was there before."""
+    """All pod routing of a node; replaces the earlier routing."""
 
     own_blocks: tuple[str, ...]
     own_protocol: int = 80
-    """Who laid the blackholes that keep what no pod has from leaving."""
+    """Routing protocol of the blackholes that keep packets to addresses without a pod on the
+    node."""
     remote_blocks: tuple[TunnelRoute, ...] = ()
     direct: tuple[DirectRoute, ...] = ()
     by_ipip: tuple[str, ...] = ()
     """Networks that the device of IPIP is left to lead to, of a cluster that had IPIP before."""
     host_endpoint: HostEndpoint | None = None
     pools: tuple[str, ...] = ()
-    """All IP pools: traffic from a pod to an address outside them is source-NATed to the node when ``nat_outgoing``."""
+    """All IP pools: traffic from a pod to an address outside them is source-NATed to the node when
+    ``nat_outgoing``."""
+    unmasqueraded: tuple[str, ...] = ()
+    """Networks outside the pools to which pods keep their addresses all the same."""
     nat_outgoing: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodPort:
-    """How a pod's ``eth0`` is wired to its node."""
+    """The wiring of a pod's ``eth0`` to its node."""
 
     gateway: str = "169.254.1.1"
-    """Where the pod's default route leads; nobody needs to have the address."""
+    """Gateway of the pod's default route; no device needs to have the address."""
     mtu: int = 1450
     mac: str | None = None
     """The pod's own; None: one by its address."""
@@ -108,7 +122,7 @@ class PodPort:
 
 @dataclass(frozen=True, kw_only=True)
 class PodSpec:
-    """One pod sandbox: a network namespace with ``eth0``, wired to its node by a veth."""
+    """A pod sandbox: a network namespace with ``eth0``, wired to its node by a veth."""
 
     id: str
     """Unique for the lab's lifetime (the pod's uid)."""
@@ -122,7 +136,7 @@ class PodSpec:
     nameservers: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
     resolver_options: tuple[str, ...] = ("ndots:5",)
-    """As in resolv.conf."""
+    """Options in the format of resolv.conf."""
     etc_hosts: str = ""
     """The content of its hosts file; empty: it has its own name alone."""
 
@@ -137,19 +151,19 @@ class FabricRoute:
 
 @dataclass(frozen=True, kw_only=True)
 class FabricTable:
-    """What the underlay knows of pods; replaces what was there before.
-
-    Without routes, and where all nodes stand in one subnet, it is no router at all.
+    """The pod routes of the underlay; replaces the earlier table. Without routes, and with all
+    nodes in one subnet, the underlay is no router.
     """
 
     routes: tuple[FabricRoute, ...] = ()
     source_check: tuple[str, ...] = ()
-    """Nodes from which the underlay takes only what has the node's own address, or one that is routed to it."""
+    """Nodes from which the underlay takes only packets with the node's own address, or an address
+    routed to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """One ready endpoint of a service port."""
+    """A ready endpoint of a service port."""
 
     address: str
     port: int
@@ -157,7 +171,7 @@ class Backend:
 
 @dataclass(frozen=True, kw_only=True)
 class ServicePort:
-    """One port of a Service as kube-proxy programs it."""
+    """A port of a Service as kube-proxy programs it."""
 
     name: str
     """``namespace/service:port``, for reading rule sets."""
@@ -167,38 +181,47 @@ class ServicePort:
     node_port: int | None
     backends: tuple[Backend, ...]
     node_port_keeps_client: bool = False
-    """What comes in by the NodePort keeps its source (externalTrafficPolicy Local; on Windows with DSR only)."""
+    """Traffic by the NodePort keeps its source (externalTrafficPolicy Local; on Windows with DSR
+    only)."""
     external_ips: tuple[str, ...] = ()
-    """More addresses at which it is served on ``port``; what comes in by them is treated as by the NodePort."""
+    """More addresses at which it is served on ``port``; what comes in by them is treated as by the
+    NodePort."""
     sticky: int | None = None
     """Seconds for which a client stays with its backend after its last connection; 0: as long as the backends stay the
     same; None: each connection may get another one."""
     unready: tuple[Backend, ...] = ()
-    """Backends that are not ready, which no connection may get to; nothing but a fault reads them."""
+    """Backends that are not ready, which no connection may get to; nothing but a fault reads
+    them."""
+    elsewhere: tuple[Backend, ...] = ()
+    """Backends of other nodes that a traffic policy of the Service leaves out; nothing but a fault
+    reads them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceTable:
-    """All services of one node; replaces what was there before."""
+    """All services of a node; replaces the earlier table."""
 
     ports: tuple[ServicePort, ...]
     snat_local_pods_to: str | None = None
     """Windows without DSR: the source that pods of this node get on their way through a ClusterIP to a pod (to another
     address it is the node's); None keeps the pod's."""
     snat_node_ports_to: str | None = None
-    """Windows: the source of what comes in by a NodePort, on its way to a pod; None: the node's, by masquerading."""
+    """Windows: the source of what comes in by a NodePort, on its way to a pod; None: the node's, by
+    masquerading."""
     host_ports: tuple[ServicePort, ...] = ()
-    """Ports of this node that lead to one of its own pods (portmap): by a NodePort or an address, to one backend."""
+    """Ports of this node that lead to one of its own pods (portmap): by a NodePort or an address,
+    to one backend."""
     flows_stay: bool = False
     """Flows of datagrams to endpoints that are gone are left as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """What a rule matches; every given criterion must hold, an empty one always does.
+    """The criteria of a rule; every given criterion must hold, an empty one always does.
 
-    ``*_nets`` are any-of, ``*_sets`` are all-of (each an IP set's name), ports are inclusive ranges, any-of.
-    ``*_ip_port_sets`` hold ``address,protocol,port`` members (named ports, service rules), all-of.
+    ``*_nets`` are any-of, ``*_sets`` are all-of (each an IP set's name), ports are inclusive
+    ranges, any-of.  ``*_ip_port_sets`` hold ``address,protocol,port`` members (named ports, service
+    rules), all-of.
     """
 
     protocol: str | None = None
@@ -229,17 +252,18 @@ class Match:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One rule of a policy."""
+    """A rule of a policy."""
 
     action: Literal["allow", "deny", "pass", "log"]
     match: Match = Match()
     comment: str = ""
-    """Where it comes from: ``kind namespace/name rule N``."""
+    """Origin of the rule: ``kind namespace/name rule N``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tier:
-    """The rules of one tier that apply to an endpoint in one direction, in order, and what happens at its end."""
+    """The rules of a tier that apply to an endpoint in a direction, in order, and the decision at
+    its end."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -248,12 +272,12 @@ class Tier:
 
 @dataclass(frozen=True, kw_only=True)
 class Acl:
-    """One entry of a Windows endpoint's ACL list.  Empty networks and ports: any."""
+    """An entry of a Windows endpoint's ACL list.  Empty networks and ports: any."""
 
     action: Literal["Allow", "Block"]
     direction: Literal["In", "Out"]
     priority: int
-    """Lower ones are asked first, the first that matches decides."""
+    """Entries with lower numbers come first, the first that matches decides."""
     protocol: int = 256
     """256: any."""
     local: tuple[str, ...] = ()
@@ -267,7 +291,7 @@ class Acl:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointProgram:
-    """The whole policy of one pod.  No tier in a direction: that direction is allowed (its profile allows)."""
+    """The whole policy of a pod. A direction without tiers is allowed, since its profile allows."""
 
     ingress: tuple[Tier, ...] = ()
     egress: tuple[Tier, ...] = ()
@@ -276,7 +300,7 @@ class EndpointProgram:
     without entries is open."""
 
     def named_sets(self) -> frozenset[str]:
-        """Every IP set that a rule names."""
+        """Return every IP set that a rule names."""
         return frozenset(
             name
             for tier in (*self.ingress, *self.egress)
@@ -297,27 +321,29 @@ class EndpointProgram:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdate:
-    """One atomic change of a node's policy; what is not named stays as it is."""
+    """An atomic change of a node's policy; everything that it does not name stays."""
 
     sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Name to all members (addresses, networks, or ``address,protocol,port``); created or replaced."""
+    """Name to all members (addresses, networks, or ``address,protocol,port``); created or
+    replaced."""
     removed_sets: tuple[str, ...] = ()
     endpoints: dict[str, EndpointProgram] = field(default_factory=dict)
     """Pod id to its whole program."""
     removed_endpoints: tuple[str, ...] = ()
     reset: tuple[str, ...] = ()
-    """Endpoints whose established TCP connections end with this change.  On Windows nodes: those whose ACL list HNS is
-    given anew."""
+    """Endpoints that lose their established TCP connections with this change.  On Windows nodes:
+    those with an ACL list that HNS gets anew."""
     held: tuple[str, ...] = ()
-    """Fault: endpoints whose rules stay as they are in the kernel."""
+    """Fault: endpoints with rules that stay as they are in the kernel."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Zone:
-    """Everything the cluster's DNS answers; replaces what was there before.
+    """Everything that the cluster's DNS answers; replaces the earlier zone.
 
-    ``a``: full lower-case name without final dot to addresses; ``srv``: name to ``(port, target)``; ``ptr``: dotted
-    quad to name.  Any other name under ``domain`` is NXDOMAIN, any other at all REFUSED (there is no upstream).
+    ``a``: full lower-case name without final dot to addresses; ``srv``: name to ``(port,
+    target)``; ``ptr``: dotted quad to name. Other names under ``domain`` are NXDOMAIN, all other
+    names REFUSED (there is no upstream).
     """
 
     domain: str
@@ -329,4 +355,5 @@ class Zone:
     denied: tuple[str, ...] = ()
     """Names of ``a`` that are NXDOMAIN where any other record than A is asked for (fault)."""
     late: tuple[tuple[str, float], ...] = ()
-    """Networks of clients, each with the seconds by which its questions are answered late (fault)."""
+    """Networks of clients, each with the seconds by which its questions are answered late
+    (fault)."""

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One machine of the lab: a network namespace with ``eth0``, the tunnel and routes as Felix lays them.
+"""A machine of the lab: a network namespace with ``eth0``, the tunnel and the routes that Felix
+sets.
 
-Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and what is programmed through them; every
-method runs on the programming thread.  Pods' own namespaces: ``dataplane.pod``.
+Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and the state programmed
+through them. Every method runs on the programming thread. Pods' own namespaces:
+``dataplane.pod``.
 """
 
 import contextlib
@@ -123,18 +125,22 @@ class Node:
         self.route.flush()
 
     def finish_frames(self, *, finish: bool) -> None:
-        """Have the kernel complete what leaves by ``eth0``, or leave that to ``eth0`` again."""
+        """Have the kernel complete frames that leave by ``eth0`` (checksums, segments), or leave
+        this to ``eth0`` again.
+        """
         with namespaces.entered(self.netns):
             slow_wire.finish_frames("eth0", finish=finish)
 
     def know_outside(self, address: str, mac: str) -> None:
-        """A host beyond the cluster can be reached from here."""
+        """Make a host beyond the cluster reachable from here."""
         self.route.set_neighbour(_ETH0_INDEX, address, mac)
         self.route.set_route(f"{address}/32", index=_ETH0_INDEX, protocol=PROTO_BOOT)
         self.route.flush()
 
     def meet_router(self, mac: str | None) -> None:
-        """What has no route of its own goes to the underlay's router; None: there is none, it vanishes."""
+        """Route packets without a more specific route to the underlay's router; None: there is no
+        router, they vanish.
+        """
         self.route.set_neighbour(_ETH0_INDEX, _gateway(self.spec), mac or _NOBODY_MAC)
         self.route.flush()
 
@@ -148,7 +154,7 @@ class Node:
         return _node_mac(self.spec.address)
 
     def new_index(self) -> int:
-        """An interface index that no device of this node has or had."""
+        """Return an interface index that no device of this node has or had."""
         self._next_index += 1
         return self._next_index
 
@@ -180,9 +186,10 @@ class Node:
         self._tunnel_index = index
 
     def set_routes(self, routes: NodeRoutes) -> None:
-        """Lay all pod routing of the node, and take away what is no longer wanted.
+        """Program all pod routing of the node, and remove outdated entries.
 
-        Raises Refused, when everything else is laid, for routes whose next hop is not on this node's underlay.
+        Raise Refused, after programming all other routes, for routes with a next hop outside this
+        node's underlay.
         """
         if routes.remote_blocks and self._tunnel_index is None:
             raise Refused(
@@ -218,7 +225,7 @@ class Node:
             )
 
     def _lay_tunnel(self, tunnel: int, routes: NodeRoutes) -> None:
-        """Lay the forwarding entries, neighbours and routes of the tunnel with this index."""
+        """Set the forwarding entries, neighbours and routes of the tunnel with this index."""
         for mac, node, number in {
             (b.tunnel_mac, b.node_address, b.identifier) for b in _having(routes, "forwarding")
         }:
@@ -231,7 +238,8 @@ class Node:
             self.route.set_route(remote.cidr, via=remote.tunnel_address, index=tunnel, onlink=True)
 
     def _ipip_device(self) -> int:
-        """The index of ``tunl0``, which a kernel that knows IPIP has made; else one that takes what it is given."""
+        """Return the index of ``tunl0``, which a kernel with IPIP has; else of a device that takes
+        anything."""
         with namespaces.entered(self.netns), contextlib.suppress(OSError):
             return socket.if_nametoindex(_IPIP)
         index = self.new_index()
@@ -240,7 +248,9 @@ class Node:
         return index
 
     def _set_host_endpoint(self, wanted: HostEndpoint | None) -> None:
-        """Make or remove the node's own device among its pods, and have what it sends to them come from there."""
+        """Make or remove the node's own device among its pods, and send the node's traffic to
+        them from it.
+        """
         before = self._host_endpoint
         if wanted == (before and before[1]):
             return
@@ -290,9 +300,11 @@ class Node:
                 self.route.delete_forwarding(self._tunnel_index, mac, node, number, tolerated=_GONE)
 
     def _set_outgoing(self, routes: NodeRoutes) -> None:
-        """natOutgoing: what a pod sends to an address outside the pools carries the node's address.
+        """Set natOutgoing: a pod's traffic to addresses outside the pools gets the node's
+        address.
 
-        On Windows only TCP and UDP: HNS' outbound NAT leaves ICMP as it is, so that no echo reply finds its way back.
+        On Windows only TCP and UDP: HNS' outbound NAT leaves ICMP as it is, so no echo reply
+        finds its way back.
         """
         pools = ", ".join(routes.pools)
         commands = ["flush chain ip outgoing sources", "flush set ip outgoing pools"]
@@ -300,7 +312,10 @@ class Node:
             commands.append(f"add element ip outgoing pools {{ {pools} }}")
         if routes.pools and routes.nat_outgoing:
             protocols = "meta l4proto { tcp, udp } " if self.spec.os == "windows" else ""
-            rule = f"ip saddr @pools ip daddr != @pools {protocols}snat to {self.spec.address}"
+            kept = ", ".join(routes.unmasqueraded)
+            near = f"ip daddr != {{ {kept} }} " if kept else ""
+            outside = f"ip saddr @pools ip daddr != @pools {near}"
+            rule = f"{outside}{protocols}snat to {self.spec.address}"
             commands.append(f"add rule ip outgoing sources {rule}")
         self._nft.run("\n".join(commands))
 
@@ -314,7 +329,7 @@ class Node:
         self.route.flush()
 
     def remove_pod_route(self, index: int, address: str) -> None:
-        """Stop leading an address to an interface; it may be gone already."""
+        """Remove an address's route to an interface; the interface may already be gone."""
         if self._pods.get(address) == index:
             del self._pods[address]
         self.route.delete_route(f"{address}/32", index=index, tolerated=_GONE)
@@ -323,10 +338,12 @@ class Node:
         self._departed.add(address)
 
     def _forget_departed(self) -> None:
-        """Delete what is tracked with addresses that left: who gets one next must not inherit it.
+        """Delete tracked connections of removed addresses, so that the next pod with such an
+        address does not inherit them.
 
-        Felix does it when a pod leaves.  The kernel walks the whole machine's table for it, 10 ms, so it is done only
-        when such an address comes back, for all that left meanwhile.
+        Felix does this when a pod leaves. The kernel walks the whole machine's table for it (10
+        ms). So it is done only when such an address is used again, for all addresses removed
+        since the last time.
         """
         departed = self._departed
         self._departed = set()
@@ -338,7 +355,9 @@ class Node:
     def add_endpoint(
         self, endpoint: str, interface: str, address: str, mac: str, *, open_at_first: bool
     ) -> None:
-        """The pod's host-side interface exists; a program that came before it takes effect now."""
+        """Note that the pod's host-side interface exists; a program that arrived earlier takes
+        effect now.
+        """
         self._ends[endpoint] = (address, interface, mac)
         self.policy.add_interface(endpoint, interface, open_at_first=open_at_first)
 
@@ -347,7 +366,8 @@ class Node:
         self.policy.remove_interface(endpoint)
 
     def update_policy(self, update: PolicyUpdate) -> None:
-        """Apply an update as one transaction; connections that end with it are told at once, from another thread."""
+        """Apply an update as one transaction; another thread resets the connections that end with
+        it at once."""
         ended = self.policy.update(update)
         if ended:
             self._resets = self._resets or Resets(
@@ -361,7 +381,7 @@ class Node:
         self.services.set(table)
 
     def facts(self) -> dict[str, Any]:
-        """What the kernel has now, read back."""
+        """Return the kernel's present state."""
         connections = [
             {
                 "protocol": c.protocol,
@@ -392,7 +412,7 @@ class Node:
 
 
 def _having(routes: NodeRoutes, entry: Entry) -> list[TunnelRoute]:
-    """Blocks of other nodes for which this entry is laid."""
+    """Return the blocks of other nodes that use this entry."""
     return [block for block in routes.remote_blocks if entry not in block.lacks]
 
 
@@ -401,7 +421,7 @@ def _node_mac(address: str) -> str:
 
 
 def _gateway(spec: NodeSpec) -> str:
-    """The first free address of the underlay network; nobody has it."""
+    """Return the first address of the underlay network that is not the node's own."""
     network = ipaddress.IPv4Interface(f"{spec.address}/{spec.prefix_length}").network
     for host in network.hosts():
         if str(host) != spec.address:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host beyond the cluster: a namespace of its own on the underlay, which knows the nodes and nothing of their pods.
+"""A host beyond the cluster: its own namespace on the underlay, which knows the nodes but not
+their pods.
 
-It answers ping (its kernel does), and on port 80 HTTP and datagrams, and says whom it saw as the echo servers of
-docs/probe-protocol.md do.  What comes with a pod's own address it cannot answer: it has no route there, as hosts
-outside a cluster have none.  Nothing leaves it: it has no other interface and does not forward.
+It answers ping (its kernel does). On port 80 it answers HTTP and datagrams, and reports the
+client's address as the echo servers of docs/probe-protocol.md do. It cannot answer packets with a
+pod's own address: like hosts outside a cluster, it has no route there. Nothing leaves it: it has
+no other interface and does not forward.
 """
 
 import asyncio
@@ -42,7 +44,7 @@ class Outside:
         self._route.flush()
 
     def meet(self, node_address: str, mac: str) -> None:
-        """Know a node: no ARP, as everywhere in the lab."""
+        """Add a permanent neighbour entry for a node: the lab uses no ARP."""
         self._route.set_neighbour(_ETH0_INDEX, node_address, mac)
         self._route.set_route(f"{node_address}/32", index=_ETH0_INDEX)
         self._route.flush()
@@ -53,7 +55,7 @@ class Outside:
 
 
 class Servers:
-    """What listens there, until it is closed."""
+    """The servers that listen there until they are closed."""
 
     def __init__(self, http: asyncio.Server, datagrams: asyncio.DatagramTransport) -> None:
         self._http = http
@@ -79,7 +81,7 @@ async def serve(new_socket: Callable[[socket.SocketKind], socket.socket]) -> Ser
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """The identity line, and the datagram after it."""
+    """Answers each datagram with the identity line and the datagram."""
 
     def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
         self._transport = transport

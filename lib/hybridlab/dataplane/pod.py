@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One pod sandbox: a network namespace wired to its node by a veth, as Calico's CNI plugin does.
+"""A pod sandbox: a network namespace wired to its node by a veth, like by Calico's CNI plugin.
 
-Inside: ``eth0`` with the pod's /32, a default route over a gateway whose address nobody needs to have, and a
-permanent neighbour for it.  On the node: ``caliXXXXXXXXXXX`` with Calico's fixed MAC, the /32 route and a permanent
-neighbour.  No ARP anywhere: the kernel's table is shared by all namespaces of the machine and overflows at about a
-thousand entries.
+Inside: ``eth0`` with the pod's /32, a default route over a gateway address that no device needs to
+have, and a permanent neighbour for it.  On the node: ``caliXXXXXXXXXXX`` with Calico's fixed MAC,
+the /32 route and a permanent neighbour.  No ARP anywhere: the kernel's table is shared by all
+namespaces of the machine and overflows at about a thousand entries.
 """
 
 import errno
@@ -39,7 +39,8 @@ class Pod:
 
 
 def interface_name(namespace: str, name: str, prefix: str) -> str:
-    """The host-side interface's name as Calico derives it from a pod's namespace and name."""
+    """Return the host-side interface's name as Calico derives it from a pod's namespace and
+    name."""
     return prefix + hashlib.sha1(f"{namespace}.{name}".encode()).hexdigest()[:11]
 
 
@@ -53,7 +54,8 @@ def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
             netns=netns,
             interface=interface_name(spec.namespace, spec.name, node.spec.pod_prefix),
             index=node.new_index(),
-            mac=spec.port.mac or _pod_mac(address),
+            mac=spec.port.mac
+            or "0a:58:" + ":".join(f"{int(part):02x}" for part in address.split(".")),
         )
         _add_veth(node, pod)
         with namespaces.entered(netns):
@@ -114,14 +116,14 @@ def remove_pod(node: Node, pod: Pod) -> None:
 
 
 def cut_off_pod(node: Node, pod: Pod) -> None:
-    """Delete its interface, and with it every route to it; the sandbox stays."""
+    """Delete the pod's interface, and with it every route to the pod; the sandbox stays."""
     remove_pod(node, pod)
     node.route.delete_link_named(pod.interface, tolerated=frozenset({errno.ENODEV}))
     node.route.flush()
 
 
 def add_address(node: Node, pod: Pod, address: str) -> None:
-    """One more address in the pod, and the node's route to it."""
+    """Add an address in the pod, and the node's route to it."""
     with namespaces.entered(pod.netns):
         route = RouteSocket()
     with route:
@@ -140,7 +142,3 @@ def remove_address(node: Node, pod: Pod, address: str) -> None:
         route.delete_address(_ETH0_INDEX, address, 32)
         route.flush()
     pod.extra.remove(address)
-
-
-def _pod_mac(address: str) -> str:
-    return "0a:58:" + ":".join(f"{int(part):02x}" for part in address.split("."))

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kubelet asks of the cluster's network plugin (CNI): give this pod an address and wire it, take it back.
+"""The interface between kubelets and the network plugin (CNI): give a pod an address and wire it,
+take it back.
 
-Calico implements it (IPAM and ``Dataplane.add_pod``), kubelets use it; neither imports the other.  Pods on the
-host network never come here: their kubelet registers them with ``Dataplane.add_pod(address=None)`` itself.
+Calico implements it (IPAM and ``Dataplane.add_pod``), kubelets use it; neither imports the other.
+It is not used for pods on the host network: their kubelet registers them with
+``Dataplane.add_pod(address=None)``.
 """
 
 from collections.abc import Mapping
@@ -19,21 +21,22 @@ class SandboxError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class PodAttachment:
-    """How a pod was wired."""
+    """The wiring of a pod."""
 
     address: str
     gateway: str
     mtu: int
     mac: str | None = None
     annotations: dict[str, str] = field(default_factory=dict)
-    """What the plugin notes at the pod (``cni.projectcalico.org/podIP`` ...); written by the kubelet."""
+    """The plugin's annotations of the pod (``cni.projectcalico.org/podIP`` ...); written by the
+    kubelet."""
 
 
 class PodNetwork(Protocol):
     """The network plugin of every node."""
 
     async def attach(self, pod: Mapping[str, Any], node: str) -> PodAttachment:
-        """Wire the pod on the node.  Raises :class:`SandboxError`; idempotent per pod uid."""
+        """Wire the pod on the node.  Raise :class:`SandboxError`; idempotent per pod uid."""
 
     async def detach(self, pod_uid: str) -> None:
         """Take the pod's address and interface back; nothing when there are none."""

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy at a node's pod interfaces: ``table ip cali``, changed by difference and atomically.
 
-On every packet that a pod sends or gets (forward, and input for pod to own node; what the node itself sends to its
-own pods is always allowed), after established connections were accepted and invalid packets dropped::
+It applies to every packet that a pod sends or receives (forward, and input for pod to own node;
+the node's own packets to its pods are always allowed), after established connections were
+accepted and invalid packets dropped::
 
     from-wl: iifname vmap @fromwl -> goto fw-POD   then what an unprogrammed pod may send
     to-wl:   oifname vmap @towl   -> goto tw-POD   then what an unprogrammed pod may get
 
-A pod's chain per direction holds its first tier; every further tier is a chain of its own that ``pass`` and the end
-of a passing tier go to.  ``allow`` returns (the other end of the connection still has its say), ``deny`` drops
-silently.  A direction without tiers, and the end of a last tier that passes, allow: the profile's business.
+A pod's chain per direction holds its first tier; every further tier is a chain of its own that
+``pass`` and the end of a passing tier go to.  ``allow`` returns (the policy of the connection's
+other end still decides), ``deny`` drops silently.  A direction without tiers, and the end of a last
+tier that passes, allow: the profile's business.
 
-Linux: selectors are named sets, refilled without touching rules.  Windows: an endpoint's program is its ACL list, a
-chain per direction; a new list replaces the whole of the old one, as one HNS update does, and established connections
-end with that where the update says so (``dataplane.generations``).
+Linux: selectors are named sets, refilled without touching rules.  Windows: an endpoint's program is
+its ACL list, a chain per direction; a new list replaces the whole of the old one, as one HNS update
+does, and established connections end with that where the update says so
+(``dataplane.generations``).
 """
 
 from collections.abc import Sequence
@@ -42,11 +45,12 @@ EARLY = "early"
 
 
 def base_table(node_os: OS, prefix: str) -> str:
-    """The fixed part of the table; ``prefix``: how the names of pods' interfaces begin.
+    """Return the fixed part of the table; ``prefix``: how the names of pods' interfaces begin.
 
-    Calico on Linux drops until Felix has programmed the endpoint; on Windows its CNI plugin blocks ingress only.
-    ``f_policy`` is for faults that let traffic past policy, ``f_new`` for those that let it to pods without a program,
-    ``f_deny`` for those that answer what policy denies, ``f_host`` for those that hold the node itself to policy.
+    Calico on Linux drops until Felix has programmed the endpoint; on Windows its CNI plugin blocks
+    ingress only. ``f_policy`` is for faults that let traffic past policy, ``f_new`` for those that
+    let it to pods without a program, ``f_deny`` for those that answer what policy denies,
+    ``f_host`` for those that hold the node itself to policy.
     """
     tables = forward = inwards = unknown_flow = ""
     unknown_source = "drop"
@@ -118,12 +122,13 @@ class PolicyTable:
         self._generations: dict[str, int] = {}
         self._early = 0
         self._early_before: dict[str, int] = {}
-        """For endpoints without a program: the count when it was last read before they came."""
+        """For endpoints without a program: the count at the last read before they came."""
 
     def add_interface(self, endpoint: str, interface: str, *, open_at_first: bool = False) -> None:
-        """The pod's host-side interface exists; a program that came before it takes effect now.
+        """Note that the pod's host-side interface exists; a program that arrived earlier takes
+        effect now.
 
-        Without one the pod takes nothing, or with ``open_at_first`` anything.
+        Without a program the pod receives nothing, or everything with ``open_at_first``.
         """
         self._interfaces[endpoint] = interface
         if open_at_first:
@@ -134,7 +139,7 @@ class PolicyTable:
             self._early_before[endpoint] = self._early
 
     def remove_interface(self, endpoint: str) -> None:
-        """The pod is gone: so are its chains and its program."""
+        """Remove a deleted pod's chains and program."""
         interface = self._interfaces.pop(endpoint, None)
         self._programs.pop(endpoint, None)
         self._generations.pop(endpoint, None)
@@ -145,7 +150,7 @@ class PolicyTable:
             self._sets_of.pop(endpoint, None)
 
     def generation(self, endpoint: str) -> int | None:
-        """The number of a Windows pod's list; None on Linux."""
+        """Return the number of a Windows pod's list; None on Linux."""
         return self._generation(endpoint) if self._by_lists else None
 
     def _generation(self, endpoint: str) -> int:
@@ -154,7 +159,7 @@ class PolicyTable:
     def update(self, update: PolicyUpdate) -> tuple[str, ...]:
         """Apply an update as one transaction; returns those of ``update.reset`` that may have connections to end.
 
-        Raises Refused for a set that is named but was never sent.
+        Raise Refused for a set that is named but was never sent.
         """
         self._refuse_unknown_sets(update)
         known = [endpoint for endpoint in update.reset if endpoint in self._interfaces]
@@ -175,7 +180,8 @@ class PolicyTable:
         return tuple(endpoint for endpoint in known if endpoint not in quiet)
 
     def _opened_nothing(self, new: Sequence[str]) -> set[str]:
-        """Return the Windows pods that opened no connection before their first policy was programmed."""
+        """Return the Windows pods that opened no connection before their first policy was
+        programmed."""
         listed = self._table.run(f"list counter ip cali {EARLY}")
         self._early = int(listed.partition("packets ")[2].partition(" ")[0])
         return {
@@ -197,7 +203,7 @@ class PolicyTable:
                     )
 
     def _concerned(self, update: PolicyUpdate) -> list[str]:
-        """Endpoints whose rules have to be written anew."""
+        """Return endpoints with rules that have to be written anew."""
         concerned = [
             e for e in dict.fromkeys((*update.endpoints, *update.reset)) if e in self._interfaces
         ]
@@ -237,7 +243,8 @@ class PolicyTable:
     def _change_sets(
         self, change: TableChange, needed: set[tuple[SetKind, str]], update: PolicyUpdate | None
     ) -> None:
-        """Sets exist in the kernel from the first rule that names them (which also tells their kind)."""
+        """Change sets, which exist in the kernel from the first rule that names them and gives
+        their kind."""
         kinds: tuple[SetKind, ...] = ("addresses", "endpoints")
         for name in update.sets if update else ():
             needed |= {
@@ -271,7 +278,7 @@ class PolicyTable:
         return chains, frozenset(sets)
 
     def _entries(self, interface: str) -> dict[tuple[str, str], str]:
-        """Where the maps lead for a pod's interface."""
+        """Return where the maps lead for a pod's interface."""
         if self._by_lists:
             return generations.entries(interface)
         key = f'"{interface}"'
@@ -289,7 +296,8 @@ def _without(items: dict[str, _T], names: Sequence[str]) -> dict[str, _T]:
 
 
 def _tier_chains(name: str, tiers: tuple[Tier, ...]) -> list[tuple[str, Rendered]]:
-    """The chain of each tier; the first has the endpoint's own name, and exists even without tiers."""
+    """Return the chain of each tier; the first has the endpoint's own name, and exists even without
+    tiers."""
     if not tiers:
         return [(name, Rendered())]
     names = [name] + [f"{name}-{number}" for number in range(1, len(tiers))]

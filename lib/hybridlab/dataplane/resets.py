@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends established TCP connections of pods at once, also those on which nothing is being said.
+"""Resets of pods' established TCP connections at once, also of silent connections.
 
-The kernel's rules (``dataplane.generations``) act on packets, so somebody has to speak.  A forged segment far outside
-the window makes the pod's own kernel answer with its true sequence numbers (RFC 5961, section 5), which shows what a
-reset must look like that an end believes.
+The kernel's rules (``dataplane.generations``) act on packets, so a packet has to come.  A forged
+segment far outside the window makes the pod's own kernel answer with its true sequence numbers (RFC
+5961, section 5), which shows the form of a reset that an end accepts.
 """
 
 import contextlib
@@ -23,27 +23,29 @@ logger = logging.getLogger(__name__)
 
 _OPEN = frozenset({"SYN_RECV", "ESTABLISHED", "FIN_WAIT", "CLOSE_WAIT", "LAST_ACK"})
 _SEQUENCES = (0, 1 << 31, 1 << 30)
-"""Tried one after the other: a window that holds one of them (at most 1 in 4 million) does not hold the next."""
+"""Tried one after the other: a window that holds one of them (at most 1 in 4 million) does not hold
+the next."""
 _AT_ONCE = 200
 """Segments sent before the answers are read: they fit in the socket's buffer."""
 _ANSWER_SECONDS = 0.1
-"""A pod's kernel answers within microseconds, unless its socket is in use or the machine is busy."""
+"""A pod's kernel answers within microseconds, unless its socket is in use or the machine is
+busy."""
 
 
 @dataclass(frozen=True)
 class ResetTarget:
-    """A pod whose connections are to end."""
+    """A pod with connections that should end."""
 
     address: str
     interface: str
     mac: str
     generation: int | None
-    """Those of older generations only; None: all that there are."""
+    """Connections of older generations only; None: all connections."""
 
 
 @dataclass(frozen=True)
 class _Flow:
-    """A connection as the pod sees it."""
+    """A connection from the pod's point of view."""
 
     pod: str
     pod_port: int
@@ -52,11 +54,12 @@ class _Flow:
 
 
 class Resets:
-    """The resets of one node.  A thread of its own serves together all requests that came meanwhile."""
+    """The resets of a node.  A thread of its own serves together all requests that came
+    meanwhile."""
 
     def __init__(self, netns: int, *, both: bool) -> None:
         self._both = both
-        """The pod is told as well, not only the other end."""
+        """The pod gets a reset as well, not only the other end."""
         # A far end that spoke was answered by the rules, and the connection counts as closed: the pod knows nothing.
         self._states = _OPEN | {"CLOSE"} if both else _OPEN
         with namespaces.entered(netns):
@@ -76,7 +79,7 @@ class Resets:
                 self._thread.submit(self._work)
 
     def close(self) -> None:
-        """Finish what has begun, and let go."""
+        """Finish pending resets and close the sockets."""
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._conntrack.close()
         self._link.close()
@@ -92,7 +95,7 @@ class Resets:
             logger.exception("connections of %s could not be reset", ", ".join(targets))
 
     def _end(self, targets: Mapping[str, ResetTarget]) -> None:
-        """Make every pod speak, and tell whoever it speaks to that the connection is over."""
+        """Make every pod send, and reset the peers of its ended connections."""
         theirs = concerning(targets)
         entries = self._conntrack.entries(lambda entry: alive(entry) and theirs(entry))
         waiting = dict.fromkeys(
@@ -115,7 +118,7 @@ class Resets:
             self._link.listen(on=False)
 
     def _ask(self, flow: _Flow, target: ResetTarget, sequence: int) -> bool:
-        """Make the pod speak; False when it has gone meanwhile."""
+        """Make the pod send a packet; False if the pod is gone."""
         question = Segment(flow.peer, flow.peer_port, flow.pod, flow.pod_port, sequence, 0, ACK)
         try:
             # Without data the answers to such segments are limited to two a second.
@@ -127,11 +130,12 @@ class Resets:
     def _hear(
         self, waiting: dict[_Flow, None], targets: Mapping[str, ResetTarget], asked: Sequence[_Flow]
     ) -> None:
-        """Tell the far ends of those that answer, until all have or none has for a while; others speak all the time."""
+        """Tell the far ends of those that answer, until all have or none has for a while; others
+        speak all the time."""
         until = time.monotonic() + _ANSWER_SECONDS
         while any(flow in waiting for flow in asked):
             late = time.monotonic() >= until
-            for answer in self._link.heard(max(0.0, until - time.monotonic())):
+            for answer in self._link.receive(max(0.0, until - time.monotonic())):
                 flow = _Flow(
                     answer.source, answer.source_port, answer.destination, answer.destination_port
                 )
@@ -142,7 +146,7 @@ class Resets:
                     until = time.monotonic() + _ANSWER_SECONDS
                     late = False
                 elif time.monotonic() >= until + _ANSWER_SECONDS:
-                    return  # more is said than can be read
+                    return  # more packets come than can be read
             if late:
                 return
 
@@ -165,7 +169,7 @@ class Resets:
             answer.sequence,
             RST | ACK,
         )
-        with contextlib.suppress(OSError):  # no way there any more
+        with contextlib.suppress(OSError):  # no route any more
             self._raw.sendto(encode(there), (there.destination, 0))
         if self._both:
             with contextlib.suppress(OSError):
@@ -173,7 +177,7 @@ class Resets:
 
 
 def _flows(connection: Connection, targets: Mapping[str, ResetTarget]) -> Iterator[_Flow]:
-    """A connection as the pods at its ends see it, those that are to end."""
+    """Yield the connections to end, each from the point of view of the pods at its ends."""
     for opened, there in ((True, connection.original), (False, connection.reply)):
         target = targets.get(there.source)
         if target is None:

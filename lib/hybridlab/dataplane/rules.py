@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One policy rule of a Linux node as nft text, with named sets.  Pure: text in, text out.
+"""A policy rule of a Linux node as nft text, with named sets.  Pure: text in, text out.
 
 The entries of a Windows endpoint's ACL list are in ``acl_rules``.
 """
@@ -37,7 +37,7 @@ def append_rule(rule: Rule, *, accept: str, next_tier: str, into: Rendered) -> N
     criteria = _match(rule.match, into.sets)
     if criteria is _NEVER:
         return
-    # A namespace's own kernel log is seen by nobody, so logging is counted instead of written.
+    # A namespace's own kernel log has no reader, so logging is counted instead of written.
     verdict = {"allow": accept, "deny": DENY, "pass": next_tier, "log": "counter"}[rule.action]
     into.rules.append(" ".join([*criteria, verdict, *comment(rule.comment)]))
 
@@ -77,14 +77,12 @@ def _icmp(match: Match) -> list[str]:
         parts.append(f"icmp type != {match.not_icmp_type}")
     elif match.not_icmp_type is not None:
         both = match.not_icmp_type << 8 | (match.not_icmp_code or 0)
-        parts.append(
-            f"meta l4proto icmp @th,0,16 != {both:#06x}"
-        )  # type and code stand side by side
+        parts.append(f"meta l4proto icmp @th,0,16 != {both:#06x}")  # type and code are adjacent
     return parts
 
 
 def nft_set_name(kind: SetKind, name: str) -> str:
-    """The nft name of an IP set: readable where the characters allow it, else a hash."""
+    """Return the nft name of an IP set: readable where the characters allow it, else a hash."""
     if not _SAFE_NAME.fullmatch(name):
         readable = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:30]
         name = f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
@@ -98,14 +96,14 @@ SET_DECLARATION: dict[SetKind, str] = {
 
 
 def set_elements(kind: SetKind, members: Iterable[str]) -> list[str]:
-    """Members as nft elements, without overlaps, sorted."""
+    """Return members as nft elements, without overlaps, sorted."""
     if kind == "endpoints":
         return sorted({" . ".join(member.split(",")) for member in members})
     return collapsed(members)
 
 
 def collapsed(networks: Iterable[str]) -> list[str]:
-    """Networks as nft elements, without overlaps."""
+    """Return networks as nft elements, without overlaps."""
     given = set(networks)
     if not any("/" in member and not member.endswith("/32") for member in given):
         return sorted(member.removesuffix("/32") for member in given)
@@ -141,7 +139,7 @@ def _networks(
 def ports(
     direction: str, wanted: tuple[tuple[int, int], ...], unwanted: tuple[tuple[int, int], ...] = ()
 ) -> list[str | None]:
-    """What matches ``sport`` or ``dport``."""
+    """Return the match of ``sport`` or ``dport``."""
     parts: list[str | None] = []
     if wanted:
         parts.append(any_of(f"th {direction}", "", ranges(wanted)))
@@ -162,7 +160,7 @@ def ranges(ports: tuple[tuple[int, int], ...]) -> list[str]:
 
 
 def any_of(selector: str, operator: str, values: list[str]) -> str:
-    """What matches any of some values, or with the operator ``!= `` none."""
+    """Return the match of any of some values, or with the operator ``!= `` of none of them."""
     if values == ["0.0.0.0/0"]:
         return ""
     if len(values) == 1:
@@ -171,7 +169,7 @@ def any_of(selector: str, operator: str, values: list[str]) -> str:
 
 
 def comment(text: str) -> list[str]:
-    """A rule's comment, as far as the kernel keeps it; nothing without text."""
+    """Return a rule's comment, as far as the kernel keeps it; nothing without text."""
     clean = (
         text.replace('"', "'").replace("\n", " ").encode()[:_COMMENT_MAX].decode(errors="ignore")
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one call of the data plane that carries a descriptor: a socket born in a sandbox.
+"""The only call of the data plane that carries a descriptor: a socket created in a sandbox.
 
-Whoever has it acts as the pod, from any process, as tests and benchmarks do.
+Its holder acts as the pod, from any process, as tests and benchmarks do.
 """
 
 import os
@@ -23,9 +23,10 @@ async def sandbox_socket(
     kind: int = socket.SOCK_STREAM,
     proto: int = 0,
 ) -> socket.socket:
-    """A non-blocking socket of ``sandbox``: a pod's id, ``node:NAME``, ``fabric`` or ``outside``.
+    """Return a non-blocking socket of ``sandbox``: a pod's id, ``node:NAME``, ``fabric`` or
+    ``outside``.
 
-    Raises DataplaneError.
+    Raise DataplaneError.
     """
     params = {"sandbox": sandbox, "family": family, "kind": kind, "proto": proto}
     with refused_as(DataplaneError, METHOD):

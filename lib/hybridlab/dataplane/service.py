@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data plane inside labd: implements :class:`hybridlab.dataplane.contract.Dataplane` in the kernel.
+"""The data plane inside labd: implements :class:`hybridlab.dataplane.contract.Dataplane` in the
+kernel.
 
-One thread does all programming, in the order of the calls, so that the event loop stays free and two changes never
-meet. What it keeps besides the kernel's state: the fabric, the nodes, the pods, and the DNS zone.
+One thread does all programming, in the order of the calls, so that the event loop stays free and
+two changes never collide. State outside the kernel: the fabric, the nodes, the pods, and the DNS
+zone.
 """
 
 import asyncio
@@ -42,13 +44,13 @@ OUTSIDE = "outside"
 
 
 class DataplaneService:
-    """Nodes, pods, routes, services, policy and DNS of one lab, in the kernel.
+    """Nodes, pods, routes, services, policy and DNS of a lab, in the kernel.
 
     Create it in the event loop's thread.
     """
 
     def __init__(self, sandboxes: Sandboxes) -> None:
-        namespaces.home_netns()  # the programming thread starts where this one is, and must come back there
+        namespaces.home_netns()  # the programming thread starts in this thread's namespace, and must return to it
         self.resolver = Resolver()
         """Give :meth:`Resolver.serve` to whoever runs the DNS server's pod."""
         self._sandboxes = sandboxes
@@ -123,7 +125,7 @@ class DataplaneService:
         fabric = self._underlay()
         ports = {name: node.on_fabric for name, node in self._nodes.items()}
         for name in {*(route.node for route in table.routes), *table.source_check}:
-            self._node(name)  # refuses one that is not there
+            self._node(name)  # refuses an unknown node
         router = await self._program(lambda: fabric.route_to(table, ports))
         for node in self._nodes.values():
             await self._program(partial(node.meet_router, router))
@@ -236,7 +238,9 @@ class DataplaneService:
         return await self._program(self._node(node).facts)
 
     async def _program(self, work: Callable[[], T]) -> T:
-        """Do it on the programming thread; a cancelled caller does not stop what has begun."""
+        """Run a function on the programming thread; a cancelled caller does not stop a function
+        that has begun.
+        """
         future = asyncio.get_running_loop().run_in_executor(self._thread, work)
         try:
             return await asyncio.shield(future)

@@ -24,13 +24,14 @@ from hybridlab.kernel.nft import Nft
 _MASQUERADE = "0x4000"
 """kube-proxy's packet mark; the connection mark stays free."""
 TRANSLATED = "0x8000"
-"""Packet mark on Windows: to a pod here, by the source that it will get; after policy it has its own again."""
+"""Packet mark on Windows: to a pod here, by the source that it will get; after policy it has its
+own again."""
 _KEPT = "0x2000"
 """Packet mark of what came in by a NodePort that keeps its clients' addresses."""
 
 
 def base_table(prefix: str) -> str:
-    """The fixed part of the table; ``prefix``: how the names of pods' interfaces begin."""
+    """Return the fixed part of the table; ``prefix``: how the names of pods' interfaces begin."""
     return f"""
 table ip kube {{
   map svc {{ type ipv4_addr . inet_proto . inet_service : verdict; }}
@@ -107,7 +108,7 @@ _SOURCES = ("sources", "node-port-sources", "sources-as-seen")
 
 
 class Services:
-    """The service table of one node."""
+    """The service table of a node."""
 
     def __init__(self, nft: Nft, conntrack: ConntrackSocket) -> None:
         self._table = Table(nft, "kube")
@@ -119,7 +120,8 @@ class Services:
         self._translation: tuple[str | None, str | None] = (None, None)
 
     def set(self, table: ServiceTable) -> None:
-        """Replace all services in one transaction; then forget UDP flows to endpoints that are gone or were missing."""
+        """Replace all services in one transaction; then forget UDP flows to endpoints that are gone
+        or were missing."""
         ports = {_chain_name(port): port for port in (*table.ports, *table.host_ports)}
         change = TableChange()
         for name, port in self._ports.items():
@@ -140,7 +142,9 @@ class Services:
             self._forget_flows(before)
 
     def set_pools(self, pools: tuple[str, ...], own_blocks: tuple[str, ...]) -> None:
-        """The pods' networks, and this node's part of them: everyone else who uses a service is masqueraded."""
+        """Set the pods' networks, and this node's part of them: all other clients of a service
+        are masqueraded.
+        """
         self._table.apply(
             TableChange(
                 sets={"pools": _set("pools", pools)},
@@ -175,7 +179,7 @@ _Ends = set[tuple[str, int]]
 def _with_stale_flows(
     before: dict[str, ServicePort], after: dict[str, ServicePort]
 ) -> Iterator[tuple[ServicePort, _Ends]]:
-    """Yield the UDP ports of which flows may be stale, with the backends whose flows are not."""
+    """Yield the UDP ports that may have stale flows, with the backends that keep their flows."""
     for name, port in before.items():
         left = after[name].backends if name in after else ()
         if port.protocol == "udp" and (name not in after or left != port.backends):
@@ -183,7 +187,7 @@ def _with_stale_flows(
     for name, port in after.items():
         had_backends = name in before and before[name].backends
         if port.protocol == "udp" and port.backends and not had_backends:
-            # What came before it had a backend was translated by nobody, and would stay so.
+            # Earlier flows were not translated, and would stay so.
             yield port, set()
 
 
@@ -205,7 +209,8 @@ def _sets_of(ports: Collection[ServicePort]) -> dict[str, SetContent]:
 
 
 def _is_stale(connection: Connection, port: ServicePort, backends: _Ends) -> bool:
-    """The flow was translated by this service port, to an endpoint that it no longer has."""
+    """Return whether this service port translated the flow, to an endpoint that it no longer
+    has."""
     there = connection.original
     back = connection.reply
     by_cluster_ip = there.destination in _addresses(port) and there.destination_port == port.port
@@ -217,14 +222,15 @@ def _is_stale(connection: Connection, port: ServicePort, backends: _Ends) -> boo
 
 
 def _forget_port(change: TableChange, name: str, port: ServicePort) -> None:
-    """Remove everything of a port; what it shall have again is added after that."""
+    """Remove everything of a port; entries that it still needs are added afterwards."""
     change.chains |= {f"svc-{name}": None, f"np-{name}": None}
     for kept in _kept_by(name, port):
         change.chains[kept] = change.sets[kept] = None
 
 
 def _kept_by(name: str, port: ServicePort) -> list[str]:
-    """The chains (and sets of clients) of a port's backends, where clients stay with them for a time."""
+    """Return the chains (and sets of clients) of a port's backends, where clients stay with them
+    for a time."""
     if not port.sticky:
         return []
     return [
@@ -288,10 +294,12 @@ def _chain_name(port: ServicePort) -> str:
 def _translations(
     pools: tuple[str, ...], blocks: tuple[str, ...], local_pods: str | None, node_ports: str | None
 ) -> dict[str, Rules | None]:
-    """What sources become, and, for the policy of pods here, what they are going to become.
+    """Return the source translations, and the early translations for the policy of pods on this
+    node.
 
-    Source translation comes after policy in the kernel, while Windows' ACLs are at the pod's port of the virtual
-    switch and see what the pod sees: the source is put in place for policy, and taken back after it.
+    In the kernel source translation comes after policy, but Windows' ACLs are at the pod's port
+    of the virtual switch and match the packet as the pod sends it. So the source is set before
+    policy and restored after it.
     """
     by_node_port = f"meta mark and {_MASQUERADE} == {_MASQUERADE}"
     sources = []

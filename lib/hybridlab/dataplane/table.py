@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One nft table that is changed by difference: chains, sets and verdict maps, from what is to what is wanted.
+"""An nft table that is changed by difference: chains, sets and verdict maps.
 
-Policy and services say what a chain, a set or a map entry shall be; this module finds what differs from the kernel
-and applies it in one transaction.  Base chains (those with a hook) and what is fixed are made once from text and not
-managed here.  A transaction that an ordinary user's socket buffer cannot hold (about 1,100 rules) is applied in
-several: first sets and chains, then the entries that lead to them, so that nothing is ever more open than before or
-after.
+Policy and services define the content of chains, sets and map entries. This module finds the
+differences from the kernel and applies them in one transaction. Base chains (with a hook) and
+fixed parts are made once from text and are not managed here. A transaction that exceeds an
+ordinary user's socket buffer (about 1,100 rules) is applied in parts: first sets and chains, then
+the entries that lead to them, so that at no time more is open than before or after.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class SetContent:
 
 @dataclass
 class TableChange:
-    """What shall be; None removes.  What is not named stays."""
+    """The new state of parts of a table; None removes a part. Parts that it does not name stay."""
 
     chains: dict[str, Rules | None] = field(default_factory=dict)
     sets: dict[str, SetContent | None] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Table:
         self._nft = nft
         self._name = name
         self.chains: dict[str, Rules] = {}
-        """What is in the kernel."""
+        """The chains in the kernel."""
         self._sets: dict[str, SetContent] = {}
         self._entries: dict[tuple[str, str], str] = {}
 
@@ -61,11 +61,12 @@ class Table:
         return name in self._sets
 
     def run(self, command: str) -> str:
-        """A command that changes nothing of what is managed here, and what it prints."""
+        """Run a command that changes nothing managed here, and return its output."""
         return self._nft.run(command)
 
     def apply(self, change: TableChange) -> None:
-        """Make it so; on NftError nothing has changed (unless the change had to be split: then part of it may have)."""
+        """Make it so; on NftError nothing has changed (unless the change had to be split: then part
+        of it may have)."""
         real = self._reduce(change)
         steps = [step for step in self._steps(real) if step]
         if not steps:
@@ -78,7 +79,7 @@ class Table:
         self._remember(real)
 
     def _reduce(self, change: TableChange) -> TableChange:
-        """Without what is so already."""
+        """Drop changes that are already in place."""
         return TableChange(
             chains={n: c for n, c in change.chains.items() if self.chains.get(n) != c},
             sets={n: c for n, c in change.sets.items() if self._sets.get(n) != c},
@@ -139,7 +140,7 @@ def _batches(steps: Sequence[list[str]]) -> Iterator[list[str]]:
 
 
 def _split(change: Mapping[str, _V | None]) -> tuple[dict[str, _V], list[str]]:
-    """Return what is to exist, and the names of what is to go."""
+    """Return the new parts, and the names of the parts to remove."""
     kept = {name: value for name, value in change.items() if value is not None}
     return kept, [name for name in change if name not in kept]
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of admission: what somebody else's webhooks, defaults and quotas make of what is to be created."""
+"""Faults of admission: somebody else's webhooks, defaults and quotas change or refuse new
+objects.
+"""
 
 from collections.abc import Mapping
 
@@ -17,10 +19,22 @@ DOES = (
     "limits",
     "mirror",
     "restricted",
+    "priority",
+    "no-sysctls",
     "quota",
+    "quota-exceeded",
+    "limit-range",
     "denies",
     "times-out",
 )
+PRIORITY = {"priorityClassName": "tenants", "preemptionPolicy": "Never"}
+"""Fields of the owner's PriorityClass that is the cluster's default (``globalDefault``)."""
+REFUSALS = {
+    "quota": "failed quota: compute: must specify limits.cpu,limits.memory",
+    "quota-exceeded": "exceeded quota: compute, requested: pods=1, used: pods=20, limited: pods=20",
+    "limit-range": "minimum cpu usage per Container is 50m, but request is 10m",
+}
+"""Messages of the plugins ResourceQuota (for pods without limits, or too many) and LimitRanger."""
 HOOK = '"policies.example.com"'
 UNANSWERED = (
     'Post "https://policies.policy-system.svc:443/validate?timeout=10s": context deadline exceeded'
@@ -46,27 +60,28 @@ def _admit(does: str, obj: Obj) -> None:
                     **(one.get("resources") or {}),
                 }
         case "mirror":
-            for one in containers:
-                one["image"] = f"mirror.example.com/{one['image']}"
+            for container in containers:
+                container["image"] = f"mirror.example.com/{container['image']}"
         case "restricted":
             meta.setdefault("labels", {})[f"{PREFIX}enforce"] = "restricted"
-        case "quota":
-            raise forbidden(
-                "pods",
-                "",
-                meta["name"],
-                "failed quota: compute: must specify limits.cpu,limits.memory",
-            )
+        case "priority":
+            obj["spec"] |= PRIORITY
+        case "no-sysctls":
+            (obj["spec"].get("securityContext") or {}).pop("sysctls", None)
+        case _:
+            raise _refusal(does, meta["name"])
+
+
+def _refusal(does: str, name: str) -> ApiError:
+    match does:
         case "denies":
-            raise ApiError(
-                403,
-                "Forbidden",
-                f"admission webhook {HOOK} denied the request: label owner is missing",
-            )
+            words = f"admission webhook {HOOK} denied the request: label owner is missing"
+            return ApiError(403, "Forbidden", words)
         case "times-out":
-            raise internal(
-                f"failed calling webhook {HOOK}: failed to call webhook: {UNANSWERED}", caused=True
-            )
+            words = f"failed calling webhook {HOOK}: failed to call webhook: {UNANSWERED}"
+            return internal(words, caused=True)
+        case _:
+            return forbidden("pods", "", name, REFUSALS[does])
 
 
 @TYPES.fault(
@@ -82,7 +97,7 @@ def _admit(does: str, obj: Obj) -> None:
     scope="all, namespace",
 )
 def admission(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Somebody else's admission changes what is to be created, or refuses it."""
+    """Somebody else's admission changes new objects, or refuses them."""
     there = lab.interference.admission.taps
     does = parameters["does"]
     of = parameters["of"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults between a client and the API server: requests that are refused, connections that are cut for a while."""
+"""Faults between a client and the API server: requests that are refused, connections that are cut
+for a while."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -35,7 +36,7 @@ def _refusing(
     where = f" in namespace {given['namespace']}" if given["namespace"] else ""
     where += f" to {given['of']}" if given["of"] else ""
 
-    def told() -> list[str]:
+    def evidence() -> list[str]:
         remaining = made.refusing(identity)
         return (
             [f"the API server answers {code}{where} for {remaining:.1f} s more"]
@@ -52,7 +53,7 @@ def _refusing(
         first=first,
         of=given["of"],
     )
-    return Switch(on, partial(made.accept, identity), told)
+    return Switch(on, partial(made.accept, identity), evidence)
 
 
 _refuses(429, "Too Many Requests")
@@ -71,12 +72,12 @@ def watch_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) ->
     """Watches deliver nothing any more and stay open, as behind a gateway that forgot them."""
     made = lab.interference
     namespace = parameters["namespace"]
-    told = [f"watches{f' in namespace {namespace}' if namespace else ''} fall silent"]
+    evidence = [f"watches{f' in namespace {namespace}' if namespace else ''} fall silent"]
     on = partial(
         made.silence, identity, namespace=namespace, first=count("first", parameters["first"])
     )
     return Switch(
-        on, partial(made.let_speak, identity), lambda: told if made.silencing(identity) else []
+        on, partial(made.let_speak, identity), lambda: evidence if made.silencing(identity) else []
     )
 
 
@@ -85,7 +86,7 @@ def api_unreachable(lab: LabParts, identity: str, parameters: Mapping[str, str])
     """Every connection to the API server is cut for a while, execs and watches too."""
     made = lab.interference
 
-    def told() -> list[str]:
+    def evidence() -> list[str]:
         remaining = made.going_away(identity)
         return (
             [f"connections to the API server are cut for {remaining:.1f} s more"]
@@ -94,4 +95,4 @@ def api_unreachable(lab: LabParts, identity: str, parameters: Mapping[str, str])
         )
 
     on = partial(made.go_away, identity, seconds("seconds", parameters["seconds"]))
-    return Switch(on, partial(made.come_back, identity), told)
+    return Switch(on, partial(made.come_back, identity), evidence)

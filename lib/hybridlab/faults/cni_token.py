@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fault of what Calico's CNI plugin has on a Windows node: a token that nobody renews."""
+"""A fault of the token of Calico's CNI plugin on a Windows node: nobody renews it."""
 
 import time
 from collections.abc import Mapping
@@ -17,8 +17,9 @@ TYPES = Types()
     Parameter("hours", "how long ago it was asked for", "25"),
 )
 def cni_token_old(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The token of a Windows node's CNI plugin, which lives for 24 h, was asked for so long ago; pods start all the
-    same."""
+    """The token of a Windows node's CNI plugin, which lives for 24 h, is this old; pods start all
+    the same.
+    """
     asked = time.time() - 3600 * count("hours", parameters["hours"])
     nodes = lab.nodes_of("windows", parameters["node"])
     tables = {

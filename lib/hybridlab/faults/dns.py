@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DNS answers that are wrong, late or missing, and search lists of pods that are wrong."""
+"""DNS answers that are wrong, late or missing, and wrong search lists of pods."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, get_args
 
 from hybridlab.calico.cni import SearchList
-from hybridlab.dataplane.model import Zone
+from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable, Zone
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import (
@@ -23,7 +23,7 @@ from hybridlab.faults.rules import RuleFault
 
 TYPES = Types()
 WRONG_ADDRESS = "203.0.113.9"
-"""In a range that is documentation only (RFC 5737): nothing answers there."""
+"""Address in a range for documentation (RFC 5737): nothing answers there."""
 ANOTHER: Final = "another-address"
 EXTRA: Final = "extra-address"
 AAAA_DENIED: Final = "aaaa-nxdomain"
@@ -36,16 +36,15 @@ ANSWERS = {
     PORT: "names are answered with the next port",
     NAME: "addresses are answered with another name",
 }
-"""What can be wrong with an answer (A, AAAA, SRV and PTR records), and how evidence describes
-it."""
+"""Faults of answers (A, AAAA, SRV and PTR records), and their description in evidence."""
 
 
 def _of_zone(
-    lab: LabParts, identity: str, told: list[str], tap: Callable[[Zone, str, Zone | None], Zone]
+    lab: LabParts, identity: str, evidence: list[str], tap: Callable[[Zone, str, Zone | None], Zone]
 ) -> Fault:
     gate = lab.zone_gate
     again = partial(gate.again, [""])
-    return Entries(identity, tap, dict.fromkeys(told, gate.seam.taps), again, again)
+    return Entries(identity, tap, dict.fromkeys(evidence, gate.seam.taps), again, again)
 
 
 @TYPES.fault(
@@ -55,17 +54,20 @@ def _of_zone(
     Parameter("answer", " or ".join(ANSWERS), ANOTHER, tuple(ANSWERS)),
 )
 def dns_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Names resolve to 203.0.113.9, where nothing is, alone or beside what is right, or lie in
-    another record."""
+    """Names resolve to 203.0.113.9, which no host has, alone or beside the right addresses, or
+    are in another record.
+    """
     wrong = partial(_wrong, parameters["name"].rstrip(".").lower(), parameters["answer"])
     written = lab.zone_gate.written.get("")
-    told = [] if written is None or wrong(written) == written else [ANSWERS[parameters["answer"]]]
-    return _of_zone(lab, identity, told, wrong)
+    evidence = (
+        [] if written is None or wrong(written) == written else [ANSWERS[parameters["answer"]]]
+    )
+    return _of_zone(lab, identity, evidence, wrong)
 
 
 def _wrong(name: str, answer: str, zone: Zone, *_: object) -> Zone:
-    """Return the zone with wrong answers in the place of the true ones; an empty name means
-    every name."""
+    """Return the zone with wrong answers in place of the true answers; an empty name means every
+    name."""
     hosts = [host for host in zone.a if name in {"", host}]
     if answer == AAAA_DENIED:
         return replace(zone, denied=tuple(sorted({*zone.denied, *hosts})))
@@ -87,7 +89,7 @@ def _wrong(name: str, answer: str, zone: Zone, *_: object) -> Zone:
 
 @TYPES.fault("dns-stale", "dns")
 def dns_stale(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Names keep the addresses that they were answered with first."""
+    """Names keep the addresses of their first answer."""
 
     def stale(zone: Zone, _: str, before: Zone | None) -> Zone:
         had = before.a if before else {}
@@ -98,7 +100,7 @@ def dns_stale(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fa
 
 @TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "how much later"))
 def dns_slow(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The cluster's DNS answers the questions of a node's pods late."""
+    """The cluster's DNS answers queries of a node's pods late."""
     late = seconds("seconds", parameters["seconds"])
     networks = [
         net
@@ -106,9 +108,9 @@ def dns_slow(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fau
         for net in (*lab.blocks(node), f"{lab.address(node)}/32")
     ]
     entries = [(network, late) for network in networks]
-    told = [f"{network} is answered {late:g} s late" for network in networks]
+    evidence = [f"{network} is answered {late:g} s late" for network in networks]
     return _of_zone(
-        lab, identity, told, lambda zone, *_: replace(zone, late=(*zone.late, *entries))
+        lab, identity, evidence, lambda zone, *_: replace(zone, late=(*zone.late, *entries))
     )
 
 
@@ -131,7 +133,7 @@ class DnsPodSilent(RuleFault):
         super().__init__(lab.dataplane, identity, {})
 
     async def inject(self) -> None:
-        """Drop it where it is forwarded: there the Service's address is translated already."""
+        """Drop queries on the forward hook, where the Service's address is already translated."""
         pods, _ = await self._lab.client.list("pods", "kube-system", labels=SELECTOR)
         by_name = {
             str(pod["metadata"]["name"]): str((pod.get("status") or {}).get("podIP") or "")
@@ -140,13 +142,41 @@ class DnsPodSilent(RuleFault):
         addresses = [address for _, address in sorted(by_name.items()) if address]
         if not 1 <= self._number <= len(addresses):
             raise BadFault(
-                f"pod is {self._number}, expected 1 to {len(addresses)}: so many DNS pods there are"
+                f"pod is {self._number}, expected 1 to {len(addresses)}, the number of DNS pods"
             )
         rule = (
             f"ip daddr {addresses[self._number - 1]} meta l4proto {{ tcp, udp }} th dport 53 drop"
         )
         self._rules = {node: [("f_fwd", rule)] for node in self._nodes}
         await super().inject()
+
+
+@TYPES.fault("dns-backend-dead", "dns", NODE_OR_ALL)
+def dns_backend_dead(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Kube-proxy of a node keeps, beside the DNS pods, an address that nobody has any more: a share
+    of the questions to the cluster's DNS gets no answer."""
+    gate = lab.service_gate
+    if gate is None:
+        raise BadFault("no kube-proxies run")
+    nodes = lab.nodes(parameters["node"])
+    evidence = [f"the DNS Service leads pods of {node} to {WRONG_ADDRESS} too" for node in nodes]
+
+    def kept(table: ServiceTable, place: str, _: ServiceTable | None) -> ServiceTable:
+        return (
+            table
+            if place not in nodes
+            else replace(table, ports=tuple(map(_with_dead, table.ports)))
+        )
+
+    again = partial(gate.again, nodes)
+    return Entries(identity, kept, dict.fromkeys(evidence, gate.seam.taps), again, again)
+
+
+def _with_dead(port: ServicePort) -> ServicePort:
+    """Return a port of the DNS Service with a backend that nobody has any more."""
+    dead = Backend(address=WRONG_ADDRESS, port=53)
+    is_dns = port.name.startswith("kube-system/kube-dns:") and port.port == 53
+    return replace(port, backends=(*port.backends, dead)) if is_dns else port
 
 
 SEARCH_LISTS: tuple[SearchList, ...] = get_args(SearchList)
@@ -167,14 +197,14 @@ WORDS: Mapping[SearchList, str] = {
     ),
 )
 def search_list_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """New pods search other domains for short names than those of their namespace and the
-    cluster."""
+    """New pods have other search domains than those of their namespace and the cluster."""
     wrong = next(name for name in SEARCH_LISTS if name == parameters["list"])
     nodes = sorted(lab.nodes(parameters["node"]))
     alone = [node for node in nodes if lab.calico.nodes[node].os == "windows"]
     if wrong == "own-only" and alone:
         raise BadFault(
-            f"pods of Windows node {alone[0]} search the domain of their own namespace alone anyway"
+            f"pods of Windows node {alone[0]} search only "
+            "the domain of their own namespace, with or without this fault"
         )
     there = lab.calico.pod_network.wrong_searches
     tables = {f"new pods of {node} {WORDS[wrong]}": there for node in nodes}

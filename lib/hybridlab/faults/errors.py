@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong about a fault itself."""
+"""Errors of a fault itself."""
 
 
 class BadFault(ValueError):
-    """No such fault, or parameters that it does not take; the message lists what there is."""
+    """An unknown fault, or invalid parameters; the message lists the valid choices."""
 
 
 class FaultFailed(Exception):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of ``kubectl exec``: the command does not start, dies, is another one, or what it says does not arrive."""
+"""Faults of ``kubectl exec``: the command does not start, dies, is another command, or its output
+does not arrive.
+"""
 
 from collections.abc import Mapping
 
@@ -7,7 +9,7 @@ from hybridlab.api.contract import Obj
 from hybridlab.api.exec_faults import ExecFault, Scope
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import Fault, FaultType, Parameter, count
+from hybridlab.faults.model import Fault, FaultType, Parameter, count, seconds
 from hybridlab.runtime import start_errors
 
 PARAMETERS = (
@@ -22,7 +24,7 @@ KUBELET_PORT = 10250
 
 
 class ExecFailure(Fault):
-    """Execs of a scope go wrong in one way."""
+    """Execs of a scope fail in one way."""
 
     def __init__(
         self, lab: LabParts, identity: str, parameters: Mapping[str, str], kind: str
@@ -41,19 +43,21 @@ class ExecFailure(Fault):
             kind=kind,
             scope=scope,
             first=count("first", parameters["first"]),
-            argv=tuple(parameters.get("program", "").split()),
+            argv=tuple(parameters[name] for name in ("words", "instead") if name in parameters)
+            or tuple(parameters.get("program", "").split()),
+            seconds=seconds("seconds", late) if (late := parameters.get("seconds")) else 0.0,
             start_error=self._start_error,
         )
 
     async def inject(self) -> None:
-        """Begin.  Raises BadFault while another exec fault may concern the same execs."""
+        """Begin. Raise BadFault if another exec fault may affect the same execs."""
         try:
             self._faults.put(self._identity, self._wrong)
         except ValueError as error:
             raise BadFault(str(error)) from None
 
     async def heal(self) -> None:
-        """End; execs that hung go on."""
+        """End; execs that hung continue."""
         self._faults.heal(self._identity)
 
     async def evidence(self) -> list[str]:
@@ -112,6 +116,12 @@ TYPES = (
         "exec-wrong-binary", "wrong-binary", "Another program answers than the one that was to be executed",
         Parameter("program", "what is executed instead", "hostname"),
     ),
+    _failure("exec-slow", "slow", "Commands start late", Parameter("seconds", "how much later")),
+    _failure(
+        "exec-other-words", "other-words", "Of what commands write certain words arrive as others",
+        Parameter("words", "what is replaced, such as ConnectionRefused/10061"),
+        Parameter("instead", "what arrives in its place"),
+    ),
     _failure("exec-killed", "killed", "A command is killed as soon as it runs, or is given input"),
 )  # fmt: skip
-"""What can go wrong with execs."""
+"""Faults of execs."""

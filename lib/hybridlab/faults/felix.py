@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of Calico's own components: policy that comes late or is misread, reserved addresses that are not."""
+"""Faults of Calico's components: policy that is late or misread, reserved addresses that pods
+get.
+"""
 
 import asyncio
 import contextlib
@@ -31,7 +33,10 @@ def of_felix(
     put: Callable[[Felix], None] = lambda _: None,
     taken: Callable[[Felix], None] = lambda _: None,
 ) -> Fault:
-    """An entry in the state of some nodes' Felixes, and what each does once it was put there, and once it is gone."""
+    """Return a fault that is an entry in the state of some Felixes.
+
+    A function is called for each Felix after the entry was put, and another after it was removed.
+    """
     felixes = {node: lab.calico.felixes[node] for node in nodes}
     tables = {f"Felix of {node} {says}": where(felix.faults) for node, felix in felixes.items()}
 
@@ -83,12 +88,17 @@ class ReservedNotReserved(Fault):
         await self._lab.calico.ipam_saved()
 
     async def heal(self) -> None:
-        """Reserve again what is free, and what pods still hold as soon as they are gone."""
+        """Reserve the free addresses again, and the addresses of pods as soon as the pods are
+        gone.
+        """
         self._lab.calico.ipam.reserve(self._node)
         await self._lab.calico.ipam_saved()
 
     async def evidence(self) -> list[str]:
-        """Addresses of the node's blocks that no one reserves, and that no pod holds while they are to be reserved."""
+        """Return the addresses that the node's blocks should reserve and do not.
+
+        They are free, or another owner holds them while the block does not reserve them.
+        """
         found: list[str] = []
         for block in self._lab.calico.ipam.blocks_of(self._node):
             name = f"{block_name(block.cidr)}"
@@ -118,13 +128,14 @@ class FelixCrashLoops(Fault):
         self._killing: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
-        """From now on none of them gets beyond its start."""
+        """End each Felix at its start from now on."""
         for felix in self._felixes.values():
             felix.faults.dead[self._identity] = True
         self._killing = asyncio.create_task(self._kill(), name=f"fault {self._identity}")
 
     async def heal(self) -> None:
-        """Those that run start at once, the others when their kubelet starts them."""
+        """Start each Felix with a running container at once, the others when their kubelet starts
+        them."""
         if self._killing is not None:
             self._killing.cancel()
             await asyncio.gather(self._killing, return_exceptions=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gates before the data plane: what kube-proxies and the DNS controller write passes a seam, and
-can be served again.
+"""Gates before the data plane: writes of kube-proxies and of the DNS controller pass a seam, and
+can be repeated.
 
 The composition gives the gates to the kube-proxies and the DNS controller in the data plane's
 place.
@@ -19,13 +19,14 @@ T = TypeVar("T")
 
 
 class Gate(Generic[T]):
-    """Hands on what was written for a place, as the taps of its seam leave it."""
+    """Passes on the table that was written for a place, as the taps of its seam change it."""
 
     def __init__(
         self, serve: Callable[[str, T], Awaitable[None]], programmed: Callable[[T], T]
     ) -> None:
-        """``serve`` takes a place (a node, or the whole cluster: empty) and what is
-        ``programmed`` there."""
+        """Make a gate; ``serve`` takes a place (a node; empty: the whole cluster) and the
+        ``programmed`` table.
+        """
         self.seam: Seam[T] = Seam()
         """About: the place; what was served there before, or None."""
         self.written: dict[str, T] = {}
@@ -34,12 +35,12 @@ class Gate(Generic[T]):
         self._programmed = programmed
 
     async def write(self, place: str, table: T) -> None:
-        """Replace what was written for a place; what is wrong there stays wrong."""
+        """Replace the table of a place; faults there stay in place."""
         self.written[place] = table
         await self.again([place])
 
     async def again(self, places: Iterable[str]) -> None:
-        """Let what was written for these places pass once more, because other taps are there."""
+        """Pass the tables of these places on once more, because the taps have changed."""
         for place in self.written.keys() & set(places):
             before = self.served.get(place)
             table = self._programmed(self.seam(self.written[place], place, before))
@@ -70,19 +71,20 @@ class ServiceGate(Gate[ServiceTable]):
         await self.write(node, table)
 
     async def lose(self, node: str) -> None:
-        """From now on a node has no Services, whatever its kube-proxy programs."""
+        """Remove a node's Services from now on, whatever its kube-proxy programs."""
         self.seam.taps[f"lost {node}"] = partial(_lost, node)
         await self.again([node])
 
     async def regain(self, node: str) -> None:
-        """It has again what its kube-proxy programs."""
+        """Restore the Services that a node's kube-proxy programs."""
         self.seam.taps.pop(f"lost {node}", None)
         await self.again([node])
 
 
 def _programmed(table: ServiceTable) -> ServiceTable:
-    """Backends that are not ready are programmed nowhere."""
-    return replace(table, ports=tuple(replace(port, unready=()) for port in table.ports))
+    """Return the table without backends that are not ready, or that a traffic policy leaves out."""
+    ports = tuple(replace(port, unready=(), elsewhere=()) for port in table.ports)
+    return replace(table, ports=ports)
 
 
 def _lost(lost: str, table: ServiceTable, node: str, _: ServiceTable | None) -> ServiceTable:

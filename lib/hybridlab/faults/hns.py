@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of HNS: Services that go with its network; an HNS that cannot be asked."""
+"""Faults of HNS: Services that are lost with its network; an HNS that gives no answers."""
 
 from collections.abc import Callable, Mapping
 
@@ -19,10 +19,14 @@ def hns_habit(
     habit: Callable[[HnsFaults], dict[str, bool]],
     words: str,
 ) -> Fault:
-    """HNS of some Windows nodes behaves otherwise than documented; what it has when that begins or ends stays."""
+    """Return a fault that makes HNS of some Windows nodes behave differently from its
+    documentation; present entries of HNS stay when it begins and ends.
+
+    ``habit``: the table of a node's faults that turns the behaviour on; ``words`` describe it.
+    """
     hns = {node: lab.calico.windows[node].hns for node in lab.nodes_of("windows", given)}
     return Entries(
-        identity, True, {f"HNS of {node} {words}": habit(one.faults) for node, one in hns.items()}
+        identity, True, {f"HNS of {node} {words}": habit(host.faults) for node, host in hns.items()}
     )
 
 
@@ -30,8 +34,9 @@ def hns_habit(
 def services_lost_with_network(
     lab: LabParts, identity: str, parameters: Mapping[str, str]
 ) -> Fault:
-    """Services of a Windows node stay dead once its HNS network is removed, until its kube-proxy's pod is made
-    anew."""
+    """Services of a Windows node stay dead after its HNS network is removed, until its
+    kube-proxy's pod is made anew.
+    """
     words = "has no Services once its network is removed, until kube-proxy starts again"
     return hns_habit(lab, identity, parameters["node"], lambda faults: faults.loses_services, words)
 
@@ -40,7 +45,9 @@ def services_lost_with_network(
     "hns-fails", "hns", WINDOWS_OR_ALL, Parameter("answer", "error, silent or garbled", "error")
 )
 def hns_fails(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """HNS cannot be asked: its cmdlets print an error and null, or an empty text, and exit with 0."""
+    """HNS gives no answers: its cmdlets print an error and null, or an empty text, and exit with
+    0.
+    """
     how = parameters["answer"]
     nodes = lab.nodes_of("windows", parameters["node"])
     if how not in HNS_FAILURES:

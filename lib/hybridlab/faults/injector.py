@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Injects faults and heals them, and believes neither before the true state says so."""
+"""Injects and heals faults, and verifies both in the true state."""
 
 import asyncio
+import difflib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +23,14 @@ class Active:
 
 
 class Injector:
-    """The faults of one lab."""
+    """The faults of a lab."""
 
     def __init__(
         self, lab: LabParts, offered: Mapping[str, FaultType], elsewhere: Collection[str] = ()
     ) -> None:
-        """``offered``: what can be injected into this lab; ``elsewhere``: what exists on planes that it has not."""
+        """Hold the faults of a lab. ``offered``: the faults that it can have; ``elsewhere``: the
+        faults of planes that it has not.
+        """
         self._lab = lab
         self._offered = offered
         self._elsewhere = elsewhere
@@ -50,17 +53,20 @@ class Injector:
         ]
 
     async def inject(self, name: str, parameters: Mapping[str, str] | None = None) -> str:
-        """Inject a fault and return its id.
-
-        Raises BadFault for what cannot be asked for, FaultFailed when it is not in effect afterwards.
+        """Inject a fault and return its id. Raise BadFault for an invalid request, FaultFailed if
+        the fault is not in effect afterwards.
         """
+        name = name.casefold()
         kind = self._offered.get(name)
         if kind is None and name in self._elsewhere:
             raise BadFault(
                 f"fault {name} does not exist on this lab's plane: nothing there could go wrong so"
             )
         if kind is None:
-            raise BadFault(f"there is no fault {name!r}; there are {', '.join(self._offered)}")
+            near = difflib.get_close_matches(name, self._offered, 3)
+            hint = f"meant {' or '.join(near)}? " if near else ""
+            offered = ", ".join(self._offered)
+            raise BadFault(f"there is no fault {name!r}; {hint}there are {offered}")
         complete = kind.complete(parameters or {})
         async with self._one_at_a_time:
             self._number += 1
@@ -80,7 +86,7 @@ class Injector:
             return identity
 
     async def heal(self, identity: str) -> None:
-        """Heal a fault.  Raises BadFault for an unknown id, FaultFailed when something of it is still there."""
+        """Heal a fault. Raise BadFault for an unknown id, FaultFailed if parts of it remain."""
         async with self._one_at_a_time:
             found = self._active.get(identity)
             if found is None:
@@ -96,7 +102,7 @@ class Injector:
             del self._active[identity]
 
     async def heal_all(self) -> None:
-        """Heal every fault; raises FaultFailed, naming all, when some are still there."""
+        """Heal every fault. Raise FaultFailed, naming all that remain."""
         failed: list[str] = []
         for identity in list(self._active):
             try:
@@ -107,12 +113,12 @@ class Injector:
             raise FaultFailed("; ".join(failed))
 
     def active(self) -> list[dict[str, Any]]:
-        """What was injected and not healed: id, name and parameters."""
+        """Return the faults that were injected and not healed: id, name and parameters."""
         return [
             {"id": active.id, "fault": active.type.name, "parameters": dict(active.parameters)}
             for active in self._active.values()
         ]
 
     async def evidence(self, identity: str) -> list[str]:
-        """What is wrong because of an active fault, read now."""
+        """Return the effects of an active fault, read now."""
         return await self._active[identity].fault.evidence()

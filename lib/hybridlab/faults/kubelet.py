@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of kubelets: pods of which nobody takes note, images that never arrive, probes that fail; nodes that die."""
+"""Faults of kubelets: ignored pods, images that never arrive, failing probes, dying nodes."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ WORDS: Mapping[Stall, str] = {
 
 
 def _stuck(lab: LabParts, identity: str, given: str, what: Stall) -> Fault:
-    """Kubelets of some nodes get stuck with one thing; their nodes stay Ready."""
+    """Return a fault that stalls one activity of some nodes' kubelets; the nodes stay Ready."""
     kubelets = lab.kubelets
     nodes = frozenset(lab.nodes(given))
     on = partial(kubelets.stall, identity, what, nodes)
@@ -31,7 +31,9 @@ def _stuck(lab: LabParts, identity: str, given: str, what: Stall) -> Fault:
     return Switch(
         on,
         off,
-        lambda: [f"the kubelet of {one} {WORDS[what]}" for one in sorted(kubelets.nodes(identity))],
+        lambda: [
+            f"the kubelet of {node} {WORDS[what]}" for node in sorted(kubelets.nodes(identity))
+        ],
     )
 
 
@@ -42,7 +44,9 @@ def _stuck(lab: LabParts, identity: str, given: str, what: Stall) -> Fault:
     Parameter("after", "only so many seconds after the next pod has started there", ""),
 )
 class NodeDead(Fault):
-    """A node is switched off: kubelet and lease stop, nothing leaves it, it is Ready Unknown."""
+    """A node is switched off: its kubelet and lease stop, it sends nothing, and its condition
+    Ready becomes Unknown.
+    """
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         node = parameters["node"]
@@ -57,7 +61,7 @@ class NodeDead(Fault):
         self._dying: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
-        """From now on, or so many seconds after the next pod has started there."""
+        """End the node's kubelet now, or so many seconds after the next pod has started there."""
         if self._after == "":
             await self._die()
             return
@@ -85,7 +89,7 @@ class NodeDead(Fault):
         await self._network.inject()
 
     async def heal(self) -> None:
-        """It is switched on again, and was not booted anew."""
+        """Switch the node on again, without a new boot."""
         if self._dying is not None and not self._dying.done():
             self._dying.cancel()
             return
@@ -93,7 +97,7 @@ class NodeDead(Fault):
         await self._network.heal()
 
     async def evidence(self) -> list[str]:
-        """Its kubelet and its network; or that it is going to die."""
+        """Return the effects on kubelet and network, or that the node is going to die."""
         if self._dying is not None and not self._dying.done():
             return [f"{self._node} dies {self._after} s after the next pod has started there"]
         return [*await self._kubelet.evidence(), *await self._network.evidence()]
@@ -101,17 +105,17 @@ class NodeDead(Fault):
 
 @TYPES.fault("kubelet-idle", "pods", NODE_OR_ALL)
 def kubelet_idle(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Ready node's kubelet takes no note of pods that are new there."""
+    """The kubelet of a Ready node ignores new pods."""
     return _stuck(lab, identity, parameters["node"], "pods")
 
 
 @TYPES.fault("image-pull-stalls", "pods", NODE_OR_ALL)
 def image_pull_stalls(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Pulls of images that a node does not have begin and do not end."""
+    """Pulls of images that a node does not have begin and never end."""
     return _stuck(lab, identity, parameters["node"], "pulls")
 
 
 @TYPES.fault("kubelet-probes-fail", "pods", NODE_OR_ALL)
 def kubelet_probes_fail(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What a kubelet sends to its pods' addresses to probe them gets no answer."""
+    """A kubelet's probes of its pods' addresses get no answer."""
     return _stuck(lab, identity, parameters["node"], "probes")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a running lab that faults change, and what they read back."""
+"""The parts of a running lab that faults change, and whose state they read."""
 
 import ipaddress
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ from hybridlab.taps import Seam
 
 @dataclass(frozen=True)
 class LabParts:
-    """The parts of one running lab."""
+    """The parts of a running lab."""
 
     dataplane: Dataplane
     calico: Calico
@@ -31,24 +31,26 @@ class LabParts:
     """None: no kube-proxies run."""
     kubelets: KubeletStalls = field(default_factory=KubeletStalls)
     host_answers: Seam[object] = field(default_factory=Seam)
-    """What Windows hosts answer; about: the node, the question."""
+    """Answers of Windows hosts; about: the node, the question."""
 
     def nodes(self, given: str) -> list[str]:
-        """The named node, or all of them for ``all``.  Raises BadFault."""
+        """Return the named node, or all of them for ``all``.  Raise BadFault."""
         return list(self.calico.nodes) if given == "all" else [self.node(given)]
 
     def node(self, name: str) -> str:
-        """The node's name.  Raises BadFault when there is none such."""
+        """Return the node's name.  Raise BadFault when there is none such."""
         if name not in self.calico.nodes:
             raise BadFault(f"there is no node {name!r}; there are {', '.join(self.calico.nodes)}")
         return name
 
     def nodes_of(self, os: OS, given: str) -> list[str]:
-        """The named node of an operating system, or all of them for ``all``.  Raises BadFault."""
+        """Return the named node of an operating system, or all of them for ``all``.  Raise
+        BadFault."""
         return self._having(os) if given == "all" else [self.node_of(os, given)]
 
     def node_of(self, os: OS, name: str) -> str:
-        """The name of a node of an operating system.  Raises BadFault when there is none such."""
+        """Return the name of a node of an operating system.  Raise BadFault when there is none
+        such."""
         having = self._having(os)
         if name not in having:
             raise BadFault(
@@ -66,7 +68,7 @@ class LabParts:
         return list(self.calico.addresses.networks_of(node))
 
     async def service(self, given: str) -> Obj:
-        """The Service ``namespace/name`` with a ClusterIP.  Raises BadFault."""
+        """Return the Service ``namespace/name`` with a ClusterIP.  Raise BadFault."""
         namespace, slash, name = given.partition("/")
         if not slash:
             raise BadFault(f"service is {given!r}, expected NAMESPACE/NAME")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fault is: something deliberately wrong that can be put in place, read back, and taken away again."""
+"""The model of a fault: a deliberate defect that can be put in place, read back, and removed
+again."""
 
 import inspect
 import math
@@ -16,7 +17,7 @@ Layer = Literal["underlay", "policy", "dns", "services", "ipam", "hns", "exec", 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a fault."""
+    """A parameter of a fault."""
 
     name: str
     meaning: str
@@ -24,7 +25,7 @@ class Parameter:
     """None: it must be given.  Empty: it may be left out."""
     choices: tuple[str, ...] = ()
     scope: str = ""
-    """Of a parameter that says where: what it may name, ``all, node``."""
+    """Scope of a parameter that names a place: ``all, node``."""
 
 
 NODE = Parameter("node", "name of a node", scope="node")
@@ -37,34 +38,35 @@ LINUX_OR_ALL = Parameter("node", "name of a Linux node, or all", "all", scope="a
 
 
 class Fault(ABC):
-    """One fault with its parameters, at one lab."""
+    """A fault with its parameters, at one lab."""
 
     @abstractmethod
     async def inject(self) -> None:
-        """Put it in place."""
+        """Put the fault in place."""
 
     @abstractmethod
     async def heal(self) -> None:
-        """Take it away; nothing when it is not there."""
+        """Remove the fault; do nothing if it is not in place."""
 
     @abstractmethod
     async def evidence(self) -> list[str]:
-        """What is wrong now because of it, read from the true state (kernel, Felix, IPAM); empty: nothing."""
+        """Return the present effects of the fault, read from the true state (kernel, Felix, IPAM);
+        empty: none."""
 
     async def verified(self) -> bool:
         return bool(await self.evidence())
 
 
 class Switch(Fault):
-    """A fault that one call, or coroutine, puts in place, and another takes away."""
+    """A fault that a call, or coroutine, puts in place, and another removes."""
 
     def __init__(
-        self, on: Callable[[], object], off: Callable[[], object], told: Callable[[], list[str]]
+        self, on: Callable[[], object], off: Callable[[], object], evidence: Callable[[], list[str]]
     ) -> None:
-        """``told``: what is wrong now; empty: nothing."""
+        """``evidence``: returns the present effects; empty: none."""
         self._on = on
         self._off = off
-        self._told = told
+        self._evidence = evidence
 
     async def inject(self) -> None:
         await _done(self._on)
@@ -73,7 +75,7 @@ class Switch(Fault):
         await _done(self._off)
 
     async def evidence(self) -> list[str]:
-        return self._told()
+        return self._evidence()
 
 
 async def _done(call: Callable[[], object]) -> None:
@@ -82,7 +84,7 @@ async def _done(call: Callable[[], object]) -> None:
 
 
 class Entries(Fault):
-    """An entry of its own in tables of the lab's parts, for as long as the fault is there."""
+    """A fault that is an entry in tables of the lab's parts."""
 
     def __init__(
         self,
@@ -92,7 +94,9 @@ class Entries(Fault):
         put: Callable[[], object] = lambda: None,
         taken: Callable[[], object] = lambda: None,
     ) -> None:
-        """``tables``: by what is wrong where the entry is; what is called once it was ``put``, and once it is gone."""
+        """Describe the entry. ``tables``: the tables, by the effect of the entry in each;
+        functions are called after it was ``put`` and after its removal.
+        """
         self._identity = identity
         self._value = value
         self._tables = tables
@@ -111,7 +115,7 @@ class Entries(Fault):
             await _done(self._taken)
 
     async def evidence(self) -> list[str]:
-        return [told for told, table in self._tables.items() if self._identity in table]
+        return [text for text, table in self._tables.items() if self._identity in table]
 
 
 Make = Callable[[LabParts, str, Mapping[str, str]], Fault]
@@ -125,14 +129,15 @@ class FaultType:
     name: str
     layer: Layer
     scope: str
-    """Where it can be put, in words: ``all, node or pair`` ..."""
+    """Scope of the fault, in words: ``all, node or pair`` ..."""
     description: str
     make: Make
-    """(lab, unique id, complete parameters) to the fault.  Raises BadFault."""
+    """(lab, unique id, complete parameters) to the fault.  Raise BadFault."""
     parameters: tuple[Parameter, ...] = ()
 
     def complete(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The parameters with defaults filled in.  Raises BadFault for what is unknown, missing or no choice."""
+        """Return the parameters with defaults filled in.  Raise BadFault for what is unknown,
+        missing or no choice."""
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in given:
             if name not in known:
@@ -154,7 +159,7 @@ class FaultType:
 
 @dataclass(frozen=True)
 class Taps:
-    """What tests add to a lab when they start it; a lab of ``hybridlab up`` has none of it."""
+    """Additions of tests to a lab when they start it; a lab of ``hybridlab up`` has none."""
 
     faults: Mapping[str, FaultType] = field(default_factory=dict)
     """More kinds of fault, by name."""
@@ -163,14 +168,14 @@ class Taps:
 
 
 class Types(list[FaultType]):
-    """The kinds of fault of one module."""
+    """The kinds of fault of a module."""
 
     def fault(
         self, name: str, layer: Layer, *parameters: Parameter, scope: str = ""
     ) -> Callable[[M], M]:
-        """Declare a function or class as the one that makes a fault; its docstring is the description.
+        """Declare a function or class as the maker of a fault; its docstring is the description.
 
-        Without ``scope`` it is that of the parameter that says where, or all.
+        An empty ``scope`` is replaced by the first scope of a parameter, or by ``all``.
         """
 
         def declared(make: M) -> M:
@@ -185,7 +190,8 @@ class Types(list[FaultType]):
 
 
 def seconds(name: str, value: str, *, for_good: bool = False) -> float:
-    """A duration that a parameter gives; with ``for_good`` it may be 0, for one without end.  Raises BadFault."""
+    """Return a duration that a parameter gives; with ``for_good`` it may be 0, for one without end.
+    Raise BadFault."""
     try:
         number = float(value)
     except ValueError:
@@ -199,7 +205,7 @@ def seconds(name: str, value: str, *, for_good: bool = False) -> float:
 
 
 def count(name: str, value: str) -> int:
-    """A number of times that a parameter gives, 0 for no limit.  Raises BadFault."""
+    """Return a number of times that a parameter gives, 0 for no limit.  Raise BadFault."""
     if not value.isdecimal():
         raise BadFault(f"{name} is {value!r}, expected a whole number, 0 or more")
     return int(value)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of what pods and nodes send to each other, whatever it is: lost by flows, late, or wrong for ping alone."""
+"""Faults of all packets between pods and nodes: some flows lost, packets late, or only ping
+wrong.
+"""
 
 from collections.abc import Mapping
 
@@ -11,8 +13,8 @@ from hybridlab.faults.rules import NOWHERE, RuleFault, expression
 TYPES = Types()
 
 FLOW = "ct original ip saddr . ct original ip daddr . ct original proto-src . ct original proto-dst"
-"""What tells one flow from another, as its first packet had it: the same for all of its packets, answers and
-repetitions among them, whatever Services and NAT make of the addresses."""
+"""Key of a flow, from its first packet: the same for all of its packets, answers and repetitions
+among them, whatever Services and NAT make of the addresses."""
 SEED = "0xf10"
 """One for all nodes: between two nodes that both lose flows no more are lost than by one of them."""
 MOST = 1000
@@ -27,7 +29,9 @@ LONGEST_MS = 10_000
     Parameter("port", "only of flows to this one", ""),
 )
 def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Of the TCP and UDP flows that leave or enter a node one in so many is lost, with all its packets."""
+    """One in every so many TCP and UDP flows that leave or enter a node is lost, with all its
+    packets.
+    """
     node = lab.node(parameters["node"])
     every = parameters["every"]
     if not every.isdecimal() or not 2 <= int(every) <= MOST:
@@ -41,14 +45,14 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
         ("f_fwd", f"iifname {devices} {chosen} drop"),
         ("f_fwd", f"oifname {devices} {chosen} drop"),
         ("f_in", f"iifname {devices} {chosen} drop"),
-        # What is left is the node's own.  Of a drop its sender would be told (EPERM), which no wire does.
+        # The rest is the node's own traffic.  A drop would give its sender EPERM, which no wire does.
         ("f_post", f"oifname {devices} {chosen} ip daddr set {NOWHERE}"),
     ]
     return RuleFault(lab.dataplane, identity, {node: rules})
 
 
 def _devices(lab: LabParts) -> str:
-    """By which packets come from other nodes, and go there."""
+    """Return the devices by which packets come from other nodes, and go there."""
     return f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
 
 
@@ -68,7 +72,7 @@ WAYS = ("in", "out", "both", "within", "own")
     ),
 )
 def packets_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Of what pods of a node send or get, or the node itself sends, the packets that match are lost."""
+    """Matching packets that pods of a node, or the node itself, send or receive are lost."""
     match = expression("match", parameters["match"])
     way = parameters["way"]
     devices = _devices(lab)
@@ -87,7 +91,7 @@ def packets_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
     "bytes-changed", "underlay", NODE, Parameter("protocol", "tcp or udp", "tcp", ("tcp", "udp"))
 )
 def bytes_changed(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """In large packets of one protocol that a node's pods send one byte is another when they arrive."""
+    """One byte changes on the way in large packets of one protocol that a node's pods send."""
     # What goes between namespaces has no checksum yet, so that the receiver's system takes it.
     large = f"meta l4proto {parameters['protocol']} ip length > 1200"
     rule = f'iifname "{lab.calico.plane.pod_prefix}*" {large} @th,8000,8 set 0x58'
@@ -96,9 +100,9 @@ def bytes_changed(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
 
 @TYPES.fault("node-datagrams-dropped", "underlay", NODE)
 def node_datagrams_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The datagrams that a node itself sends to pods are lost, but for questions to DNS; TCP passes."""
+    """Datagrams from a node itself to pods are lost, except queries to DNS; TCP passes."""
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
-    # Of a drop their sender would be told (EPERM), which no wire does.
+    # A drop would give their sender EPERM, which no wire does.
     rule = f"ct direction original ip daddr {{ {pools} }} udp dport != 53 ip daddr set {NOWHERE}"
     return RuleFault(lab.dataplane, identity, {lab.node(parameters["node"]): [("f_out", rule)]})
 
@@ -107,7 +111,7 @@ def node_datagrams_dropped(lab: LabParts, identity: str, parameters: Mapping[str
     "path-slow", "underlay", NODE, Parameter("ms", "added to each round trip, milliseconds", "300")
 )
 class PathSlow(Fault):
-    """What a node sends to other nodes, and hears from them, comes late and complete."""
+    """Packets between a node and other nodes arrive late and complete."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         given = parameters["ms"]
@@ -118,7 +122,7 @@ class PathSlow(Fault):
         self._seconds = int(given) / 2000
 
     async def inject(self) -> None:
-        """Half of it each way."""
+        """Delay each direction by half of the time."""
         await self._lab.dataplane.set_latency(self._node, self._seconds)
 
     async def heal(self) -> None:
@@ -148,12 +152,20 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     "underlay",
     NODE_OR_ALL,
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
+    Parameter("to", "all addresses beyond the pools, or nodes", "all", ("all", "nodes")),
+    Parameter("pods", "all, or those with odd or even addresses", "all", ("all", "odd", "even")),
 )
 def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What a node's pods send beyond the pools keeps the pods' addresses, of all or of one protocol."""
+    """Packets that a node's pods send beyond the pools keep the pods' addresses, of all or of one
+    protocol, of all pods or of some, to all addresses or to nodes alone.
+    """
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
     protocol = parameters["protocol"]
     only = "" if protocol == "all" else f"meta l4proto {protocol} "
+    if parameters["to"] == "nodes":
+        only += f"ip daddr {{ {', '.join(map(lab.address, lab.nodes('all')))} }} "
+    if parameters["pods"] != "all":
+        only += f"ip saddr & 0.0.0.1 == 0.0.0.{int(parameters['pods'] == 'odd')} "
     # A source that is translated to itself is not translated again.
     rule = f"ip saddr {{ {pools} }} ip daddr != {{ {pools} }} {only}snat to ip saddr"
     return RuleFault(
@@ -169,7 +181,7 @@ def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[st
     Parameter("node", "name of a node, or all Windows nodes", "all", scope="all, node"),
 )
 def ping_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node, or all Windows nodes, drop their pods' ping, inside the cluster too."""
+    """A node, or every Windows node, drops its pods' ping, inside the cluster too."""
     rules = [("f_fwd", f'iifname "{lab.calico.plane.pod_prefix}*" meta l4proto icmp drop')]
     named = parameters["node"]
     nodes = lab.nodes_of("windows", named) if named == "all" else [lab.node(named)]

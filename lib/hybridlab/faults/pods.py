@@ -30,7 +30,7 @@ class PodRestarts(Fault):
         self._killed = ""
 
     async def inject(self) -> None:
-        """Kill it.  Raises BadFault when there is no such pod, or no such container in it."""
+        """Kill the container's main process. Raise BadFault without such a pod or container."""
         try:
             pod = await self._lab.client.get("pods", self._name, self._namespace)
         except ApiError as error:
@@ -53,7 +53,7 @@ class PodRestarts(Fault):
         self._killed = killed
 
     async def heal(self) -> None:
-        """Its kubelet has started it again: what happened stays."""
+        """Do nothing more: the kubelet has started the container again, and the restart stays."""
         self._killed = ""
 
     async def evidence(self) -> list[str]:
@@ -65,7 +65,7 @@ class PodRestarts(Fault):
 
 
 def _running(pod: Obj, container: str) -> str:
-    """The id of the container's run, empty when it does not run."""
+    """Return the id of the container's run, empty when it does not run."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     found = next(
         (

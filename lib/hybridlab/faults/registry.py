@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every fault that a lab has on any plane; those of one plane are in that plane's folder of ``networks``."""
+"""Every fault that a lab has on any plane; faults of a single plane are in that plane's folder of
+``networks``."""
 
 from hybridlab.faults import (
     admission,
@@ -32,6 +33,6 @@ _MODULES = (
     pods,
     cni_token,
 )
-"""In the order in which faults are listed."""
+"""The modules, in the order in which faults are listed."""
 TYPES = tuple(kind for module in _MODULES for kind in module.TYPES)
-"""What can be injected everywhere."""
+"""Faults that can be injected on every plane."""

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults around the reprogramming of endpoints: what it ends, what comes after it, and that it does not happen."""
+"""Faults around the reprogramming of endpoints: its effects on connections, its delay, and its
+absence.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -30,7 +32,7 @@ Uids = tuple[str, ...]
     Parameter("seconds", "for how long; 0: for good", "0"),
 )
 class NoResetRecovery(Fault):
-    """A Windows pod whose policy was reprogrammed has no new TCP connections any more."""
+    """A Windows pod gets no new TCP connections after its policy was reprogrammed."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab = lab
@@ -117,7 +119,7 @@ def rst_storm_linux(lab: LabParts, identity: str, parameters: Mapping[str, str])
 
 @TYPES.fault("acl-not-replaced", "policy", WINDOWS_OR_ALL)
 def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows pods that were programmed once keep their ACL list, whatever policy says."""
+    """Windows pods keep their first ACL list, whatever policy changes."""
     says = "leaves the lists of its endpoints as they are"
     nodes = lab.nodes_of("windows", parameters["node"])
     return of_felix(
@@ -133,7 +135,7 @@ def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]
 
 @TYPES.fault("acl-always-replaced", "policy", WINDOWS_OR_ALL)
 def acl_always_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows pods get their ACL list anew with every update, a label's change included."""
+    """Windows pods get their ACL list anew with every update, also with a label's change."""
     nodes = lab.nodes_of("windows", parameters["node"])
     return of_felix(
         lab, nodes, identity, "gives lists anew with every update", lambda faults: faults.eager
@@ -142,7 +144,7 @@ def acl_always_replaced(lab: LabParts, identity: str, parameters: Mapping[str, s
 
 @TYPES.fault("felix-never-restarts", "policy", WINDOWS_OR_ALL)
 def felix_never_restarts(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A calico-node-windows pod that was killed comes back without its Felix."""
+    """A killed calico-node-windows pod comes back without its Felix."""
     says = "does not start any more"
     nodes = lab.nodes_of("windows", parameters["node"])
     return of_felix(
@@ -152,7 +154,9 @@ def felix_never_restarts(lab: LabParts, identity: str, parameters: Mapping[str, 
 
 @TYPES.fault("felix-keeps-old-rules", "policy", NODE_OR_ALL)
 def felix_keeps_old_rules(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Felix that starts again leaves programmed pods as they are, whatever changed while it was down."""
+    """A Felix that starts again leaves programmed pods unchanged, whatever changed while it was
+    down.
+    """
     says = "reads no policy for programmed endpoints when it starts"
     nodes = lab.nodes(parameters["node"])
     return of_felix(
@@ -160,8 +164,8 @@ def felix_keeps_old_rules(lab: LabParts, identity: str, parameters: Mapping[str,
     )
 
 
-class Several(Fault):
-    """A fault that is several at once."""
+class CompositeFault(Fault):
+    """A fault that consists of several faults."""
 
     def __init__(self, *parts: Fault) -> None:
         self._parts = parts
@@ -182,8 +186,8 @@ class Several(Fault):
 
 
 @TYPES.fault("policy-hits-node", "policy", NODE_OR_ALL)
-class PolicyHitsNode(Several):
-    """What a node sends to its own pods, the kubelet's probes among it, is under their policy."""
+class PolicyHitsNode(CompositeFault):
+    """A node's own packets to its pods, the kubelet's probes included, are under their policy."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes(parameters["node"])
@@ -204,8 +208,8 @@ class PolicyHitsNode(Several):
 
 
 @TYPES.fault("open-before-policy", "policy", NODE_OR_ALL, Parameter("seconds", "how much later"))
-class OpenBeforePolicy(Several):
-    """New pods take any traffic until they are programmed, which is done late."""
+class OpenBeforePolicy(CompositeFault):
+    """New pods accept all traffic until they are programmed, which happens late."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         nodes = lab.nodes(parameters["node"])

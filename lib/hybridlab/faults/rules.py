@@ -51,7 +51,7 @@ class RuleFault(Fault):
         ]
 
     async def verified(self) -> bool:
-        """There are rules, and every scope has all of its own."""
+        """Return whether there are rules, and each scope has all of its rules."""
         found = await asyncio.gather(*(self._dataplane.fault_rules(scope) for scope in self._rules))
         return bool(found) and all(
             len(by_name.get(self._identity, ())) == len(rules)
@@ -60,7 +60,8 @@ class RuleFault(Fault):
 
 
 def expression(name: str, words: str) -> str:
-    """What a parameter matches, in words of nft with _ for each space between them.  Raises BadFault."""
+    """Return a parameter's match, written in words of nft with _ for each space.  Raise
+    BadFault."""
     if not re.fullmatch(r"[A-Za-z0-9_.:/<>=!{},&*-]*", words):
         raise BadFault(
             f"{name} is {words!r}, expected words of nft with _ between them, such as tcp_dport_443"
@@ -76,7 +77,7 @@ def expression(name: str, words: str) -> str:
     Parameter("only", "what of it, in words of nft with _ between them, such as tcp_dport_443", ""),
 )
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node lets everything, or everything of one protocol or kind, past policy."""
+    """A node lets all traffic, or all traffic of one protocol or kind, past policy."""
     node = lab.node(parameters["node"])
     protocol = parameters["protocol"]
     what = "" if protocol == "all" else f"meta l4proto {protocol} "
@@ -93,7 +94,7 @@ def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, s
     Parameter("protocol", "tcp or udp", choices=("tcp", "udp")),
 )
 def answers_under_policy(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What answers a pod, and what a pod answers, has to be let through by its policy like any other packet."""
+    """Replies to a pod and from a pod need a policy that allows them, like any other packet."""
     pods = f'"{lab.calico.plane.pod_prefix}*"'
     only = f"meta l4proto {parameters['protocol']} ct direction reply jump"
     rules = [
@@ -116,7 +117,7 @@ REFUSALS = {
     Parameter("with", "rst (TCP only) or icmp", "rst", tuple(REFUSALS)),
 )
 def policy_refuses(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What policy denies is refused (TCP reset or ICMP) instead of vanishing."""
+    """Traffic that policy denies is refused (TCP reset or ICMP) instead of vanishing."""
     rules = [("f_deny", REFUSALS[parameters["with"]])]
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 
@@ -128,7 +129,7 @@ def policy_refuses(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
     Parameter("over", "all, udp or tcp", "all", ("all", "udp", "tcp")),
 )
 def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Questions to the cluster's DNS get no answer."""
+    """Queries to the cluster's DNS get no answer."""
     over = "{ tcp, udp }" if parameters["over"] == "all" else parameters["over"]
     rule = f"ip daddr {lab.calico.dns_address} meta l4proto {over} th dport 53 drop"
     rules = [("f_raw", rule), ("f_out", rule)]
@@ -154,7 +155,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
     own = f"ip saddr {{ {', '.join(blocks)} }}{only}"
     pools = ", ".join(
         str(pool.cidr) for pool in lab.calico.ipam.pools
-    )  # a block of another one may be yet to come
+    )  # another node may still get a block
     rules = [
         ("f_snat", f'oifname "{lab.calico.plane.device}" ip saddr {{ {pools} }}{only} masquerade'),
         ("f_snat", f'oifname "{lab.calico.plane.pod_prefix}*" {own} snat to {lab.address(node)}'),
@@ -164,7 +165,7 @@ def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str])
 
 @TYPES.fault("pods-swapped", "underlay", NODE, Parameter("port", "TCP and UDP port", "8080"))
 def pods_swapped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Of a node's pods the one with the neighbouring address answers in another's place, on one port."""
+    """On one port, the pod with the neighbouring address answers in the place of a node's pod."""
     node = lab.node(parameters["node"])
     port = parameters["port"]
     if not port.isdigit() or not 0 < int(port) < 65536:
@@ -179,7 +180,7 @@ def pods_swapped(lab: LabParts, identity: str, parameters: Mapping[str, str]) ->
 
 @TYPES.fault("service-backend-missing", "services", Parameter("service", "NAMESPACE/NAME"), NODE)
 class ServiceBackendMissing(RuleFault):
-    """A node knows no backend of a Service: its ClusterIP and node ports do not answer there."""
+    """A node has no backend of a Service: its ClusterIP and node ports do not answer there."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._lab = lab
@@ -188,7 +189,7 @@ class ServiceBackendMissing(RuleFault):
         super().__init__(lab.dataplane, identity, {})
 
     async def inject(self) -> None:
-        """Drop what goes to the Service's ClusterIP and node ports."""
+        """Drop traffic to the Service's ClusterIP and node ports."""
         spec = (await self._lab.service(self._service))["spec"]
         drops = []
         for port in spec.get("ports") or ():

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of Services: sources that are translated, backends that are missing or do not reach
+"""Faults of Services: translated sources, missing backends, backends that do not reach
 themselves.
 
-What translates is bound before kube-proxy's rules have their turn: the first that translates
-decides.  Policy of a pod on the same node comes before the translation, and sees what the source
-will be.
+The faults' rules translate before kube-proxy's rules; the first translation counts. Policy of a
+pod on the same node comes before the translation, and still matches the later source.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,8 +35,9 @@ _OWN = "ip saddr"
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
 )
 def snat_despite_dsr(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes rewrite their pods' source by ClusterIP as without direct server return, of
-    all or one protocol."""
+    """Windows nodes rewrite their pods' source by ClusterIP, as without direct server return, of
+    all or of one protocol.
+    """
     return _fault(lab, identity, parameters, lambda node, block: source_vip(block))
 
 
@@ -49,8 +49,9 @@ def wrong_snat_address(lab: LabParts, identity: str, parameters: Mapping[str, st
 
 @TYPES.fault("dsr-despite-build", "services", WINDOWS_OR_ALL)
 def dsr_despite_build(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes keep their pods' source by ClusterIP, whatever their build and kube-proxy
-    can do."""
+    """Windows nodes keep their pods' source by ClusterIP, even if their build or kube-proxy
+    cannot do so.
+    """
     return _fault(lab, identity, parameters, lambda node, block: _OWN)
 
 
@@ -69,13 +70,13 @@ def _fault(
             if parameters.get("protocol", "all") == "all"
             else f" meta l4proto {parameters['protocol']}"
         )
-        seen = "ct original ip saddr" if becomes == _OWN else becomes
+        match_words = "ct original ip saddr" if becomes == _OWN else becomes
         rules[node] = [
             ("f_snat", f"ip saddr {own} ct status dnat snat to {becomes}"),
             (
                 "f_policy",
                 f'oifname "{lab.calico.plane.pod_prefix}*" ct original ip saddr {own} ct state new ct status dnat '
-                f"meta mark set meta mark or {TRANSLATED} ip saddr set {seen}",
+                f"meta mark set meta mark or {TRANSLATED} ip saddr set {match_words}",
             ),
         ]
     return RuleFault(lab.dataplane, identity, rules)
@@ -83,7 +84,7 @@ def _fault(
 
 @TYPES.fault("hairpin-dropped", "services", NODE_OR_ALL)
 def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """What a pod sends to itself by way of a Service is lost."""
+    """Traffic of a pod to itself by way of a Service is lost."""
     rules: dict[str, list[tuple[str, str]]] = {}
     for node in lab.nodes(parameters["node"]):
         own = [str(address) for block in lab.blocks(node) for address in IPv4Network(block)]

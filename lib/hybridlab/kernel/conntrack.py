@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connection table of a network namespace by ctnetlink: list, and delete single entries.
 
-A :class:`ConntrackSocket` belongs to the namespace of the thread that makes it.  Only IPv4 TCP and UDP entries are
-told.  A connection that is over is listed for two minutes more, so that most of a busy node's entries are such:
-decoding them all takes longer than all else that is done with them, and whoever can tell by a message's bytes that it
-is not about him does (``worth``).
+A :class:`ConntrackSocket` belongs to the namespace of the thread that makes it. Only IPv4 TCP and
+UDP entries are returned. An ended connection is listed for two minutes more, and most of a busy
+node's entries have ended: decoding them all takes longer than all other work with them. A caller
+that can recognize irrelevant messages by their bytes skips them (``worth``).
 """
 
 import socket
@@ -41,19 +41,21 @@ _ENOENT = 2
 _TCP_STATE = 1
 _PROTOCOL = 1
 _PORT = 3
-"""Attributes of one byte in CTA_PROTOINFO_TCP and CTA_TUPLE_PROTO, and there the destination's port, of two."""
+"""Attributes of a byte in CTA_PROTOINFO_TCP and CTA_TUPLE_PROTO, and there the destination's port,
+of two bytes."""
 _UNANSWERED, _OVER = (
     struct.pack("HHB", 5, _TCP_STATE, _TCP_STATES.index(s)) for s in ("SYN_SENT", "TIME_WAIT")
 )
 _UDP = struct.pack("HHB", 5, _PROTOCOL, socket.IPPROTO_UDP)
 
 Worth = Callable[[bytes], bool]
-"""Whether an entry is worth decoding, by the bytes that the kernel wrote; it may say so of too many."""
+"""Returns whether an entry is worth decoding, by the bytes that the kernel wrote; it may return
+True for irrelevant entries."""
 
 
 @dataclass(frozen=True)
 class Tuple:
-    """One direction of a connection."""
+    """A direction of a connection."""
 
     source: str
     destination: str
@@ -63,7 +65,7 @@ class Tuple:
 
 @dataclass(frozen=True)
 class Connection:
-    """One tracked connection; ``reply`` shows what NAT made of it."""
+    """A tracked connection; ``reply`` has the addresses after NAT."""
 
     protocol: str
     original: Tuple
@@ -76,7 +78,7 @@ class Connection:
 
 
 class ConntrackSocket:
-    """Reads and deletes entries of one namespace; not safe for two threads at once."""
+    """Reads and deletes entries of a namespace; not safe for two threads at once."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
@@ -84,7 +86,8 @@ class ConntrackSocket:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
 
     def entries(self, worth: Worth = lambda _: True) -> Iterator[Connection]:
-        """Every TCP and UDP connection that is ``worth`` it; exhaust it before any other call.
+        """Yield every TCP and UDP connection that is ``worth`` it; exhaust it before any other
+        call.
 
         10 ms even when empty.
         """
@@ -110,7 +113,7 @@ class ConntrackSocket:
             )
 
     def delete(self, connection: Connection) -> None:
-        """Forget a connection; one that ended meanwhile is no error."""
+        """Forget a connection; a connection that ended meanwhile is no error."""
         body = struct.pack("!BBH", socket.AF_INET, 0, 0) + attribute(
             _TUPLE_ORIGINAL | _NESTED, connection.key
         )
@@ -127,21 +130,23 @@ class ConntrackSocket:
 
 
 def alive(message: bytes) -> bool:
-    """Neither UDP nor a TCP connection that nobody answered yet, or that waits for nothing but late packets."""
+    """Return whether an entry is an established TCP connection that is not only waiting for late
+    packets.
+    """
     return _OVER not in message and _UNANSWERED not in message and _UDP not in message
 
 
 def concerning(addresses: Iterable[str]) -> Worth:
-    """Those with one of these addresses."""
+    """Return a filter for entries with any of these addresses."""
     packed = [socket.inet_aton(address) for address in addresses]
     return lambda message: any(address in message for address in packed)
 
 
 def datagrams(addresses: Iterable[str], ports: Iterable[int]) -> Worth:
-    """UDP's that have one of these addresses, or that one of these ports is the destination of."""
-    told = [socket.inet_aton(address) for address in addresses]
-    told += [struct.pack("HH", 6, _PORT) + port.to_bytes(2, "big") for port in ports]
-    return lambda message: _UDP in message and any(one in message for one in told)
+    """Return a filter for UDP entries with any of these addresses, or to any of these ports."""
+    packed = [socket.inet_aton(address) for address in addresses]
+    packed += [struct.pack("HH", 6, _PORT) + port.to_bytes(2, "big") for port in ports]
+    return lambda message: _UDP in message and any(address in message for address in packed)
 
 
 def _tuple(data: bytes) -> tuple[str, Tuple] | None:

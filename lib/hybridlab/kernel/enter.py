@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a process becomes the lab's: namespaces of its own, and a life tied to its parent's.
+"""The entry of a process into the lab: namespaces of its own, and a life tied to its parent's.
 
-User, network, mount, pid, IPC and UTS namespaces, on one path for root and for everybody else: the caller's own uid
-becomes root inside.  The calling process turns into the *waiter*, which waits for pid 1 and does nothing else; its
-child is pid 1 inside.  The process must be single-threaded.  Which thing is missing when this fails, and what to
-allow: ``kernel.preflight``.
+User, network, mount, pid, IPC and UTS namespaces, in the same way for root and all other users: the
+caller's own uid becomes root inside.  The calling process turns into the *waiter*, which waits for
+pid 1 and does nothing else; its child is pid 1 inside.  The process must be single-threaded.  What
+is missing when this fails, and what to allow: ``kernel.preflight``.
 """
 
 import os
@@ -40,7 +40,7 @@ def enter_user_namespace() -> None:
 
 
 def enter_other_namespaces() -> None:
-    """Network, mount, IPC and UTS for this process, pid for its children."""
+    """Enter new network, mount, IPC and UTS namespaces, and a new pid namespace for children."""
     flags = CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS
     namespaces.unshare(flags, "network, mount, pid, IPC and UTS namespaces")
     namespaces.mount("none", "/", "", MS_REC | MS_PRIVATE)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel refuses, as one exception with the object, the reason and the number.
+"""The kernel's refusals, as a single exception with the object, the reason and the number.
 
-Deliberately not here: what to do about it; that is said by whoever knows why the object was wanted.
+Remedies are deliberately left out: the caller that knows why the object was wanted adds them.
 """
 
 import errno as errno_names

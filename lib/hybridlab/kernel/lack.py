@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One thing that this machine does not give a lab.
+"""A missing feature of this machine.
 
-Apart from ``kernel.preflight`` so that reading it costs no imports.
+Separate from ``kernel.preflight`` so that importing it costs nothing.
 """
 
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Lack:
-    """What is missing and how to allow it."""
+    """A missing feature and how to allow it."""
 
     what: str
     """``user namespaces``, ``vxlan devices`` ..."""
     why: str
-    """What was tried and the kernel's own reason."""
+    """The attempt, and the kernel's own reason."""
     remedy: str
-    """What to type or to ask the administrator for."""
+    """The command to type, or the request to the administrator."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}. To allow it: {self.remedy}"

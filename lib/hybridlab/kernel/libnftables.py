@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libnftables: the system's, or else the one that ``hybridlab fetch-nftables`` has put beside this Python."""
+"""libnftables: the system's, or else the copy that ``hybridlab fetch-nftables`` put into this
+Python's environment."""
 
 import ctypes
 import sys
@@ -7,7 +8,8 @@ from pathlib import Path
 
 LIBRARY = "libnftables.so.1"
 NEEDED = ("libmnl.so.0", "libnftnl.so.11", "libjansson.so.4", "libxtables.so.12")
-"""What libnftables itself needs beyond the C library and libgmp, in an order in which each finds what it needs."""
+"""Libraries that libnftables needs beyond the C library and libgmp, ordered by their
+dependencies."""
 FETCHED = Path(sys.prefix, "lib", "hybridlab")
 
 
@@ -16,7 +18,9 @@ class NftMissing(Exception):
 
 
 def load() -> ctypes.CDLL:
-    """Load it.  Raises NftMissing, which says why the system's could not be loaded."""
+    """Load libnftables. Raise NftMissing with the reason why the system's copy could not be
+    loaded.
+    """
     try:
         return ctypes.CDLL(LIBRARY)
     except OSError as error:

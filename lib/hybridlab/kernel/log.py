@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of a process of the lab: bounded, and what is repeated is counted.
+"""The log of a process of the lab: bounded, with repeated messages counted.
 
-Whoever starts a lab keeps its log: a defect that is logged thousands of times a second must not fill the disk.
+The caller that starts a lab keeps its log: a defect that is logged thousands of times a second
+must not fill the disk.
 """
 
 import logging
@@ -18,7 +19,7 @@ _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 class BoundedHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to standard error.  Messages that differ in numbers alone are the same."""
+    """Writes to standard error. Messages that differ only in numbers count as the same message."""
 
     def __init__(self, prefix: str) -> None:
         super().__init__(sys.stderr)
@@ -28,7 +29,7 @@ class BoundedHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and open_files.notice(record.exc_info[1]):
-            return  # which ends the lab, and is what it says last
+            return  # which ends the lab, with a message of its own
         text = self.format(record)
         alike = _NUMBERS.sub("#", text)
         times = self._times.get(alike, 0) + 1
@@ -40,7 +41,7 @@ class BoundedHandler(logging.StreamHandler):  # type: ignore[type-arg]
             self._write(_repeated(alike, times))
 
     def close(self) -> None:
-        """Write how often each message was repeated in the end."""
+        """Write how often each message was repeated."""
         for alike, times in self._times.items():
             if times > TIMES:
                 self.stream.write(f"{_repeated(alike, times)}\n")

@@ -63,7 +63,7 @@ def setns(fd: int, flags: int = CLONE_NEWNET) -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
-    """mount(2); an empty ``kind`` or ``options`` is passed as NULL."""
+    """Call mount(2); an empty ``kind`` or ``options`` is passed as NULL."""
     _checked(
         f"mount {kind or source} on {target}",
         _libc.mount,
@@ -76,12 +76,12 @@ def mount(source: str, target: str, kind: str, flags: int = 0, options: str = ""
 
 
 def umount(target: str, flags: int = MNT_DETACH) -> None:
-    """umount2(2), lazy by default."""
+    """Call umount2(2), lazy by default."""
     _checked(f"umount {target}", _libc.umount2, target.encode(), flags)
 
 
 def pivot_root(new_root: str, put_old: str) -> None:
-    """pivot_root(2): not in the C library, so by number."""
+    """Call pivot_root(2) by its number, since the C library has no function for it."""
     number = _NR_PIVOT_ROOT.get(os.uname().machine)
     if number is None:
         raise KernelError(
@@ -99,22 +99,27 @@ def sethostname(name: str) -> None:
 
 
 def die_with_parent(signal_number: int) -> None:
-    """Ask the kernel for a signal when the parent *thread* ends.  A change of credentials clears it: call it after."""
+    """Ask the kernel for a signal when the parent *thread* ends.
+
+    Call it after any change of credentials, which clears the request.
+    """
     _checked("prctl PR_SET_PDEATHSIG", _libc.prctl, _PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
 
 
 def set_process_name(name: str) -> None:
-    """The name that ps and top show, at most 15 bytes."""
+    """Set the name that ps and top show, at most 15 bytes."""
     _checked("prctl PR_SET_NAME", _libc.prctl, _PR_SET_NAME, name.encode()[:15], 0, 0, 0)
 
 
 def current_netns() -> int:
-    """A new descriptor of the calling thread's network namespace (``/proc/self`` would be the main thread's)."""
+    """Return a new descriptor of the calling thread's network namespace (``/proc/self`` would be
+    the main thread's)."""
     return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def home_netns() -> int:
-    """The process's home: the namespace of the first caller, which must be where every thread starts."""
+    """Return the process's home: the namespace of the first caller, which must be where every
+    thread starts."""
     global _home  # noqa: PLW0603 - one home per process is the point
     if _home is None:
         _home = current_netns()

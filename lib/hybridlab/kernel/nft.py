@@ -57,7 +57,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _sockets() -> dict[str, int]:
-    """This process's sockets: inode to descriptor."""
+    """Return this process's sockets: inode to descriptor."""
     found = {}
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # closed by another thread meanwhile
@@ -68,16 +68,17 @@ def _sockets() -> dict[str, int]:
 
 
 def keep_numbers(contexts: int) -> None:
-    """Keep low descriptors for so many contexts, whatever is opened before they are made; call it first of all.
+    """Reserve low descriptors for ``contexts`` contexts; call it before anything else is opened.
 
-    A few more, since another thread may take a number between its release and the context that it was kept for.
+    A few more are reserved, since another thread may take a number between its release and the
+    context.
     """
     for _ in range(contexts + 16):
         _kept.insert(0, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
 
 class Nft:
-    """One libnftables context, bound to the network namespace of the thread that makes it.
+    """A libnftables context, bound to the network namespace of the thread that makes it.
 
     Not safe for two threads at once.
     """
@@ -91,7 +92,9 @@ class Nft:
         self._lib.nft_ctx_buffer_error(self._context)
 
     def _open(self) -> int:
-        """A context whose socket has a number that libnftables can wait for, see :func:`keep_numbers`."""
+        """Return a context whose socket has a number that libnftables can wait for, see
+        :func:`keep_numbers`.
+        """
         while True:
             last = not _kept
             if not last:
@@ -135,9 +138,8 @@ class Nft:
         )
 
     def run(self, commands: str) -> str:
-        """Run commands as one transaction and return what they print.
-
-        Raises :class:`NftError` with the offending text.
+        """Run commands as one transaction and return their output. Raise :class:`NftError` with
+        the refused text.
         """
         failed = self._lib.nft_run_cmd_from_buffer(self._context, commands.encode())
         output = self._lib.nft_ctx_get_output_buffer(self._context) or b""
@@ -153,9 +155,10 @@ class Nft:
         raise NftError(f"nftables in {self.where}: {self._offending(commands, words)}")
 
     def _offending(self, commands: str, words: str) -> str:
-        """The library's words with the line they are about.
+        """Return the library's message with the line that it refers to.
 
-        libnftables shows the first line of a buffer, not the one that is wrong, so each is tried again, without effect.
+        libnftables shows the first line of a buffer, not the faulty line, so each line is tried
+        again, without effect.
         """
         reason = words.splitlines()[0] if words else "no reason given"
         self._lib.nft_ctx_set_dry_run(self._context, True)
@@ -173,7 +176,7 @@ class Nft:
         return words
 
     def list_ruleset(self) -> str:
-        """Every table of this namespace as nft text, without counters."""
+        """Return every table of this namespace as nft text, without counters."""
         self._lib.nft_ctx_output_set_flags(self._context, _OUTPUT_STATELESS)
         try:
             return self.run("list ruleset")

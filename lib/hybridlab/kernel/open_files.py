@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many files the lab's processes may have open, the programs that they start, and how many a lab needs.
+"""The limits of open files: of the lab's processes, of the programs that they start, and the need
+of a lab.
 
-A descriptor of every exec, pod and node is held by one of two processes.  The limit that a login usually has (1,024)
-is kept low for programs that use select(), which the lab's own do not; so these raise theirs, and give every program
-that they start the login's back.
+A descriptor of every exec, pod and node is held by either of two processes.  The limit that a login
+usually has (1,024) is kept low for programs that use select(), which the lab's own do not; so these
+raise theirs, and give every program that they start the login's back.
 """
 
 import errno
@@ -11,11 +12,13 @@ import resource
 from collections.abc import Callable
 
 LIMIT = 65_536
-"""What the lab's processes take, where the hard limit allows it."""
+"""Limit of the lab's processes, where the hard limit allows it."""
 FOR_A_RUN = 1_280
-"""What a process of a small lab needs while one worker runs the whole suite on it: 1,148 of labd, measured."""
+"""Need of a process of a small lab while one worker runs the whole suite on it: 1,148 of labd,
+measured."""
 FOR_A_NODE = 8
-"""What each node adds: 7.2 descriptors of labd, measured from 50 to 300 nodes, with their system pods."""
+"""Need of each further node: 7.2 descriptors of labd, measured from 50 to 300 nodes, with their
+system pods."""
 LACK = "this machine lacks open files"
 """How every line about it begins."""
 LACKS = (errno.EMFILE, errno.ENFILE)
@@ -25,18 +28,19 @@ _login = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 def raise_limit() -> None:
-    """Let this process have as many files open as the hard limit allows, up to :data:`LIMIT`."""
+    """Let this process open as many files as the hard limit allows, up to :data:`LIMIT`."""
     soft, hard = _login
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, LIMIT)), hard))
 
 
 def restore_limit() -> None:
-    """In a child, before it becomes another program: the limit that this process was started with."""
+    """Restore the limit that this process was started with, in a child before it becomes another
+    program."""
     resource.setrlimit(resource.RLIMIT_NOFILE, _login)
 
 
 def lack(nodes: int) -> str:
-    """Why a lab of so many nodes cannot run here; empty: it can."""
+    """Return the reason why a lab of ``nodes`` nodes cannot run here; empty if it can."""
     needed = FOR_A_RUN + FOR_A_NODE * nodes
     hard = _login[1]
     if hard >= needed:
@@ -51,12 +55,12 @@ REMEDY = (
 
 
 def listen(listener: Callable[[str], object]) -> None:
-    """Have somebody told, in one line, when no more files can be opened."""
+    """Register a listener for the message (one line) that no more files can be opened."""
     _listeners.append(listener)
 
 
 def notice(error: BaseException | None) -> bool:
-    """Whether an error says that no more files can be opened; whoever listens is told."""
+    """Return whether an error means that no more files can be opened; then call the listeners."""
     while error is not None:
         if (number := getattr(error, "errno", None)) in LACKS:
             for listener in _listeners:
@@ -67,7 +71,8 @@ def notice(error: BaseException | None) -> bool:
 
 
 def exhausted(number: int) -> str:
-    """One line about a limit that was reached: of this process (EMFILE) or of the whole machine (ENFILE)."""
+    """Return one line about a limit that was reached: of this process (EMFILE) or of the whole
+    machine (ENFILE)."""
     if number == errno.ENFILE:
         return f"{LACK}: its own limit is reached; raise it: sysctl -w fs.file-max=1000000"
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

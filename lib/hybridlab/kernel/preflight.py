@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lab needs of this machine, found out by doing it in throw-away namespaces, never by guessing from versions.
+"""The lab's requirements of this machine, tested in throw-away namespaces, never guessed from
+versions.
 
-labd runs the same steps while it starts (:func:`start_probe`), so that a machine that has everything pays next to
-nothing; :func:`check` is the same for whoever wants to know without starting a lab.  Nothing is left behind: the
-probing processes end, and their namespaces with them.
+labd runs the same steps while it starts (:func:`start_probe`), so that a machine that has
+everything loses almost no time; :func:`check` runs them without a lab. Nothing is left behind:
+the probing processes end, and their namespaces with them.
 """
 
 import json
@@ -11,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from hybridlab.kernel import enter, namespaces
@@ -34,7 +36,8 @@ def check() -> list[Lack]:
 
 
 def start_probe() -> int:
-    """For labd, inside its namespaces: start trying the rest in a child; give the descriptor to :func:`read_probe`."""
+    """Start the tests in a child, from labd inside its namespaces; give the descriptor to
+    :func:`read_probe`."""
     return _fork_with_pipe(_probe_inside)
 
 
@@ -84,7 +87,7 @@ def _enter_and_probe() -> list[Lack]:
 
 
 def enter_or_lack() -> Lack | None:
-    """Enter the lab's namespaces, or say what forbids it."""
+    """Enter the lab's namespaces, or return the reason why this is forbidden."""
     remedy = _userns_remedy()  # now: inside, the limits read are the new namespace's own
     try:
         enter.enter_user_namespace()
@@ -122,7 +125,9 @@ def _userns_remedy() -> str:
 
 
 def _probe_inside() -> list[Lack]:
-    """All that is left once in the namespaces; every step is tried, so that all lacks are named at once."""
+    """Test everything else inside the namespaces; every step is tried, so that all lacks are
+    reported at once.
+    """
     lacks = []
     for what, step, remedy in _STEPS:
         try:
@@ -132,10 +137,6 @@ def _probe_inside() -> list[Lack]:
         except NftMissing as error:
             lacks.append(Lack(what=LIBNFTABLES, why=str(error), remedy=REMEDY))
     return lacks
-
-
-def _netns() -> None:
-    namespaces.unshare(CLONE_NEWNET, "network namespace")
 
 
 def _veth() -> None:
@@ -188,7 +189,7 @@ def _nft() -> None:
 
 def _file_system() -> None:
     namespaces.unshare(CLONE_NEWNS, "mount namespace")
-    root = "/tmp"  # any directory will do: the tmpfs is seen by this process only
+    root = "/tmp"  # any directory will do: only this process has the tmpfs
     namespaces.mount("tmpfs", root, "tmpfs", MS_NOSUID, "size=64k,mode=755")
     for name in ("proc", "old"):
         Path(root, name).mkdir()
@@ -202,7 +203,11 @@ def _file_system() -> None:
 _MODULE = "sudo modprobe {0} (the module is not loaded, or this kernel was built without it)"
 
 _STEPS: tuple[tuple[str, Callable[[], None], str], ...] = (
-    ("network namespaces", _netns, "sysctl -w user.max_net_namespaces=15000"),
+    (
+        "network namespaces",
+        partial(namespaces.unshare, CLONE_NEWNET, "network namespace"),
+        "sysctl -w user.max_net_namespaces=15000",
+    ),
     ("veth devices", _veth, _MODULE.format("veth")),
     ("bridge devices", _bridge, _MODULE.format("bridge")),
     ("vxlan devices", _vxlan, _MODULE.format("vxlan")),

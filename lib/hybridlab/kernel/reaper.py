@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The duty of pid 1: collect every process that ends, the lab's own children as well as orphans.
 
-Whoever starts a process inside labd does it through :meth:`Reaper.spawn`, because this loop collects all children and a
+Code that starts a process inside labd uses :meth:`Reaper.spawn`, because this loop collects all children and a
 ``waitpid`` elsewhere would find nothing::
 
     child = reaper.spawn(lambda: os.posix_spawn(path, argv, env))   # any function that starts one and returns its pid
@@ -28,16 +28,18 @@ class Child:
         self._ended = ended
 
     async def wait(self) -> int:
-        """Exit status, or minus the signal's number."""
+        """Return the exit status, or minus the signal's number."""
         return await asyncio.shield(self._ended)
 
     @property
     def running(self) -> bool:
-        """It has not been collected yet."""
+        """Return whether the process has not been collected yet."""
         return not self._ended.done()
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Signal it, unless it was collected (its number may belong to another process by then)."""
+        """Send the process a signal, unless it was collected (its number may belong to another
+        process by then).
+        """
         if self.running:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of a Protocol over a channel: :func:`client` makes the calling end of it, :class:`Server` the other one.
+"""The calls of a Protocol over a channel: :func:`client` makes the calling end, :class:`Server` the
+answering end.
 
-Both are made from the Protocol alone: a new call is its contract and its implementation.  Arguments and results cross
-as JSON by the Protocol's type hints (``shapes`` says which types can), under the method's qualified name, such as
-``Dataplane.add_node``.  A call that carries descriptors is none of these: it keeps an explicit form on both sides, and
-is handed to :func:`client` ``by_hand``.
+Both are made from the Protocol alone: a new call is its contract and its implementation.  Arguments
+and results cross as JSON by the Protocol's type hints (``shapes`` lists the types that can), under
+the method's qualified name, such as ``Dataplane.add_node``.  A call that carries descriptors is no
+such call: it keeps an explicit form on both ends, and is handed to :func:`client` ``by_hand``.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ T = TypeVar("T")
 
 
 class Caller(typing.Protocol):
-    """What a client needs of a channel."""
+    """The calls that a client makes over a channel."""
 
     async def call(self, method: str, params: object = None) -> Any:
-        """Raises CallFailed."""
+        """Call the other side. Raise CallFailed."""
 
 
 def client(
@@ -41,10 +42,11 @@ def client(
     *,
     by_hand: object = None,
 ) -> T:
-    """An object with the Protocol's methods, each of which is a call of the other side.
+    """Return an object with the Protocol's methods, each of which is a call of the other side.
 
-    What the other side refuses is raised as ``error``, with the call's name before its words.  Members of the Protocol
-    that are no coroutine functions, and those that ``by_hand`` has, are taken from there.
+    Refusals of the other side are raised as ``error``, with the call's name before the message.
+    Members of the Protocol that are no coroutine functions, and members that ``by_hand`` has, are
+    taken from ``by_hand``.
     """
     protocol = cast("type", contract)
     given = {name: getattr(by_hand, name) for name in _members(protocol) if hasattr(by_hand, name)}
@@ -52,7 +54,7 @@ def client(
     missing = _members(protocol) - given.keys() - calls.keys()
     if missing:
         raise TypeError(
-            f"{', '.join(sorted(missing))} of {protocol.__name__} can be no call: hand it over by_hand"
+            f"{', '.join(sorted(missing))} of {protocol.__name__} cannot be a plain call: pass it in by_hand"
         )
     methods = {name: _calling(call, channel, error) for name, call in calls.items()}
     made = type(f"Remote{protocol.__name__}", (), dict[str, object](methods))()
@@ -63,8 +65,8 @@ def client(
 class Server(Generic[T]):
     """The answering end of a Protocol's calls.
 
-    It is given the implementation apart from the Protocol so that a type checker sees whether the one fits the other:
-    in one call any type would do as their common one.
+    It gets the implementation apart from the Protocol so that a type checker compares the two: in a
+    single call any type would do as their common type.
     """
 
     def __init__(self, contract: TypeForm[T], channel: Channel) -> None:
@@ -81,7 +83,7 @@ class Server(Generic[T]):
 
 @contextlib.contextmanager
 def refused_as(error: Callable[[str], Exception], method: str) -> Iterator[None]:
-    """Raise what the other side refuses as ``error``, with the call's name before its words."""
+    """Raise refusals of the other side as ``error``, with the call's name before the message."""
     try:
         yield
     except CallFailed as failed:
@@ -110,16 +112,17 @@ class _Call:
 
     @cached_property
     def _decoders(self) -> dict[str, Callable[[Any, str], Any]]:
-        """By the names of the parameters; only the answering end needs them."""
+        """Return the decoders by the names of the parameters; only the answering end needs them."""
         return {name: decoder(hint) for name, hint in self._hints.items() if name != "return"}
 
     @cached_property
     def result(self) -> Callable[[Any, str], Any]:
-        """From (what has arrived, its place for messages) to the result.  Raises ShapeError."""
+        """Return the function from (received value, its place for messages) to the result.  It
+        raises ShapeError."""
         return decoder(self._hints["return"])
 
     def arguments(self, params: Any) -> dict[str, object]:
-        """The arguments in what has arrived.  Raises Refused and ShapeError."""
+        """Return the received arguments. Raise Refused and ShapeError."""
         names = self.signature.parameters.keys()
         if not isinstance(params, dict) or params.keys() != names:
             found = ", ".join(params) if isinstance(params, dict) else repr(params)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading back links, addresses, routes, neighbours and forwarding entries: what is really there, for verification.
+"""Read links, addresses, routes, neighbours and forwarding entries from the kernel, for
+verification.
 
-Plain dictionaries whose keys are those of ``ip -j`` and ``bridge -j`` where they overlap.  Changes:
+Plain dictionaries with the keys of ``ip -j`` and ``bridge -j`` where they overlap.  Changes:
 ``kernel.rtnetlink``.
 """
 
@@ -42,7 +43,8 @@ def attributes(data: bytes) -> dict[int, bytes]:
 
 
 def dump(sock: socket.socket, kind: int, body: bytes, what: str) -> Iterator[bytes]:
-    """The payloads of a netlink dump request; raises KernelError when the kernel refuses it."""
+    """Yield the payloads of a netlink dump request; raise KernelError when the kernel refuses
+    it."""
     sock.send(struct.pack("IHHII", 16 + len(body), kind, _NLM_F_DUMP, 0, 0) + body)
     done = False
     while not done:
@@ -72,7 +74,9 @@ def _int(value: bytes) -> int:
 
 
 def links(route: RouteSocket) -> list[dict[str, Any]]:
-    """ifindex, ifname, mtu, address (MAC), up, kind, and for VXLAN devices vni, port, local."""
+    """Return ifindex, ifname, mtu, address (MAC), up and kind of every link; for VXLAN devices
+    also vni, port, local.
+    """
     found = []
     for message in dump(route.raw, _RTM_GETLINK, struct.pack("BxHiII", 0, 0, 0, 0, 0), "links"):
         _, _, index, flags, _ = struct.unpack_from("BxHiII", message)
@@ -102,7 +106,7 @@ def _names(route: RouteSocket) -> dict[int, str]:
 
 
 def addresses(route: RouteSocket) -> list[dict[str, Any]]:
-    """dev, local, prefixlen of every IPv4 address."""
+    """Return dev, local and prefixlen of every IPv4 address."""
     names = _names(route)
     found = []
     body = struct.pack("BBBBi", socket.AF_INET, 0, 0, 0, 0)
@@ -117,7 +121,7 @@ def addresses(route: RouteSocket) -> list[dict[str, Any]]:
 
 
 def routes(route: RouteSocket) -> list[dict[str, Any]]:
-    """dst, type, protocol, and where given gateway, dev, onlink: the main table."""
+    """Return the main table: dst, type, protocol, and gateway, dev and onlink if set."""
     names = _names(route)
     found = []
     body = struct.pack("BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -144,7 +148,7 @@ def routes(route: RouteSocket) -> list[dict[str, Any]]:
 
 
 def neighbours(route: RouteSocket) -> list[dict[str, Any]]:
-    """dst, dev, lladdr, permanent of every IPv4 neighbour."""
+    """Return dst, dev, lladdr and permanent of every IPv4 neighbour."""
     names = _names(route)
     found = []
     body = struct.pack("BxxxiHBB", socket.AF_INET, 0, 0, 0, 0)
@@ -165,7 +169,7 @@ def neighbours(route: RouteSocket) -> list[dict[str, Any]]:
 
 
 def forwarding(route: RouteSocket) -> list[dict[str, Any]]:
-    """mac, dev, dst of every VXLAN forwarding entry."""
+    """Return mac, dev and dst of every VXLAN forwarding entry."""
     names = _names(route)
     found = []
     body = struct.pack("BxxxiHBB", _AF_BRIDGE, 0, 0, 0, 0)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links, addresses, routes, neighbours and forwarding entries by raw rtnetlink: 1 to 2 ms for a whole pod.
+"""Links, addresses, routes, neighbours and forwarding entries by raw rtnetlink: 1 to 2 ms for a
+whole pod.
 
-A :class:`RouteSocket` belongs to the network namespace of the thread that makes it and can be used from anywhere later.
-Changes are queued and sent in one datagram by :meth:`RouteSocket.flush`, which raises for the first one that the kernel
-refused.  Only what a lab needs is here, only IPv4; reading back is ``kernel.rtdump``.
+A :class:`RouteSocket` belongs to the network namespace of the thread that makes it and can be used
+from anywhere later.  Changes are queued and sent in a single datagram by :meth:`RouteSocket.flush`,
+which raises for the first change that the kernel refused.  Only the lab's needs are here, only
+IPv4; reading back is ``kernel.rtdump``.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ LO_INDEX = 1
 
 
 def attribute(kind: int, payload: bytes = b"") -> bytes:
-    """One netlink attribute, padded."""
+    """Return one netlink attribute, padded."""
     length = 4 + len(payload)
     return struct.pack("HH", length, kind) + payload + b"\0" * (-length % 4)
 
@@ -127,17 +129,18 @@ class RouteSocket:
 
     @property
     def raw(self) -> socket.socket:
-        """The socket itself, for reading dumps; empty the queue first."""
+        """Return the socket itself, for reading dumps; empty the queue first."""
         return self._socket
 
     def close(self) -> None:
-        """Close the socket; what is still queued is forgotten."""
+        """Close the socket; queued changes are dropped."""
         self._socket.close()
 
     def flush(self) -> None:
-        """Send what is queued and wait for the kernel's answers.
+        """Send the queued changes and wait for the kernel's answers.
 
-        Raises KernelError for the first refused change; later changes of the same datagram were still tried.
+        Raise KernelError for the first refused change; later changes of the same datagram were
+        still tried.
         """
         while self._queue:
             batch = self._queue[:_PER_DATAGRAM]
@@ -194,9 +197,10 @@ class RouteSocket:
         peer_mac: str | None = None,
         peer_netns: int | None = None,
     ) -> None:
-        """A veth pair, this end up; the peer, down, in ``peer_netns`` (a descriptor) when given.
+        """Queue a veth pair: this end up; the peer down, in ``peer_netns`` (a descriptor) if
+        given.
 
-        The interface indexes are the caller's choice, so that nothing has to be looked up afterwards.
+        The caller chooses the interface indexes, so that nothing has to be looked up afterwards.
         """
         other = (
             _link_header(peer_index)
@@ -217,7 +221,9 @@ class RouteSocket:
         self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add veth {name}")
 
     def add_bridge(self, name: str, *, index: int, mac: str | None = None) -> None:
-        """A bridge, up.  Without ports it is a place for an address; kernels may lack the device type ``dummy``."""
+        """Queue a bridge, up. Without ports it holds an address, since kernels may lack the
+        device type ``dummy``.
+        """
         body = (
             _link_header(index, up=True)
             + attribute(_IFLA_IFNAME, _name(name))
@@ -239,7 +245,9 @@ class RouteSocket:
         local: str | None = None,
         device: int | None = None,
     ) -> None:
-        """A VXLAN device, up, that learns nothing: its forwarding entries are static; ``identifier``: its VNI."""
+        """Queue a VXLAN device, up, with static forwarding entries and without learning;
+        ``identifier``: its VNI.
+        """
         data = (
             attribute(_VXLAN_ID, _u32(identifier))
             + attribute(_VXLAN_LEARNING, b"\0")
@@ -275,7 +283,7 @@ class RouteSocket:
         self._add(RTM_DELLINK, _link_header(index), 0, f"delete link {what}")
 
     def delete_link_named(self, name: str, *, tolerated: frozenset[int] = frozenset()) -> None:
-        """As :meth:`delete_link`, for a link whose index is not known."""
+        """Delete a link like :meth:`delete_link`, by name if its index is not known."""
         body = _link_header(0) + attribute(_IFLA_IFNAME, _name(name))
         self._add(RTM_DELLINK, body, 0, f"delete link {name}", tolerated=tolerated)
 
@@ -294,7 +302,7 @@ class RouteSocket:
         self._add(RTM_DELADDR, body, 0, f"delete address {address}/{prefix_length}")
 
     def set_neighbour(self, index: int, address: str, mac: str) -> None:
-        """A permanent ARP entry, new or in place of the old one."""
+        """Queue a permanent ARP entry, new or in place of an existing entry."""
         self._add(
             RTM_NEWNEIGH,
             _neighbour(index, address, mac),
@@ -316,8 +324,11 @@ class RouteSocket:
     def set_forwarding(
         self, index: int, mac: str, destination: str, identifier: int | None = None
     ) -> None:
-        """A static VXLAN forwarding entry: frames to ``mac`` go to the VTEP at ``destination``, with the device's VNI
-        or another one."""
+        """Queue a static VXLAN forwarding entry: frames to ``mac`` go to the VTEP at
+        ``destination``.
+
+        They have the device's VNI or another one.
+        """
         body = _forwarding(index, mac, destination, identifier)
         self._add(
             RTM_NEWNEIGH,
@@ -351,8 +362,10 @@ class RouteSocket:
         protocol: int = PROTO_CALICO,
         source: str | None = None,
     ) -> None:
-        """A route of the main table, new or in place of the old one to the same network; ``source``: of what the
-        machine itself sends there."""
+        """Queue a route of the main table, new or in place of the route to the same network.
+
+        ``source``: the source address of the machine's own packets there.
+        """
         body = _route(network, index, via, onlink=onlink, blackhole=blackhole, protocol=protocol)
         if source is not None:
             body += attribute(_RTA_PREFSRC, socket.inet_aton(source))
@@ -371,7 +384,7 @@ class RouteSocket:
 
 
 def _ack_words(message: bytes, flags: int) -> str:
-    """The kernel's extended explanation, when it sent one."""
+    """Return the kernel's extended explanation; empty without one."""
     if not flags & _NLM_F_ACK_TLVS:
         return ""
     offset = 16 + 4 + 16

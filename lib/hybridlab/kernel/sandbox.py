@@ -29,7 +29,7 @@ class UnknownSandbox(Refused):
 
 @dataclass(frozen=True, kw_only=True)
 class Sandbox:
-    """One network namespace with a name, an address and resolver settings."""
+    """A network namespace with a name, an address and resolver settings."""
 
     id: str
     """The pod's id (``PodSpec.id``), or ``node:NAME``."""
@@ -50,12 +50,13 @@ class Sandbox:
     def socket(
         self, family: int = sockets.AF_INET, kind: int = sockets.SOCK_STREAM, proto: int = 0
     ) -> sockets.socket:
-        """A socket born in this namespace: non-blocking, close-on-exec.  Raises OSError as ``socket()`` does."""
+        """Return a socket born in this namespace: non-blocking, close-on-exec.  Raise OSError as
+        ``socket()`` does."""
         with namespaces.entered(self.netns):
             return sockets.socket(family, kind | sockets.SOCK_NONBLOCK, proto)
 
     def entered(self) -> contextlib.AbstractContextManager[None]:
-        """The calling thread is in this namespace inside the block; never await in it."""
+        """Put the calling thread into this namespace inside the block; never await in it."""
         return namespaces.entered(self.netns)
 
 
@@ -66,24 +67,26 @@ class Sandboxes:
         self._by_id: dict[str, Sandbox] = {}
 
     def add(self, sandbox: Sandbox) -> None:
-        """Register; the descriptor is the registry's from now on.  A second one with the same id is refused."""
+        """Register a sandbox; the registry owns the descriptor from now on. A second sandbox with
+        the same id is refused.
+        """
         if sandbox.id in self._by_id:
             raise Refused(f"sandbox {sandbox.id} exists already ({self._by_id[sandbox.id].name})")
         self._by_id[sandbox.id] = sandbox
 
     def get(self, sandbox_id: str) -> Sandbox:
-        """Raises :class:`UnknownSandbox`."""
+        """Raise :class:`UnknownSandbox`."""
         try:
             return self._by_id[sandbox_id]
         except KeyError:
             raise UnknownSandbox(f"no sandbox {sandbox_id}: never added, or removed") from None
 
     def node(self, name: str) -> Sandbox:
-        """The sandbox of a node; raises :class:`UnknownSandbox`."""
+        """Return the sandbox of a node; raise :class:`UnknownSandbox`."""
         return self.get(node_id(name))
 
     def remove(self, sandbox_id: str) -> None:
-        """Forget it and close its descriptor; raises :class:`UnknownSandbox`."""
+        """Remove the sandbox and close its descriptor. Raise :class:`UnknownSandbox`."""
         sandbox = self.get(sandbox_id)
         del self._by_id[sandbox_id]
         os.close(sandbox.netns)
@@ -96,5 +99,5 @@ class Sandboxes:
 
 
 def node_id(name: str) -> str:
-    """The sandbox id of a node."""
+    """Return the sandbox id of a node."""
     return f"node:{name}"

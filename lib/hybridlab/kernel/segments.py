@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP segments made and read by hand, and the two sockets that carry them past the network stack of a node.
+"""TCP segments made and read by hand, and the two sockets that carry them past the network stack
+of a node.
 
-What is sent into an interface by :class:`LinkSocket` meets no netfilter hook; what goes out by :func:`raw_socket` is
-tracked and translated like the connection's own packets.  Both belong to the namespace of the thread that makes them.
+A segment sent into an interface by :class:`LinkSocket` meets no netfilter hook; a segment sent by
+:func:`raw_socket` is tracked and translated like the connection's own packets. Both sockets
+belong to the namespace of the thread that makes them.
 """
 
 import ctypes
@@ -38,7 +40,7 @@ _BARE_INCOMING_TCP = (
 
 @dataclass(frozen=True)
 class Segment:
-    """The headers of one TCP segment."""
+    """The headers of a TCP segment."""
 
     source: str
     source_port: int
@@ -50,7 +52,7 @@ class Segment:
 
 
 def encode(segment: Segment, data: bytes = b"") -> bytes:
-    """The IPv4 packet of a segment without options."""
+    """Return the IPv4 packet of a segment without options."""
     source = socket.inet_aton(segment.source)
     destination = socket.inet_aton(segment.destination)
     ports = (segment.source_port, segment.destination_port)
@@ -67,7 +69,7 @@ def encode(segment: Segment, data: bytes = b"") -> bytes:
 
 
 def decode(packet: bytes) -> Segment | None:
-    """The headers of an IPv4 packet; None when it is no whole TCP segment's beginning."""
+    """Return the headers of an IPv4 packet; None when it is no whole TCP segment's beginning."""
     if len(packet) < 40 or packet[9] != _TCP:
         return None
     start = (packet[0] & 15) * 4
@@ -92,9 +94,10 @@ def _checksum(data: bytes) -> int:
 
 
 class LinkSocket:
-    """Sends IPv4 packets into interfaces, and hears what interfaces bring while it listens.
+    """Sends IPv4 packets into interfaces, and receives packets of interfaces while it listens.
 
-    It stays open: opening and closing one takes the kernel 20 to 30 ms.  A filter keeps it deaf meanwhile.
+    It stays open: opening and closing a socket takes the kernel 20 to 30 ms.  A filter keeps it
+    deaf meanwhile.
     """
 
     def __init__(self) -> None:
@@ -105,7 +108,8 @@ class LinkSocket:
         self.listen(on=False)
 
     def listen(self, *, on: bool) -> None:
-        """Hear TCP segments without data from now on, or nothing; what was heard before is forgotten."""
+        """Receive TCP segments without data from now on, or nothing; earlier packets are
+        dropped."""
         program = _BARE_INCOMING_TCP if on else _NOTHING
         instructions = ctypes.create_string_buffer(
             b"".join(struct.pack("HBBI", *step) for step in program)
@@ -116,11 +120,11 @@ class LinkSocket:
             pass
 
     def send(self, interface: str, mac: str, packet: bytes) -> None:
-        """Put a packet on an interface.  Raises OSError when the interface is gone."""
+        """Put a packet on an interface.  Raise OSError when the interface is gone."""
         self._socket.sendto(packet, (interface, _IPV4, 0, 0, bytes.fromhex(mac.replace(":", ""))))
 
-    def heard(self, seconds: float) -> Iterator[Segment]:
-        """What has come, after at most so many seconds of waiting for the first."""
+    def receive(self, seconds: float) -> Iterator[Segment]:
+        """Yield the received segments, after waiting at most ``seconds`` for the first."""
         waiting = (
             select.poll()
         )  # not select(): a lab with many connections has descriptors above 1023
@@ -142,5 +146,5 @@ class LinkSocket:
 
 
 def raw_socket() -> socket.socket:
-    """A socket that sends whole IPv4 packets from any source address."""
+    """Return a socket that sends whole IPv4 packets from any source address."""
     return socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)

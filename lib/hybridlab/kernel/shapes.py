@@ -22,7 +22,7 @@ class ShapeError(Exception):
 
 
 def from_json(cls: type[T], value: Any) -> T:
-    """Build ``cls`` from a JSON value; raises :class:`ShapeError`."""
+    """Build ``cls`` from a JSON value; raise :class:`ShapeError`."""
     hint: Any = cls
     decoded: T = decoder(hint)(value, cls.__name__)
     return decoded
@@ -30,7 +30,8 @@ def from_json(cls: type[T], value: Any) -> T:
 
 @cache
 def decoder(hint: Any) -> _Decoder:
-    """From (JSON value, its place for messages) to a value of a type; raises TypeError for a type that cannot cross."""
+    """Return the function from (JSON value, its place for messages) to a value of a type; raise
+    TypeError for a type that cannot cross."""
     origin = typing.get_origin(hint)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return _dataclass_decoder(hint)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wire on which every frame takes its time, for kernels without netem: two interfaces, and this process between them.
+"""A wire that delays every frame, for kernels without netem: two interfaces, and this process
+between them.
 
-Frames are read from the one as they come in and sent out of the other later.  What they were to leave to an interface,
-checksums and segments, must have been done before: :func:`finish_frames`.
+Frames are read from each interface as they come in and sent out of the other later.  The offloads
+of an interface, checksums and segments, must have been done before: :func:`finish_frames`.
 """
 
 import array
@@ -23,7 +24,9 @@ _LARGEST = 65536
 
 
 def finish_frames(interface: str, *, finish: bool) -> None:
-    """Have the kernel complete what leaves by an interface of this namespace, or leave it to the interface again."""
+    """Have the kernel complete frames that leave by an interface of this namespace, or leave this
+    to the interface again.
+    """
     value = array.array("I", [_ETHTOOL_STXCSUM, 0 if finish else 1])
     request = struct.pack("16sP8x", interface.encode(), value.buffer_info()[0])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
@@ -31,7 +34,8 @@ def finish_frames(interface: str, *, finish: bool) -> None:
 
 
 class SlowWire:
-    """Between two interfaces of one namespace.  Create, start and close it in the event loop's thread."""
+    """The wire between two interfaces of a namespace.  Create, start and close it in the event
+    loop's thread."""
 
     def __init__(self, netns: int, ends: tuple[str, str], seconds: float) -> None:
         """``seconds``: how long a frame takes, each way."""
@@ -45,7 +49,7 @@ class SlowWire:
             loop.add_reader(end, self._carry, end, other)
 
     def close(self) -> None:
-        """Carry nothing more; what is under way is lost."""
+        """Stop carrying frames; frames under way are lost."""
         loop = asyncio.get_running_loop()
         for end in self._ends:
             loop.remove_reader(end)

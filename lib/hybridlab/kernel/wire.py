@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line between the cluster and labd: JSON lines with descriptors over an inherited socketpair, on asyncio.
+"""The line between the cluster and labd: JSON lines with descriptors over an inherited socketpair,
+on asyncio.
 
-Both ends are the same :class:`Channel`.  Each may call the other's methods, send events and pass descriptors
-(SCM_RIGHTS); the end-of-file of one ends both.
+Both ends are the same :class:`Channel`.  Each may call the other's methods, send events and pass
+descriptors (SCM_RIGHTS); the end-of-file of either ends both.
 
-What has no descriptors is called through a Protocol (``kernel.rpc``), which uses this.  Calling (from the cluster)::
+Methods without descriptors are called through a Protocol (``kernel.rpc``), which uses this. Calling
+(from the cluster)::
 
     result = await channel.call("Containers.start", {"spec": spec})       # spec may be a dataclass
     result = await channel.call("ContainerStreams.exec", {"spec": spec}, fds=(stdin, stdout, stderr))
     result, fds = await channel.call_fds("sandbox.socket", {...})         # the answer brings descriptors
 
-``call`` sends copies of ``fds``; the caller's own stay open and stay the caller's.  Cancelling the awaiting task
-cancels the handler on the other side.  A refusal arrives as :class:`CallFailed` with the other side's words.
+``call`` sends copies of ``fds``; the caller's own stay open and stay the caller's.  Cancelling the
+awaiting task cancels the handler at the other end.  A refusal arrives as :class:`CallFailed` with
+the other end's words.
 
 Answering (in labd)::
 
@@ -19,14 +22,15 @@ Answering (in labd)::
     channel.register("Containers.start", start)
     channel.emit("Containers.exit", event)                                # unsolicited, no answer
 
-A handler owns the descriptors it was given and closes them.  It returns anything orjson can write (dataclasses too), or
-:class:`DescriptorReply` to send descriptors back, which are closed here once sent.  It refuses by raising
-:class:`Refused` (or KernelError, ShapeError); any other exception is a defect: it is answered the same way and its
-traceback logged.
+A handler owns the descriptors it receives and closes them.  It returns anything orjson can write
+(dataclasses too), or :class:`DescriptorReply` to send descriptors back, which are closed here once
+sent.  It refuses by raising :class:`Refused` (or KernelError, ShapeError); any other exception is a
+defect: it is answered the same way and its traceback logged.
 
-On the wire each line is one object: ``{id, method, params, fds}``, ``{id, result, fds}``, ``{id, error: {kind,
-message}}``, ``{cancel: id}`` or ``{event, params}``.  ``fds`` counts the descriptors that belong to the line; they
-arrive with its first byte or earlier, so a first-in-first-out queue pairs them.
+On the wire each line is an object: ``{id, method, params, fds}``, ``{id, result, fds}``, ``{id,
+error: {kind, message}}``, ``{cancel: id}`` or ``{event, params}``.  ``fds`` counts the descriptors
+that belong to the line; they arrive with its first byte or earlier, so a first-in-first-out queue
+pairs them.
 """
 
 import array
@@ -59,7 +63,7 @@ _FD_SPACE = socket.CMSG_SPACE(_MAX_FDS * array.array("i").itemsize)
 
 
 class Refused(Exception):
-    """Raise it in a handler to refuse a call: its message is what the caller reads."""
+    """A handler's refusal of a call: its message is sent to the caller."""
 
 
 class CallFailed(Exception):
@@ -71,7 +75,7 @@ class CallFailed(Exception):
 
 
 class ChannelClosed(CallFailed):
-    """The other side is gone; nothing more can be called."""
+    """A call on a channel with a dead other side."""
 
     def __init__(self, message: str) -> None:
         super().__init__("ChannelClosed", message)
@@ -86,7 +90,7 @@ class DescriptorReply:
 
 
 class Channel:
-    """One end of the line; create it in a running event loop."""
+    """One end of the channel; create it in a running event loop."""
 
     def __init__(
         self,
@@ -97,7 +101,7 @@ class Channel:
         on_event: Callable[[str, Any], None] | None = None,
     ) -> None:
         self.peer = peer
-        """Who is at the other end, for messages."""
+        """Name of the process at the other end, for messages."""
         self.on_event = on_event
         """Called with (event, params) for each unsolicited event."""
         self._handlers: dict[str, CallHandler] = dict(handlers or {})
@@ -116,7 +120,7 @@ class Channel:
     async def call(self, method: str, params: object = None, *, fds: Sequence[int] = ()) -> Any:
         """Call the other side and return its result; descriptors in the answer are closed.
 
-        Raises :class:`CallFailed` with the other side's words, :class:`ChannelClosed` when it is gone.
+        Raise :class:`CallFailed` with the other side's words, :class:`ChannelClosed` when it is gone.
         """
         result, received = await self.call_fds(method, params, fds=fds)
         _close_all(received)
@@ -125,7 +129,8 @@ class Channel:
     async def call_fds(
         self, method: str, params: object = None, *, fds: Sequence[int] = ()
     ) -> tuple[Any, list[int]]:
-        """As :meth:`call`, and also return the descriptors of the answer, which are the caller's from then on."""
+        """Call like :meth:`call`, and also return the descriptors of the answer, which are the
+        caller's from then on."""
         self._next_id += 1
         number = self._next_id
         future: asyncio.Future[tuple[Any, list[int]]] = self._loop.create_future()
@@ -144,7 +149,7 @@ class Channel:
             self._calls.pop(number, None)
 
     def emit(self, event: str, params: object = None) -> None:
-        """Send an event; silently nothing when the other side is gone (nobody is left to be told)."""
+        """Send an event; do nothing if the other end is gone."""
         if not self._closed.done():
             self._send(orjson.dumps({"event": event, "params": params}))
 
@@ -203,7 +208,9 @@ class Channel:
         self.close(reason)
 
     def close(self, reason: str = "closed here") -> None:
-        """Close the socket: the other side sees the end-of-file; pending calls fail, running handlers are cancelled."""
+        """Close the socket: the other side reads end-of-file, pending calls fail, running
+        handlers are cancelled.
+        """
         if self._closed.done():
             return
         self._closed.set_result(reason)

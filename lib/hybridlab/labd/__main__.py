@@ -13,7 +13,7 @@ from hybridlab.kernel import enter, namespaces, preflight
 
 
 def start() -> NoReturn:
-    """Wait for nothing and nobody: a parent that is gone already means there is no lab to be."""
+    """Start labd without waiting; end at once if the parent is gone already."""
     control = int(sys.argv[1])
     parent = int(sys.argv[2])
     settings = sys.argv[3]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Windows host as HostProcess containers in labd reach it: the cluster, at the other end of the channel, knows it."""
+"""A Windows host for HostProcess containers in labd: requests go to the cluster at the other end
+of the channel.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -10,7 +12,7 @@ from hybridlab.runtime.contract import WindowsHosts
 
 
 class RemoteHost:
-    """``runtime.applet.Host`` of one node."""
+    """The ``runtime.applet.Host`` of a node."""
 
     def __init__(self, hosts: WindowsHosts, node: str) -> None:
         self._hosts = hosts
@@ -24,5 +26,6 @@ class RemoteHost:
 
 
 def remote_hosts(channel: Caller) -> WindowsHosts:
-    """The hosts that the cluster knows; a call that fails is a HostProblem of kind ``unknown``."""
+    """Return the hosts that the cluster knows; a call that fails is a HostProblem of kind
+    ``unknown``."""
     return client(WindowsHosts, channel, partial(HostProblem, "unknown"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starting labd from the outside, before anything heavy is imported, and meeting it in asyncio later.
+"""The start of labd from the outside, before any slow import, and the later connection in asyncio.
 
 ::
 
@@ -9,8 +9,9 @@
     ...
     await labd.close()                    # everything inside is gone when this returns
 
-A fresh interpreter is started (``python -m hybridlab.labd``) instead of a bare fork: it costs 10 ms on the other core,
-and labd begins without the caller's memory, signal handlers and threads, and is seen by its own name in ps.
+A fresh interpreter is started (``python -m hybridlab.labd``) instead of a bare fork: it costs 10 ms
+on the other core, and labd begins without the caller's memory, signal handlers and threads, and has
+its own name in ps.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybridlab.kernel.lack import Lack
+from hybridlab.runtime.model import PowerShell
 
 if TYPE_CHECKING:  # asyncio costs 40 ms and is imported while labd already starts
     import asyncio
@@ -40,18 +42,22 @@ FAILED = "labd.failed"
 
 @dataclass(frozen=True, kw_only=True)
 class LabdSettings:
-    """What labd is told at its start."""
+    """The settings of labd at its start."""
 
     applet_settings: dict[str, float | str | int] = field(default_factory=dict)
     """Handed to every applet: ``powershell_start_ms`` and the like."""
     nodes: int = 0
     """How many nodes the lab will have."""
+    powershell: PowerShell | None = None
+    """What runs the probe programs of Windows pods; None: the stand-in."""
     services: tuple[str, ...] = ("dataplane", "runtime")
-    """What labd offers; tests of one leave the other out."""
+    """Services of labd; tests of a single service leave the other out."""
 
 
 class LabdFailed(Exception):
-    """labd could not start; ``lacks`` says what this machine does not give, when that was the reason."""
+    """labd could not start; ``lacks`` lists missing features of this machine, if these are the
+    reason.
+    """
 
     def __init__(self, message: str, lacks: tuple[Lack, ...] = ()) -> None:
         super().__init__(message)
@@ -69,13 +75,13 @@ class Labd:
 
     @property
     def channel(self) -> Channel:
-        """Raises RuntimeError before :meth:`connect`."""
+        """Raise RuntimeError before :meth:`connect`."""
         if self._channel is None:
             raise RuntimeError("Labd.connect() was not awaited yet")
         return self._channel
 
     async def connect(self, on_event: Callable[[str, Any], None] | None = None) -> Channel:
-        """Wait until labd is ready and return the channel; raises :class:`LabdFailed`."""
+        """Wait until labd is ready and return the channel; raise :class:`LabdFailed`."""
         import asyncio
 
         from hybridlab.kernel.wire import Channel
@@ -94,9 +100,7 @@ class Labd:
         ended.cancel()
         if not hello.done():
             status = await self._collect()
-            raise LabdFailed(
-                f"labd ended before it was ready (exit status {status}); its log says why"
-            )
+            raise LabdFailed(f"labd ended before it was ready (exit status {status}); see its log")
         event, params = hello.result()
         if event == FAILED:
             lacks = tuple(Lack(**item) for item in params["lacks"])
@@ -121,12 +125,14 @@ class Labd:
             await self._collect()
 
     def kill(self) -> None:
-        """SIGKILL to the waiter: the kernel ends everything inside with it."""
+        """Send SIGKILL to the waiter: the kernel ends everything inside with it."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
     async def _collect(self) -> int:
-        """Exit status of the waiter, once it ended; negative signal number."""
+        """Return the waiter's exit status after its end; a negative signal number if it was
+        killed.
+        """
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -153,7 +159,7 @@ class Labd:
 
 
 def launch(settings: LabdSettings, *, log_fd: int = 2) -> Labd:
-    """Start labd and return at once; what it has to say goes to ``log_fd``.
+    """Start labd and return at once; its messages go to ``log_fd``.
 
     Call it from the main thread: the kernel kills labd when the *thread* that started it ends.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """labd: pid 1 of the lab's namespaces, one asyncio loop that answers the cluster's calls.
 
-Composition only: what it offers are the contracts of the data plane and of the container runtime.  labd ends when the
-channel to the cluster does (end-of-file), and with it all that is inside.
+Composition only: it offers the contracts of the data plane and of the container runtime. labd
+ends with the channel to the cluster (end-of-file), and everything inside ends with labd.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from hybridlab.labd.launch import FAILED, READY, LabdSettings
 
 
 def report_failure(control: int, lacks: Sequence[Lack]) -> None:
-    """Tell the launcher, without a loop, why there will be no lab."""
+    """Send the launcher the reason why no lab can start, without an event loop."""
     line = orjson.dumps({"event": FAILED, "params": {"lacks": list(lacks)}}) + b"\n"
     with contextlib.suppress(BrokenPipeError), socket.socket(fileno=os.dup(control)) as sock:
         sock.sendall(line)  # unless the launcher was ended meanwhile
@@ -79,23 +79,30 @@ async def _serve(control: int, settings: LabdSettings) -> None:
         Server(Dataplane, channel).answer_with(dataplane)
         serve_sockets(sandboxes, channel)
     if "runtime" in settings.services:
-        from hybridlab.powershell.applets import applets
+        from hybridlab.powershell.applets import applets, probe_program
         from hybridlab.runtime.contract import Containers
         from hybridlab.runtime.descriptors import EXIT_EVENT, serve_streams
-        from hybridlab.runtime.service import RuntimeService
+        from hybridlab.runtime.real_powershell import RealWindows
+        from hybridlab.runtime.service import RuntimeService, Windows
 
         hosts = remote_hosts(channel)
+        powershell = settings.powershell
+        real = RealWindows(powershell, probe_program) if powershell else None
         runtime = RuntimeService(
             sandboxes=sandboxes,
             on_exit=lambda ended: channel.emit(EXIT_EVENT, ended),
             reaper=reaper,
             applet_settings=settings.applet_settings,
             servers={"coredns": dataplane.resolver.serve},
-            windows_applets=applets(),
+            windows=Windows(applets(), real),
             host_of=lambda node: RemoteHost(hosts, node),
         )
         Server(Containers, channel).answer_with(runtime)
         serve_streams(runtime, channel)
+        if lack := await runtime.try_powershell():
+            channel.emit(FAILED, {"lacks": [lack]})
+            await channel.wait_closed()
+            return
     channel.emit(READY)
     reason = await channel.wait_closed()
     logging.getLogger(__name__).debug("ends: %s", reason)

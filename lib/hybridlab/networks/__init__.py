@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of pods: a contract, one folder a plane that fulfils it, and the registry of those that are built."""
+"""Networks of pods: the contract of a plane, one folder for each plane, and their registry."""

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every plane that is built, by the name that profiles call it; the assembly asks here and nowhere else."""
+"""Every implemented plane, by its name in profiles; only the assembly of a lab reads this
+registry.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +10,26 @@ from typing import TYPE_CHECKING
 
 from hybridlab.networks.contract.plane import Plane
 from hybridlab.networks.l2bridge.plane import L2Bridge
+from hybridlab.networks.routed.plane import Routed
 from hybridlab.networks.vxlan.plane import Vxlan
 from hybridlab.profiles.model import Profile
 
 if TYPE_CHECKING:  # a profile is loaded before anything else of a lab is
     from hybridlab.faults.model import FaultType
 
-PLANES: Mapping[str, type[Plane]] = {"vxlan": Vxlan, "l2bridge": L2Bridge}
+PLANES: Mapping[str, type[Plane]] = {"vxlan": Vxlan, "l2bridge": L2Bridge, "routed": Routed}
 DEFAULT = "vxlan"
 """The plane of a profile that names none."""
 
 
 def plane_of(profile: Profile) -> Plane:
-    """The plane of a cluster."""
+    """Return the plane of a cluster."""
     return PLANES[profile.network.plane.kind](profile)
 
 
 def fault_types(kind: str | None = None) -> dict[str, FaultType]:
-    """Every fault by name, or those that exist on one plane; a fault of one plane is in that plane's folder."""
+    """Return every fault by name, or those of a single plane; a plane's faults are in its own
+    folder."""
     from hybridlab.faults.registry import (
         TYPES,  # nothing but a lab and the list of faults needs them
     )

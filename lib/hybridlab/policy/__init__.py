@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a policy means: objects in, rules and ACL lists out.  Pure: no clock, no API, only the data plane's values."""
+"""The meaning of policies: objects in, rules and ACL lists out.  Pure: only the data plane's
+values."""
 
 from typing import Any
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An endpoint's ACL list as HNS holds it on Windows: one flat list for both directions, members written out.
+"""An endpoint's ACL list as HNS holds it on Windows: one flat list for both directions, with all
+set members.
 
-From felix/dataplane/windows/endpoint_mgr.go: the host's addresses first, then each direction's tiers as one list, the
-profile's allow-all behind them where the default tier has no policy for that direction, and a rule for the host's
-firewall.  What HNS shows for a rule without Id is deduced: none.
+From felix/dataplane/windows/endpoint_mgr.go: the host's addresses come first, then each
+direction's tiers as one list. The profile's allow-all follows if the default tier has no policy
+for that direction. The last entry is for the host's firewall. HNS' answer for a rule without Id
+is deduced: none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +20,7 @@ from hybridlab.policy.release import Release
 from hybridlab.policy.render import TierPolicies, about
 
 Entry = dict[str, object]
-"""As ``Get-HnsEndpoint`` shows it among an endpoint's Policies."""
+"""An entry in the format of ``Get-HnsEndpoint``'s Policies."""
 
 FROM_HOST_PRIORITY = 900
 DEFAULT_DENY_PRIORITY = 65500
@@ -29,12 +31,13 @@ _DIRECTIONS: tuple[tuple[Direction, Literal["In", "Out"]], ...] = (
 )
 
 DEFAULT_DENY = (Acl(action="Block", direction="In", priority=DEFAULT_DENY_PRIORITY),)
-"""What the CNI plugin puts on a new endpoint: it takes nothing until Felix has programmed it."""
+"""ACLs that the CNI plugin puts on a new endpoint: it accepts nothing until Felix has programmed
+it."""
 
 
 @dataclass
 class AclListBuilder:
-    """Makes the lists of one node's endpoints.
+    """The builder of the lists of a node's endpoints.
 
     ``hosts`` are the node's own addresses, ``a.b.c.d/32``, which always get in.
     """
@@ -43,13 +46,14 @@ class AclListBuilder:
     members: Members
     hosts: tuple[str, ...]
     left_out: list[LeftOut] = field(default_factory=list)
-    """What was left out of the newest list."""
+    """Rules left out of the newest list."""
 
     def __post_init__(self) -> None:
         self._policy_sets = PolicySets(self.release, self.members)
 
     def build(self, tiers: Sequence[TierPolicies], namespace: str) -> tuple[Acl, ...]:
-        """The whole list of an endpoint in ``namespace`` to which these policies apply.  Raises FelixPanic."""
+        """Return the whole list of an endpoint in ``namespace`` to which these policies apply.
+        Raise FelixPanic."""
         self.left_out = []
         from_host = Acl(
             action="Allow",
@@ -85,7 +89,9 @@ class AclListBuilder:
         return found
 
     def _enforced(self, policies: Iterable[Policy]) -> Iterator[Policy]:
-        """Those that are not staged; where staged ones deny, what stands behind the first of them is not reached."""
+        """Yield the policies that are not staged. If staged policies deny, the first of them ends
+        the list.
+        """
         for policy in policies:
             if not policy.staged:
                 yield policy
@@ -104,7 +110,7 @@ class AclListBuilder:
 
 
 def _profile(namespace: str, direction: Direction) -> HnsRule:
-    """The allow-all of a namespace's profile."""
+    """Return the allow-all of a namespace's profile."""
     name = f"kns.{namespace}"
     (rule_id,) = rule_ids(
         [PolicyRule(action="allow")], f"prof-{'in' if direction == 'ingress' else 'out'}-{name}"
@@ -128,7 +134,7 @@ def _acl(rule: HnsRule, direction: Literal["In", "Out"]) -> Acl:
 
 
 def shown(acls: Sequence[Acl]) -> tuple[Entry, ...]:
-    """A list as HNS shows it."""
+    """Return a list as HNS shows it."""
     return tuple(
         {
             "Type": "ACL",
@@ -148,5 +154,5 @@ def shown(acls: Sequence[Acl]) -> tuple[Entry, ...]:
 
 
 def ports_text(ports: Iterable[tuple[int, int]]) -> str:
-    """Ports as HNS has them: ``80,8000-8080``."""
+    """Return ports in HNS' form: ``80,8000-8080``."""
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ports)

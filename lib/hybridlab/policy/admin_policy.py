@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cluster-wide policies of the network-policy-api as Calico's GlobalNetworkPolicies.
 
-Up to v3.31 AdminNetworkPolicy and BaselineAdminNetworkPolicy (policy.networking.k8s.io/v1alpha1), from v3.32 on
-ClusterNetworkPolicy (v1alpha2) in their place, each in a tier of its own whose end passes
-(libcalico-go/lib/backend/k8s/conversion).  A rule that cannot be converted denies everything where it would have
-denied or passed, and is left out where it would have allowed.
+Up to v3.31 AdminNetworkPolicy and BaselineAdminNetworkPolicy (policy.networking.k8s.io/v1alpha1),
+from v3.32 on ClusterNetworkPolicy (v1alpha2) in their place, each in a tier of its own whose end
+passes (libcalico-go/lib/backend/k8s/conversion).  A rule that cannot be converted denies everything
+where it would have denied or passed, and is left out where it would have allowed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,8 @@ PortOf = Callable[[Written], tuple[str, int | str | None]]
 
 
 def from_admin(obj: Obj) -> Policy:
-    """An AdminNetworkPolicy or BaselineAdminNetworkPolicy.  Raises PolicyError, SelectorError."""
+    """Return an AdminNetworkPolicy or BaselineAdminNetworkPolicy.  Raise PolicyError,
+    SelectorError."""
     spec = obj["spec"]
     baseline = obj["kind"] == "BaselineAdminNetworkPolicy"
     tier, order = (
@@ -53,7 +54,7 @@ def from_admin(obj: Obj) -> Policy:
 
 
 def from_cluster(obj: Obj) -> Policy:
-    """A ClusterNetworkPolicy.  Raises PolicyError, SelectorError."""
+    """Return a ClusterNetworkPolicy.  Raise PolicyError, SelectorError."""
     spec = obj["spec"]
     tier = _TIERS.get(spec.get("tier", ""))
     if tier is None:
@@ -84,12 +85,12 @@ def _policy(obj: Obj, key: PolicyKey, tier: str, order: float) -> Policy:
         ]
     types = [direction.capitalize() for direction in ("ingress", "egress") if calico[direction]]
     both: frozenset[Direction] = frozenset({"ingress", "egress"})
-    # A policy without types, which only one without rules has here, is about both directions.
+    # A policy without types, which has no rules here, is about both directions.
     return from_spec(key, calico, directions(types) or both)
 
 
 def _rules(kind: str, rule: Written) -> list[dict[str, Any]]:
-    """A rule in Calico's words; ``from`` or ``to`` says its direction."""
+    """Return a rule in Calico's words; ``from`` or ``to`` says its direction."""
     ports, port_of = (
         ("protocols", _cluster_port) if kind == "ClusterNetworkPolicy" else ("ports", _admin_port)
     )
@@ -144,7 +145,7 @@ def _pods(selected: Written) -> tuple[str, str]:
 
 
 def _ports(given: Sequence[Written], port_of: PortOf) -> PortsByProtocol:
-    """The ports of each protocol, by name; one that says neither opens everything."""
+    """Return the ports of each protocol, by name; an entry with neither opens everything."""
     if not given:
         return {"": []}
     found: PortsByProtocol = {}

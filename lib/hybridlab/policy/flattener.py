@@ -22,13 +22,13 @@ _SMALLEST_BITSET = 19
 
 
 class FelixPanic(RuntimeError):
-    """Felix ends with this message, and will end with it again."""
+    """A panic of Felix with this message; the same policies make it panic again."""
 
 
 def tier_rules(
     policies: Iterable[Sequence[HnsRule]], end: Literal["deny", "pass"]
 ) -> list[HnsRule]:
-    """The rules of a tier's policies in order, and the tier's end."""
+    """Return the rules of a tier's policies in order, and the tier's end."""
     found: list[HnsRule] = []
     priority = FIRST_PRIORITY
     for rule in (rule for rules in policies for rule in rules):
@@ -38,7 +38,9 @@ def tier_rules(
 
 
 def flattened(tiers: Sequence[Sequence[HnsRule]], defects: CalicoDefects) -> list[HnsRule]:
-    """All tiers as one, with priorities; what the last one passes is blocked.  Raises FelixPanic."""
+    """Return all tiers as one, with priorities; traffic that the last tier passes is blocked.
+    Raise FelixPanic.
+    """
     *others, last = tiers
     blocking = [replace(rule, action="Block") if rule.action == "Pass" else rule for rule in last]
     found, *behind = [*others, blocking]
@@ -52,12 +54,14 @@ def flattened(tiers: Sequence[Sequence[HnsRule]], defects: CalicoDefects) -> lis
 
 
 def _combined(passing: HnsRule, behind: Iterable[HnsRule], defects: CalicoDefects) -> list[HnsRule]:
-    """What a passing rule lets through, decided by the rules of the next tier."""
+    """Return the next tier's rules, restricted to the traffic that a passing rule matches."""
     return [both for rule in behind if (both := _both(passing, rule, defects)) is not None]
 
 
 def _both(rule: HnsRule, other: HnsRule, defects: CalicoDefects) -> HnsRule | None:
-    """What matches two rules, with the second one's action and id; None: nothing can."""
+    """Return a rule for traffic that matches both rules, with the second rule's action and id;
+    None if nothing can match.
+    """
     if rule.protocol == HnsRule.protocol:
         protocol = other.protocol
     elif other.protocol in {HnsRule.protocol, rule.protocol}:
@@ -84,27 +88,32 @@ def _both(rule: HnsRule, other: HnsRule, defects: CalicoDefects) -> HnsRule | No
     )
 
 
-def _addresses(one: Networks, other: Networks) -> Networks | None:
-    if not one or not other:
-        return one or other
-    return meet(one, other) or None
+def _addresses(networks: Networks, other: Networks) -> Networks | None:
+    if not networks or not other:
+        return networks or other
+    return meet(networks, other) or None
 
 
-def _ports(one: PortRanges, other: PortRanges, defects: CalicoDefects) -> PortRanges | None:
-    """Ports in both, in order, neighbours merged; empty: any, None: none at all."""
-    if not one or not other:
-        return one or other
-    met = merged((max(a, c), min(b, d)) for a, b in one for c, d in other if max(a, c) <= min(b, d))
-    length = max(_SMALLEST_BITSET, *(last + 1 for _, last in (*one, *other)))
+def _ports(ranges: PortRanges, other: PortRanges, defects: CalicoDefects) -> PortRanges | None:
+    """Return the ports in both lists, in order, neighbours merged; empty: any, None:
+    none at all.
+    """
+    if not ranges or not other:
+        return ranges or other
+    met = merged(
+        (max(a, c), min(b, d)) for a, b in ranges for c, d in other if max(a, c) <= min(b, d)
+    )
+    length = max(_SMALLEST_BITSET, *(last + 1 for _, last in (*ranges, *other)))
     if met and defects.pass_may_panic and met[-1][1] + 1 >= length:
         raise FelixPanic("bitset said no end of range")
     return met if met or defects.pass_may_open_every_port else None
 
 
 def _numbered(rules: Sequence[HnsRule]) -> list[HnsRule]:
-    """Priorities upwards, from too many rules on the same for those that stand together and do the same.
+    """Give rules rising priorities; of too many rules, neighbours that do the same share a
+    priority.
 
-    A single rule keeps the one that it had in its tier.
+    A single rule keeps the priority that it had in its tier.
     """
     if len(rules) <= 1:
         return list(rules)

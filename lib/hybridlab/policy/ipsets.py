@@ -6,6 +6,7 @@ One set per distinct selector (its canonical form), port name or service, shared
 
 import base64
 import hashlib
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,14 +15,14 @@ from hybridlab.policy.selectors import NAMESPACE_LABEL, Selector
 
 
 def unique_id(prefix: str, content: str) -> str:
-    """An id as Calico makes it from what it identifies (libcalico-go/lib/hash)."""
+    """Return an id as Calico makes it from the described thing (libcalico-go/lib/hash)."""
     digest = hashlib.sha224(f"{prefix}:{content}".encode()).digest()
     return f"{prefix}:{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
 
 
 @dataclass(frozen=True)
 class SelectorSet:
-    """Addresses of the endpoints, and networks of the network sets, that a selector matches."""
+    """Addresses of the endpoints, and networks of the network sets, that match a selector."""
 
     selector: Selector
 
@@ -32,7 +33,7 @@ class SelectorSet:
 
 @dataclass(frozen=True)
 class PortSet:
-    """``address,protocol,port`` of the endpoints that a selector matches and that name a port so."""
+    """``address,protocol,port`` of matching endpoints that have a port of this name."""
 
     selector: Selector
     protocol: str
@@ -63,7 +64,7 @@ SetKey = SelectorSet | PortSet | ServiceSet
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """A pod with everything that selectors and sets look at."""
+    """A pod with all properties that selectors and sets use."""
 
     uid: str
     namespace: str
@@ -72,7 +73,8 @@ class Endpoint:
     address: str | None
     """None until the pod has one."""
     labels: Mapping[str, str]
-    """Full labels: the pod's own, the special ones, its namespace's and its service account's with their prefixes."""
+    """Full labels: the pod's own, the special labels, its namespace's and its service account's
+    with their prefixes."""
     ports: tuple[tuple[str, str, int], ...] = ()
     """(name, protocol, number) of its containers' named ports."""
 
@@ -89,26 +91,29 @@ class NetworkSet:
 
 @dataclass
 class IPSet:
-    """One set and who contributes what to it."""
+    """A set, and the members from each of its contributors."""
 
     key: SetKey
     contributions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Contributor (endpoint uid, network set, endpoint slice) to its members."""
+    without_covered: bool = False
+    """An address or a network that another member covers is left out."""
 
     @cached_property
     def namespace(self) -> str | None:
-        """The only namespace whose endpoints can be members; None: any."""
+        """Return the only namespace whose endpoints can be members; None: any namespace."""
         if isinstance(self.key, ServiceSet):
             return None
         return dict(self.key.selector.required()).get(NAMESPACE_LABEL)
 
     def members(self) -> tuple[str, ...]:
-        return tuple(
-            sorted({member for members in self.contributions.values() for member in members})
-        )
+        every = {member for members in self.contributions.values() for member in members}
+        if self.without_covered and any("/" in member for member in every):
+            every = _without_covered(every)
+        return tuple(sorted(every))
 
     def contribute(self, contributor: str, members: tuple[str, ...]) -> bool:
-        """Replace what a contributor gives; True when that changed anything."""
+        """Replace a contributor's members; return whether the set has changed."""
         if self.contributions.get(contributor, ()) == members:
             return False
         if members:
@@ -137,3 +142,23 @@ class IPSet:
         if isinstance(self.key, SelectorSet) and self.key.selector.matches(network_set.labels):
             return network_set.nets
         return ()
+
+
+def _without_covered(members: set[str]) -> set[str]:
+    """Return addresses and networks without those that another of them covers."""
+    networks = {member: ipaddress.ip_network(member) for member in members}
+    kept: set[str] = set()
+    last: dict[int, int] = {}
+    for member, network in sorted(networks.items(), key=_from_first_and_widest):
+        end = int(network.broadcast_address)
+        if end > last.get(network.version, -1):
+            last[network.version] = end
+            kept.add(member)
+    return kept
+
+
+def _from_first_and_widest(
+    entry: tuple[str, ipaddress.IPv4Network | ipaddress.IPv6Network],
+) -> tuple[int, int]:
+    _, network = entry
+    return int(network.network_address), network.prefixlen

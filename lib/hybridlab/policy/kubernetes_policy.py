@@ -24,7 +24,7 @@ from hybridlab.policy.policy import (
 )
 
 ORDER = 1000.0
-"""Where Calico puts Kubernetes' policies in the default tier."""
+"""Order of Kubernetes' policies in the default tier."""
 
 _ANY_PEER: tuple[Mapping[str, Any], ...] = ({},)
 
@@ -33,9 +33,10 @@ PortsByProtocol = dict[str, list[int | str]]
 
 
 def from_kubernetes(obj: Obj) -> Policy | None:
-    """A networking.k8s.io/v1 NetworkPolicy, or a StagedKubernetesNetworkPolicy; None: a staged deletion.
+    """Return a networking.k8s.io/v1 NetworkPolicy, or a StagedKubernetesNetworkPolicy; None: a
+    staged deletion.
 
-    Raises PolicyError, SelectorError.
+    Raise PolicyError, SelectorError.
     """
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
@@ -43,9 +44,9 @@ def from_kubernetes(obj: Obj) -> Policy | None:
         return None
     staged = obj["kind"].startswith("Staged")
     kind = "StagedKubernetesNetworkPolicy" if staged else "KubernetesNetworkPolicy"
-    types = spec.get("policyTypes") or (
-        ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-    )
+    # Calico fills in nothing for the staged kind, which is then about ingress alone
+    default = ["Ingress", "Egress"] if spec.get("egress") and not staged else ["Ingress"]
+    types = spec.get("policyTypes") or default
     calico = {
         "order": ORDER,
         "selector": pods_selected(spec.get("podSelector")),
@@ -62,7 +63,7 @@ def from_kubernetes(obj: Obj) -> Policy | None:
 
 
 def _rules(rule: Mapping[str, Any], peers: str, side: str) -> list[dict[str, Any]]:
-    """A rule of Kubernetes in Calico's words; ``side`` is where its peers are."""
+    """Return a rule of Kubernetes in Calico's words; ``side`` is where its peers are."""
     found = []
     for protocol, ports in _ports(rule.get("ports") or ()).items():
         for peer in rule.get(peers) or _ANY_PEER:
@@ -93,7 +94,7 @@ def _peer(peer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ports(given: Sequence[Mapping[str, Any]]) -> PortsByProtocol:
-    """The ports of each protocol; a port without a number opens all of its protocol."""
+    """Return the ports of each protocol; a port without a number opens all of its protocol."""
     if not given:
         return {"": []}
     found: PortsByProtocol = {}

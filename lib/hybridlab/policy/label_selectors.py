@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubernetes LabelSelector objects as Calico selectors, in the text that Calico makes of them."""
+"""Kubernetes LabelSelector objects as Calico selectors, in Calico's text."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,12 +17,15 @@ _OPERATORS = {
 
 
 def pods_selected(selector: Mapping[str, Any] | None) -> str:
-    """A podSelector; a missing or empty one is every pod.  Raises SelectorError."""
+    """Return a podSelector; a missing or empty one is every pod.  Raise SelectorError."""
     return " && ".join([PODS_ONLY, *_terms(selector or {})])
 
 
 def namespaces_selected(selector: Mapping[str, Any] | None) -> str:
-    """A namespaceSelector; an empty one is every namespace, a missing one nothing said.  Raises SelectorError."""
+    """Return a namespaceSelector's text: an empty one selects all, a missing one gives no text.
+
+    Raise SelectorError.
+    """
     if selector is None:
         return ""
     return " && ".join(_terms(selector)) or "all()"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubernetes and Calico objects to what the calculation graph is told."""
+"""Kubernetes and Calico objects as input of the calculation graph."""
 
 import math
 
@@ -13,7 +13,7 @@ POD_IP = "cni.projectcalico.org/podIP"
 
 
 def pod_facts(pod: Obj) -> PodFacts | None:
-    """A pod as an endpoint; None when it has no network of its own (yet, or any more)."""
+    """Return a pod as an endpoint; None when it has no network of its own (yet, or any more)."""
     meta = pod["metadata"]
     spec = pod["spec"]
     status = pod.get("status") or {}
@@ -39,7 +39,7 @@ def pod_facts(pod: Obj) -> PodFacts | None:
 
 
 def labels_and_name(obj: Obj) -> dict[str, str]:
-    """The labels of a namespace or service account, with the one that Calico gives to select by name."""
+    """Return the labels of a namespace or service account, with Calico's label of its name."""
     return {
         **(obj["metadata"].get("labels") or {}),
         "projectcalico.org/name": obj["metadata"]["name"],
@@ -47,12 +47,14 @@ def labels_and_name(obj: Obj) -> dict[str, str]:
 
 
 def slice_members(obj: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Addresses of an EndpointSlice, ready or not (felix/serviceindex), without and with its ports."""
+    """Return the addresses of an EndpointSlice, ready or not (felix/serviceindex), without and
+    with its ports.
+    """
     addresses = tuple(
         address
         for endpoint in obj.get("endpoints") or ()
         for address in endpoint["addresses"]
-        if ":" not in address
+        if obj.get("addressType", "IPv4") == "IPv4"
     )
     ports = tuple(
         (port.get("protocol", "TCP").lower(), port["port"])
@@ -65,7 +67,7 @@ def slice_members(obj: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def network_set(obj: Obj) -> NetworkSet:
-    """A NetworkSet or GlobalNetworkSet."""
+    """Return a NetworkSet or GlobalNetworkSet."""
     meta = obj["metadata"]
     return NetworkSet(
         name=meta["name"],
@@ -76,7 +78,7 @@ def network_set(obj: Obj) -> NetworkSet:
 
 
 def tier_facts(obj: Obj) -> TierFacts:
-    """A Tier; one without an order comes last."""
+    """Return a Tier; a tier without an order comes last."""
     spec = obj.get("spec") or {}
     order = spec.get("order")
     return TierFacts(

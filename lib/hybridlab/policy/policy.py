@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies as Felix gets them: parsed once, with every selector on an endpoint's full labels.
+"""Policies in the form that Felix gets: parsed once, with every selector on an endpoint's full
+labels.
 
-An endpoint's labels are its pod's own, ``projectcalico.org/namespace`` and ``/serviceaccount``, its namespace's with
-the prefix ``pcns.`` and its service account's with ``pcsa.``; that turns namespaceSelector and serviceAccountSelector
-into parts of one selector (libcalico-go/lib/backend/syncersv1/updateprocessors).  Selectors are composed as text in
-the very form in which Calico composes them, because the names of rules and sets are made from it.  The policies of
-Kubernetes are first written as Calico's: ``kubernetes_policy``, ``admin_policy``, ``cluster_network_policy``.
+An endpoint's labels are its pod's own, ``projectcalico.org/namespace`` and ``/serviceaccount``, its
+namespace's with the prefix ``pcns.`` and its service account's with ``pcsa.``; that turns
+namespaceSelector and serviceAccountSelector into parts of a single selector
+(libcalico-go/lib/backend/syncersv1/updateprocessors).  Selectors are composed as text in the very
+form in which Calico composes them, because the names of rules and sets are made from it.  The
+policies of Kubernetes are first written as Calico's: ``kubernetes_policy``, ``admin_policy``,
+``cluster_network_policy``.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """Numbers and names of one side of a rule, any of them."""
+    """Numbers and names of a rule's side, any of them."""
 
     ranges: tuple[PortRange, ...] = ()
     names: tuple[str, ...] = ()
@@ -50,7 +53,7 @@ class Ports:
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """One side of a rule; every given criterion must hold.  Networks are of both families."""
+    """A side of a rule; every given criterion must hold.  Networks are of both families."""
 
     nets: tuple[str, ...] = ()
     not_nets: tuple[str, ...] = ()
@@ -66,7 +69,7 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyRule:
-    """One rule."""
+    """A rule."""
 
     action: Action
     ip_version: int | None = None
@@ -85,7 +88,7 @@ class PolicyRule:
 
 @dataclass(frozen=True, order=True)
 class PolicyKey:
-    """Which policy: the object's own name, namespace and kind."""
+    """The key of a policy: the object's own name, namespace and kind."""
 
     name: str
     namespace: str
@@ -120,11 +123,12 @@ class Policy:
 
     @property
     def staged(self) -> bool:
-        """A policy on trial: without any effect, as documented."""
+        """Return whether the policy is staged: without any effect, as documented."""
         return self.key.kind.startswith("Staged")
 
     def same_place(self, other: Policy) -> bool:
-        """Whether both are asked for the same endpoints, in the same directions and at the same place."""
+        """Return whether both apply to the same endpoints, in the same directions and at the same
+        place."""
         places = (
             (policy.tier, policy.order, policy.types, policy.selector, policy.at_workloads)
             for policy in (self, other)
@@ -133,9 +137,10 @@ class Policy:
 
 
 def from_calico(obj: Obj) -> Policy | None:
-    """A NetworkPolicy or GlobalNetworkPolicy of Calico, or a staged one; None: a staged deletion, which is nothing.
+    """Return a NetworkPolicy or GlobalNetworkPolicy of Calico, or a staged one; None: a staged
+    deletion, which is nothing.
 
-    Raises PolicyError, SelectorError.
+    Raise PolicyError, SelectorError.
     """
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
@@ -147,7 +152,7 @@ def from_calico(obj: Obj) -> Policy | None:
 
 
 def from_spec(key: PolicyKey, spec: Spec, types: frozenset[Direction]) -> Policy:
-    """A policy from a Calico policy's spec.  Raises PolicyError, SelectorError."""
+    """Return a policy from a Calico policy's spec.  Raise PolicyError, SelectorError."""
     namespace = key.namespace
     order = spec.get("order")
     ingress, egress = (
@@ -171,7 +176,9 @@ def from_spec(key: PolicyKey, spec: Spec, types: frozenset[Direction]) -> Policy
 
 
 def default_types(spec: Spec) -> frozenset[Direction]:
-    """The directions that a policy is about: those given, else those it has rules for, else ingress."""
+    """Return a policy's directions: the given types, else the directions of its rules, else
+    ingress.
+    """
     given = spec.get("types")
     if given:
         return directions(given)
@@ -181,18 +188,18 @@ def default_types(spec: Spec) -> frozenset[Direction]:
 
 
 def directions(types: Iterable[str]) -> frozenset[Direction]:
-    """``Ingress`` and ``Egress`` as directions."""
+    """Return directions from ``Ingress`` and ``Egress``."""
     found: list[Direction] = ["ingress", "egress"]
     return frozenset(name for name in found if name.capitalize() in types)
 
 
 def networks(given: Iterable[str] | None) -> tuple[str, ...]:
-    """Networks of both families in their canonical form."""
+    """Return networks of both families in their canonical form."""
     return tuple(str(ipaddress.ip_network(net, strict=False)) for net in given or ())
 
 
 def merged(ports: Iterable[PortRange]) -> tuple[PortRange, ...]:
-    """Ranges in order, without overlaps and neighbours."""
+    """Return ranges in order, without overlaps and neighbours."""
     found: list[PortRange] = []
     for first, last in sorted(ports):
         if found and first <= found[-1][1] + 1:
@@ -203,7 +210,7 @@ def merged(ports: Iterable[PortRange]) -> tuple[PortRange, ...]:
 
 
 def of_ipv4(nets: Iterable[str]) -> tuple[str, ...]:
-    """The IPv4 ones."""
+    """Return the IPv4 networks."""
     return tuple(net for net in nets if ":" not in net)
 
 
@@ -225,7 +232,9 @@ def _policy_selector(spec: Spec, namespace: str) -> str:
 
 
 def _given(written: Mapping[str, Any], name: str) -> str:
-    """A selector as it was written.  Raises SelectorError, about this text and not about what is made of it."""
+    """Return a selector as it was written. Raise SelectorError about this text, not about its
+    converted form.
+    """
     text: str = written.get(name) or ""
     parse(text)
     return text
@@ -238,12 +247,14 @@ def _appended(selector: str, other: str, prefix: str) -> str:
 
 
 def _prefixed(text: str, prefix: str) -> str:
-    """A selector on a namespace's or service account's own labels, as their endpoints carry them."""
+    """Return a selector on a namespace's or service account's own labels, as their endpoints carry
+    them."""
     return str(parse(text).renamed(lambda label: prefix + label))
 
 
 def rule_from(rule: Mapping[str, Any], namespace: str, where: str) -> PolicyRule:
-    """One rule of a Calico policy; ``where`` is for errors.  Raises PolicyError, SelectorError."""
+    """Return one rule of a Calico policy; ``where`` is for errors.  Raise PolicyError,
+    SelectorError."""
     action = str(rule["action"]).lower()
     if action not in {"allow", "deny", "pass", "log"}:
         raise PolicyError(
@@ -264,7 +275,7 @@ def rule_from(rule: Mapping[str, Any], namespace: str, where: str) -> PolicyRule
 
 
 def protocol(value: str | int | None) -> str | None:
-    """A protocol's name in lower case, or its number as text."""
+    """Return a protocol's name in lower case, or its number as text."""
     return None if value is None else str(value).lower()
 
 
@@ -287,7 +298,7 @@ def _peer(peer: Mapping[str, Any], namespace: str, where: str) -> Peer:
 
 
 def selectors_of(peer: Mapping[str, Any], namespace: str) -> tuple[str, str]:
-    """One side's selector and notSelector as texts on endpoint labels; empty: none.
+    """Return one side's selector and notSelector as texts on endpoint labels; empty: none.
 
     A notSelector beside anything else that selects becomes part of that (felix/calc/rule_scanner.go
     combineMatchesIfPossible), in a NetworkPolicy always: its namespace selects.

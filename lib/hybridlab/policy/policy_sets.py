@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One policy as HNS rules: what Felix on Windows makes of it, what it leaves out and why.
+"""A policy as HNS rules by Felix on Windows, the rules that it leaves out, and the reasons.
 
-From felix/dataplane/windows/policysets.  A rule that HNS has no words for is left out as a whole, with a warning:
-negated matches, named ports, ICMP types, Log, IPv6.  One that can match nothing is left out in silence: a set without
-members, networks and a set without common address.
+From felix/dataplane/windows/policysets.  A rule that HNS cannot express is left out as a whole,
+with a warning: negated matches, named ports, ICMP types, Log, IPv6.  A rule that can match nothing
+is left out in silence: a set without members, networks and a set without common address.
 """
 
 import hashlib
@@ -20,9 +20,9 @@ from hybridlab.policy.release import Release
 ANY_PROTOCOL = 256
 ID_LENGTH = 16
 PER_RULE = 4000
-"""Addresses, or ports, that one HNS rule gets."""
+"""Addresses, or ports, per HNS rule."""
 SKIPPED = "Skipped rule because it's not supported on Windows."
-"""In Felix' words."""
+"""Felix' message."""
 _PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1, "icmpv6": 58, "sctp": 132, "udplite": 136}
 
 Value = TypeVar("Value")
@@ -35,7 +35,7 @@ HnsAction = Literal["Allow", "Block", "Pass"]
 
 @dataclass(frozen=True)
 class HnsRule:
-    """A rule of one direction, before tiers are flattened.  Empty networks and ports: any."""
+    """A rule of a direction, before tiers are flattened.  Empty networks and ports: any."""
 
     action: HnsAction
     protocol: int = ANY_PROTOCOL
@@ -61,7 +61,7 @@ _ACTIONS: dict[str, HnsAction] = {"allow": "Allow", "deny": "Block", "pass": "Pa
 
 
 def unsupported(rule: PolicyRule) -> str:
-    """Why HNS has no words for a rule; empty: it has."""
+    """Return why HNS cannot express a rule; empty: it can."""
     peers = (rule.source, rule.destination)
     if rule.ip_version not in {None, IPV4}:
         return "it is for IPv6"
@@ -83,10 +83,11 @@ def unsupported(rule: PolicyRule) -> str:
 
 
 def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:
-    """The id of each rule; ``seed`` says of which policy and direction they are.
+    """Return the id of each rule; ``seed`` identifies their policy and direction.
 
-    Each is a hash of the rule and of all before it, as Felix has it (felix/calc/rule_convert.go fillInRuleIDs), but of
-    the rule in Calico's words.  There it is a protocol buffer, whose bytes nothing compares.
+    Each is a hash of the rule and of all before it, like Felix' (felix/calc/rule_convert.go
+    fillInRuleIDs), but of the rule in Calico's words.  There it is a protocol buffer with bytes
+    that nothing compares.
     """
     digest = hashlib.sha224(seed.encode()).hexdigest()
     found = []
@@ -99,7 +100,9 @@ def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:
 
 
 def _left_out(rule: PolicyRule) -> str:
-    """Return why a rule that Windows supports becomes no rule of HNS; empty where it becomes some."""
+    """Return the reason why a rule that Windows supports becomes no rule of HNS; empty if it
+    becomes rules.
+    """
     if any(peer.nets and not of_ipv4(peer.nets) for peer in (rule.source, rule.destination)):
         return ONLY_V6
     return "Log" if rule.action == "log" else ""
@@ -124,7 +127,7 @@ class PolicySets:
                 found.append(LeftOut(where, made, warned=made not in _SILENT))
                 continue
             name = f"policy-{self._release.policy_id(policy.key)}-{rule_id}"
-            found += (replace(one, id=f"{name}-{at}") for at, one in enumerate(made))
+            found += (replace(rule, id=f"{name}-{at}") for at, rule in enumerate(made))
         return found
 
     def _rule_ids(self, policy: Policy, direction: Direction) -> tuple[str, ...]:
@@ -136,7 +139,7 @@ class PolicySets:
         return ids
 
     def _rule(self, rule: PolicyRule, direction: Direction) -> list[HnsRule] | str:
-        """The rules that one becomes, or why none."""
+        """Return the HNS rules of a rule, or why there are none."""
         if why := unsupported(rule) or _left_out(rule):
             return why
         action = _ACTIONS[rule.action]
@@ -160,7 +163,9 @@ class PolicySets:
     def _service_rule(
         self, rule: PolicyRule, action: HnsAction, direction: Direction
     ) -> list[HnsRule] | str:
-        """A rule with destination.services: one for each protocol and port, with all addresses."""
+        """Return the HNS rules of a rule with destination.services: one for each protocol and
+        port, with all addresses.
+        """
         assert rule.destination.service is not None
         grouped: dict[tuple[int, int], list[str]] = {}
         for member in self._members(ServiceSet(*rule.destination.service, with_ports=True).name):
@@ -174,18 +179,27 @@ class PolicySets:
             made = [both for item in made if (both := self._narrowed(item, rule, direction))]
         return made or NO_ADDRESS
 
-    def _narrowed(self, one: HnsRule, rule: PolicyRule, direction: Direction) -> HnsRule | None:
-        """A service's rule with what else the policy's rule matches; None: nothing can."""
+    def _narrowed(
+        self, hns_rule: HnsRule, rule: PolicyRule, direction: Direction
+    ) -> HnsRule | None:
+        """Return a service's rule, restricted by the policy rule's other criteria; None if
+        nothing can match.
+        """
         protocol = None if rule.protocol is None else protocol_number(rule.protocol)
         source = self._addresses(rule.source)
-        if source is None or direction == "ingress" or protocol not in {None, one.protocol}:
+        if source is None or direction == "ingress" or protocol not in {None, hns_rule.protocol}:
             return None
         return HnsRule(
-            one.action, one.protocol, source, one.remote, rule.source.ports.ranges, one.remote_ports
+            hns_rule.action,
+            hns_rule.protocol,
+            source,
+            hns_rule.remote,
+            rule.source.ports.ranges,
+            hns_rule.remote_ports,
         )
 
     def _addresses(self, peer: Peer) -> Networks | None:
-        """Networks and sets of one side together; empty: any, None: none at all."""
+        """Return the networks and sets of a peer together; empty: any, None: none at all."""
         nets = of_ipv4(peer.nets)
         found: list[str] = []
         sets = [SelectorSet(peer.selector).name] if peer.selector is not None else []
@@ -194,10 +208,10 @@ class PolicySets:
             members = self._members(name)
             if not members:
                 return None
-            found += map(_network, members)
+            found += [text if "/" in text else f"{text}/32" for text in members]
         if not sets:
             return tuple(sorted(nets))
-        return tuple(sorted(found)) if not nets else meet(nets, found) or None
+        return tuple(sorted(set(found))) if not nets else meet(nets, found) or None
 
 
 NO_ADDRESS = (
@@ -208,15 +222,15 @@ _SILENT = frozenset({NO_ADDRESS, ONLY_V6})
 
 
 def protocol_number(protocol: str) -> int:
-    """A protocol as HNS numbers it; one that Felix does not know is any."""
+    """Return HNS' number of a protocol; a protocol that Felix does not know is any."""
     return int(protocol) if protocol.isdigit() else _PROTOCOLS.get(protocol, ANY_PROTOCOL)
 
 
-def meet(one: Sequence[str], other: Sequence[str]) -> Networks:
-    """What is in both."""
+def meet(networks: Sequence[str], other: Sequence[str]) -> Networks:
+    """Return the intersection of two lists of networks."""
     there = [_parsed(net) for net in other]
     met = set()
-    for text in one:
+    for text in networks:
         net = _parsed(text)
         met |= {
             str(max(net, beside, key=lambda n: n.prefixlen))
@@ -230,11 +244,9 @@ def _parsed(net: str) -> ipaddress.IPv4Network:
     return ipaddress.IPv4Network(net)
 
 
-def _network(text: str) -> str:
-    return text if "/" in text else f"{text}/32"
-
-
 def _chunks(values: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
-    """A side's addresses or ports, as many together as one rule gets; any once."""
+    """Yield a side's addresses or ports in groups that fit into one rule; a single empty group
+    for any.
+    """
     for start in range(0, max(len(values), 1), PER_RULE):
         yield values[start : start + PER_RULE]

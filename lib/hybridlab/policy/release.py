@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a release of Calico does with policies that another does not: names, ties, tiers, and its defects on Windows.
+"""The differences between releases of Calico in policies: names, ties, tiers, and defects on
+Windows.
 
-Names and ties: up to v3.31 a policy is called ``NAMESPACE/TIER.NAME`` (Kubernetes' ``NAMESPACE/knp.default.NAME``), and
-policies of the same order are asked by that name; from v3.32 on by ``NAME/NAMESPACE/KIND`` of the object itself
-(felix/calc/policy_sorter.go).  Defects: which of them a release was shown to have, by running its code.
+Names and ties: up to v3.31 a policy's name is ``NAMESPACE/TIER.NAME`` (Kubernetes'
+``NAMESPACE/knp.default.NAME``), which also sorts policies of equal order; from v3.32 on it is
+``NAME/NAMESPACE/KIND`` of the object itself (felix/calc/policy_sorter.go).  Defects: those that a
+release was shown to have, by running its code.
 """
 
 import re
@@ -34,12 +36,12 @@ DEFAULT_TIER_ORDER = 1_000_000.0
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """``v3.31.2`` as (3, 31, 2)."""
+    """Return the numbers of a version: ``v3.31.2`` gives (3, 31, 2)."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def as_shipped(version: str) -> CalicoDefects:
-    """The defects that the release of this version was shown to have."""
+    """Return the defects that the release of this version was shown to have."""
     release = numbers(version)
     return CalicoDefects(
         staged_policies_deny=release >= (3, 30, 0),
@@ -53,24 +55,30 @@ def as_shipped(version: str) -> CalicoDefects:
 
 @dataclass(frozen=True)
 class Release:
-    """A release of Calico, and which of its defects are there."""
+    """A release of Calico with its defects."""
 
     version: str
     defects: CalicoDefects = field(default_factory=CalicoDefects)
 
     @property
     def has_typed_names(self) -> bool:
-        """Policies are called by kind, namespace and name, and their tier is no part of the name."""
+        """Return whether policies are named by kind, namespace and name, without their tier."""
+        return numbers(self.version) >= (3, 32, 0)
+
+    @property
+    def leaves_out_covered_members(self) -> bool:
+        """Return whether a set holds no member that another of its members covers."""
         return numbers(self.version) >= (3, 32, 0)
 
     @property
     def has_cluster_network_policy(self) -> bool:
-        """ClusterNetworkPolicy in the place of AdminNetworkPolicy and BaselineAdminNetworkPolicy."""
+        """Return whether ClusterNetworkPolicy replaces AdminNetworkPolicy and
+        BaselineAdminNetworkPolicy."""
         return numbers(self.version) >= (3, 32, 0)
 
     @property
     def tiers(self) -> tuple[tuple[str, float, str], ...]:
-        """(name, order, what happens at its end) of the tiers that are always there."""
+        """Return (name, order, action at its end) of the tiers that always exist."""
         before, behind = (
             (KUBE_ADMIN_TIER, KUBE_BASELINE_TIER)
             if self.has_cluster_network_policy
@@ -83,7 +91,7 @@ class Release:
         )
 
     def policy_name(self, key: PolicyKey) -> str:
-        """What Felix calls a policy, without its namespace and kind where it has these apart."""
+        """Return Felix' name of a policy, without namespace and kind where it has these apart."""
         if self.has_typed_names:
             return key.name
         staged = "staged:" if key.kind.startswith("Staged") else ""
@@ -91,13 +99,13 @@ class Release:
         return f"{place}{staged}{_tiered(key)}"
 
     def policy_id(self, key: PolicyKey) -> str:
-        """What the rules of a policy begin with in HNS, behind ``policy-``."""
+        """Return the beginning of a policy's rules in HNS, after ``policy-``."""
         if not self.has_typed_names:
             return self.policy_name(key)
         return "/".join(filter(None, (key.kind, key.namespace, key.name)))
 
     def asked_at(self, policy: Policy) -> tuple[float, str]:
-        """By what the policies of a tier are put in order."""
+        """Return the sort key of a policy within its tier."""
         key = policy.key
         tie = (
             f"{key.name}/{key.namespace}/{key.kind}"
@@ -108,7 +116,9 @@ class Release:
 
 
 def _tiered(key: PolicyKey) -> str:
-    """A name with its tier in front: Kubernetes' have one of their own, Calico's default tier may be left out."""
+    """Return a name with its tier in front: Kubernetes' policies have their own tier, Calico's
+    may omit the default tier.
+    """
     if key.kind in _KUBERNETES:
         return f"{_KUBERNETES[key.kind]}{key.name}"
     return key.name if key.name.startswith(_FORMATTED) or "." in key.name else f"default.{key.name}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolved policies to what the data plane programs on Linux: every rule as it stands.
+"""The program of the data plane on Linux for resolved policies: every rule in its place.
 
-A rule becomes one or more matches: numbers and names of ports are alternatives, which one match cannot say.  What
-Windows gets of the same policies is in ``policy_sets``.
+A rule becomes one or more matches: numbers and names of ports are alternatives, which a single
+match cannot express.  The Windows form of the same policies is in ``policy_sets``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ _NAMED_PORT_PROTOCOLS = {"6": "tcp", "17": "udp", "132": "sctp"}
 
 @dataclass(frozen=True)
 class TierPolicies:
-    """The policies of one tier that apply to an endpoint, in order, staged ones among them."""
+    """The policies of a tier that apply to an endpoint, in order, staged policies among them."""
 
     name: str
     end: Literal["deny", "pass"]
@@ -27,17 +27,17 @@ class TierPolicies:
 
 
 def program(tiers: Sequence[TierPolicies]) -> EndpointProgram:
-    """The whole policy of a Linux endpoint.  A direction that no policy is about gets no tier."""
+    """Return the whole policy of a Linux endpoint. A direction without policies has no tier."""
     return EndpointProgram(ingress=_tiers(tiers, "ingress"), egress=_tiers(tiers, "egress"))
 
 
 def about(tier: TierPolicies, direction: Direction) -> list[Policy]:
-    """The policies of a tier that are about a direction."""
+    """Return the policies of a tier that apply to a direction (their ``types``)."""
     return [policy for policy in tier.policies if direction in policy.types]
 
 
 def set_keys(rule: PolicyRule) -> Iterator[SetKey]:
-    """Every IP set that a rule needs."""
+    """Yield every IP set that a rule needs."""
     for peer, is_destination in ((rule.source, False), (rule.destination, True)):
         for selector in (peer.selector, peer.not_selector):
             if selector is not None:
@@ -49,13 +49,14 @@ def set_keys(rule: PolicyRule) -> Iterator[SetKey]:
 
 
 def port_set(rule: PolicyRule, peer: Peer, name: str) -> PortSet:
-    """The set behind a port's name on one side of a rule."""
+    """Return the set behind a port's name on one side of a rule."""
     protocol = rule.protocol or "tcp"
     return PortSet(peer.selector or All(), _NAMED_PORT_PROTOCOLS.get(protocol, protocol), name)
 
 
 def is_of_ipv4(rule: PolicyRule) -> bool:
-    """Whether a rule is about IPv4 at all: neither its version nor networks that it asks for say otherwise."""
+    """Return whether a rule is about IPv4 at all: neither its version nor its networks exclude
+    it."""
     only_v6 = any(peer.nets and not of_ipv4(peer.nets) for peer in (rule.source, rule.destination))
     return rule.ip_version in {None, IPV4} and not only_v6
 
@@ -81,7 +82,9 @@ def _rules(policies: Iterable[Policy], direction: Direction) -> Iterator[Rule]:
 
 
 def _matches(rule: PolicyRule) -> Iterator[Match]:
-    """The alternatives that a rule is: on each side the ports' numbers in one, each name in one of its own."""
+    """Yield a rule's alternatives: on each side all port numbers in one match, each port name in
+    its own match.
+    """
     base = _base(rule)
     source = rule.source.ports
     destination = rule.destination.ports

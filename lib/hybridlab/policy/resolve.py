@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which policies apply to which endpoint, and what is in which IP set: recomputed only for what a change touches.
+"""The policies of each endpoint, and the members of each IP set: recomputed only where a change
+matters.
 
-Felix's calculation graph.  One serves all nodes (as Typha would feed them all the same); a node's Felix subscribes to
-learn which of its endpoints, and which sets, are due.  Endpoints are indexed by namespace and node, policies and sets
-by the namespace that they are confined to.
+Felix's calculation graph.  A single graph serves all nodes (Typha would feed them all the same); a
+node's Felix subscribes to learn which of its endpoints, and which sets, are due.  Endpoints are
+indexed by namespace and node, policies and sets by the namespace that they are confined to.
 """
 
 import math
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from hybridlab.policy.ipsets import Endpoint, IPSet, NetworkSet, ServiceSet, SetKey
+from hybridlab.policy.ipsets import Endpoint, IPSet, NetworkSet, SelectorSet, ServiceSet, SetKey
 from hybridlab.policy.policy import (
     DEFAULT_TIER,
     NAMESPACE_PREFIX,
@@ -31,21 +32,25 @@ class Subscriber(Protocol):
     """A node's Felix."""
 
     def endpoint_due(self, uid: str) -> None:
-        """Which policies apply to one of the node's endpoints, or their order, or its being there, has changed."""
+        """Note that an endpoint of the node was added or removed, or that its policies or their
+        order changed.
+        """
 
     def rules_due(self, uid: str, key: PolicyKey) -> None:
-        """The rules of a policy that applies to one of the node's endpoints have changed, and nothing else of it."""
+        """Note that only the rules of a policy that applies to one of the node's endpoints have
+        changed.
+        """
 
     def relabelled(self, uid: str) -> None:
-        """One of the node's endpoints has other labels than before."""
+        """Note that an endpoint of the node has other labels than before."""
 
     def set_due(self, name: str) -> None:
-        """The members of a set have changed."""
+        """Note that the members of a set have changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodFacts:
-    """What the graph is told about a pod."""
+    """The graph's facts about a pod."""
 
     uid: str
     namespace: str
@@ -67,7 +72,7 @@ class TierFacts:
 
 
 class Graph:
-    """All of it."""
+    """The calculation graph."""
 
     def __init__(self, release: Release) -> None:
         self._release = release
@@ -92,7 +97,7 @@ class Graph:
         """Goes up when a policy or tier changes; programs rendered before are out of date then."""
 
     def subscribe(self, node: str, subscriber: Subscriber) -> None:
-        """Tell ``subscriber`` what is due on ``node`` from now on."""
+        """Report changes on ``node`` to ``subscriber`` from now on."""
         self._subscribers[node] = subscriber
 
     def unsubscribe(self, node: str) -> None:
@@ -108,9 +113,9 @@ class Graph:
         return frozenset(self._applying.get(uid, ()))
 
     def tiers_for(self, keys: Iterable[PolicyKey]) -> tuple[TierPolicies, ...]:
-        """Policies by tier, tiers and policies in the order in which they are asked.
+        """Return the policies by tier, tiers and policies in order.
 
-        A tier that is missing comes behind all others and denies at its end.
+        A missing tier comes behind all others and denies at its end.
         """
         by_tier: dict[str, list[Policy]] = {}
         for key in keys:
@@ -134,7 +139,7 @@ class Graph:
         return frozenset(self._users.get(set_name, ()))
 
     def sets_of(self, key: PolicyKey) -> frozenset[str]:
-        """The sets that a policy's rules name; none of a policy that is gone."""
+        """Return the sets that a policy's rules name; none of a policy that is gone."""
         return frozenset(self._sets_of.get(key, ()))
 
     @property
@@ -142,7 +147,7 @@ class Graph:
         return self._policies
 
     def labels_of(self, uid: str) -> Labels:
-        """An endpoint's full labels; for faults."""
+        """Return an endpoint's full labels; for faults."""
         return self._endpoints[uid].labels
 
     def has_set(self, name: str) -> bool:
@@ -152,7 +157,7 @@ class Graph:
         return self._sets[name].members()
 
     def set_pod(self, pod: PodFacts) -> None:
-        """A pod with a network of its own is there, or has changed."""
+        """Set a pod with its own network, new or changed."""
         old = self._pods.get(pod.uid)
         if old == pod:
             return
@@ -200,7 +205,7 @@ class Graph:
                 self._refresh(self._pods[uid])
 
     def set_tier(self, name: str, tier: TierFacts | None) -> None:
-        """A tier; None: it is gone, and its policies are asked last of all."""
+        """Set a tier; None: it is deleted, and its policies come last."""
         if tier is None:
             self._tiers.pop(name, None)
         elif self._tiers.get(name) == tier:
@@ -267,7 +272,9 @@ class Graph:
         addresses: tuple[str, ...],
         endpoints: tuple[str, ...],
     ) -> None:
-        """The addresses of one endpoint slice, without and with ports; both empty: it is gone."""
+        """Set the addresses of an endpoint slice, without and with ports; both empty: the slice
+        is deleted.
+        """
         self._slices.setdefault(service, {})[identity] = (addresses, endpoints)
         for with_ports, members in ((False, addresses), (True, endpoints)):
             name = ServiceSet(*service, with_ports=with_ports).name
@@ -275,7 +282,7 @@ class Graph:
                 self._set_due(name)
 
     def _refresh(self, pod: PodFacts) -> None:
-        """Recompute an endpoint's labels and everything that hangs on them."""
+        """Recompute an endpoint's labels and everything that depends on them."""
         old = self._endpoints.get(pod.uid)
         endpoint = Endpoint(
             uid=pod.uid,
@@ -359,7 +366,7 @@ class Graph:
             self._subscribers[endpoint.node].rules_due(uid, policy.key)
 
     def _endpoints_about(self, *policies: Policy | None) -> list[tuple[str, Endpoint]]:
-        """The endpoints that any of these policies can be about."""
+        """Return the endpoints that any of these policies can select."""
         confined = {_confined_to(policy) for policy in policies if policy}
         if None in confined:
             return list(self._endpoints.items())
@@ -376,7 +383,8 @@ class Graph:
                 self._endpoint_due(self._pods[uid].node, uid)
 
     def _create_set(self, name: str, key: SetKey) -> None:
-        ip_set = self._sets[name] = IPSet(key)
+        narrow = isinstance(key, SelectorSet) and self._release.leaves_out_covered_members
+        ip_set = self._sets[name] = IPSet(key, without_covered=narrow)
         self._sets_in.setdefault(ip_set.namespace, {})[name] = None
         if isinstance(key, ServiceSet):
             for identity, (addresses, endpoints) in self._slices.get(
@@ -421,7 +429,7 @@ class Graph:
 
 
 def _confined_to(policy: Policy) -> str | None:
-    """The only namespace whose endpoints a policy can select; None: any."""
+    """Return the only namespace with endpoints that a policy can select; None: any."""
     return dict(policy.selector.required()).get(NAMESPACE_LABEL)
 
 

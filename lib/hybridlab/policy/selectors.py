@@ -22,7 +22,7 @@ NAMESPACE_LABEL = "projectcalico.org/namespace"
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be parsed; the message says where in which text."""
+    """A selector that cannot be parsed; the message has the text and the position."""
 
 
 class Selector:
@@ -32,11 +32,15 @@ class Selector:
         raise NotImplementedError
 
     def renamed(self, rename: Rename) -> Selector:
-        """The same selector on other label names (a namespace's labels carry a prefix at its endpoints)."""
+        """Return the same selector on other label names (endpoints carry a namespace's labels
+        with a prefix).
+        """
         raise NotImplementedError
 
     def required(self) -> Iterator[tuple[str, str]]:
-        """(label, value) pairs without which nothing can match; used to index, may be incomplete."""
+        """Return (label, value) pairs without which nothing can match; used for an index, may be
+        incomplete.
+        """
         return iter(())
 
 
@@ -56,7 +60,7 @@ class All(Selector):
 
 @dataclass(frozen=True)
 class Global(Selector):
-    """``global()``: what belongs to no namespace."""
+    """``global()``: matches endpoints and sets without a namespace."""
 
     def matches(self, labels: Labels) -> bool:
         return NAMESPACE_LABEL not in labels
@@ -192,7 +196,7 @@ class Or(Selector):
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Selector:
-    """Parse a selector.  Raises SelectorError."""
+    """Parse a selector.  Raise SelectorError."""
     parser = _Parser(text)
     if parser.at_end():
         return All()
@@ -202,7 +206,7 @@ def parse(text: str) -> Selector:
 
 
 def problem(text: str) -> str | None:
-    """What is wrong with a selector's syntax; None: nothing."""
+    """Describe the fault in a selector's syntax; None: it is valid."""
     try:
         parse(text)
     except SelectorError as error:
@@ -211,7 +215,7 @@ def problem(text: str) -> str | None:
 
 
 def error_in(text: str, position: int, what: str) -> SelectorError:
-    """The error for a text that is wrong from ``position`` on."""
+    """Return the error for a text that is wrong from ``position`` on."""
     return SelectorError(f"selector {text!r}: {what} at position {position}")
 
 
@@ -243,7 +247,9 @@ class _Token:
 
 
 class _Tokens:
-    """Cuts a text as Calico's tokenizer does: an operator in letters is one only right behind a label."""
+    """Cuts a text as Calico's tokenizer does: letters are an operator only directly behind a
+    label.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -300,7 +306,7 @@ class _Tokens:
 
 
 class _Parser:
-    """Recursive descent over the tokens of one selector."""
+    """Recursive descent over the tokens of a selector."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -323,7 +329,7 @@ class _Parser:
             raise self._unexpected("&&, || or the end")
 
     def alternatives(self) -> Selector:
-        """``a || b``."""
+        """Parse ``a || b``."""
         operands = [self._conjunction()]
         while self._take_symbol("||"):
             operands.append(self._conjunction())
@@ -372,7 +378,7 @@ class _Parser:
         raise self._unexpected("an operator (==, !=, in, not in, contains, starts with, ends with)")
 
     def _values(self) -> frozenset[str]:
-        """What stands in braces; a comma may stand behind the last one."""
+        """Return the values in braces; a comma may follow the last value."""
         self._expect_symbol("{")
         values: set[str] = set()
         while (value := self._take("string")) is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""System.Net.IPAddress, as scripts get it from Dns and from a listener."""
+"""System.Net.IPAddress objects, as Dns and HttpListener return them to scripts."""
 
 from hybridlab.powershell.objects import NetObject
 
@@ -13,7 +13,7 @@ _ADDRESS_FLAGS = (
 
 
 def ip_address(text: str) -> NetObject:
-    """A System.Net.IPAddress."""
+    """Return a System.Net.IPAddress."""
     flags = dict.fromkeys(_ADDRESS_FLAGS, False)
     shown = ("Address", "AddressFamily", "ScopeId", *_ADDRESS_FLAGS, "IPAddressToString")
     number = int.from_bytes(bytes(int(part) for part in text.split(".")), "little")

@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What labd registers for Windows; PowerShell's interpreter itself is imported by the first that runs.
+"""The applets that labd registers for Windows; the first applet that runs imports PowerShell's
+interpreter.
 
-labd's start is on the way of every lab, Windows pods are not in every one.
+Every lab waits for labd's start, but not every lab has Windows pods.
 """
 
-from hybridlab.runtime.applet import Applet, HostProblem, Process
+from collections.abc import Sequence
+
+from hybridlab.runtime.applet import Applet, Files, HostProblem, Process
 
 _FELIX = ("calico-node.exe", "calico.exe")
-"""Names of its process, up to v3.31 and since."""
+"""Names of its process, up to v3.32 and since."""
 
 
 def applets() -> dict[str, Applet]:
-    """The Windows applets by their names in the image table."""
+    """Return the Windows applets by their names in the image table."""
     return {"powershell": _powershell, "calico-node": _calico_node}
+
+
+def probe_program(argv: Sequence[str], files: Files) -> tuple[str, list[str]] | None:
+    """Return the path and arguments of the probe program in a command line, or None."""
+    from hybridlab.powershell.command_line import probe_program as found
+
+    return found(argv, files)
 
 
 async def _powershell(process: Process) -> int:
@@ -22,9 +32,9 @@ async def _powershell(process: Process) -> int:
 
 
 async def _calico_node(process: Process) -> int:
-    """``calico-node.exe -felix-ready``: 0 when Felix of the node runs, else 1.
+    """Run ``calico-node.exe -felix-ready``: exit with 0 if Felix runs on the node, else with 1.
 
-    It is the readiness check that Calico's operator has the kubelet run (tigera/operator, pkg/render/windows.go);
+    Calico's operator configures this readiness check (tigera/operator, pkg/render/windows.go).
     Calico's manifests have no such check.
     """
     asked = process.argv[1:]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of cmdlets: which a cmdlet has here, and a call with its arguments bound.
+"""Parameters of cmdlets, and the binding of a call's arguments to them.
 
-A parameter is named whole or by its alias; any other name is refused.
+A parameter is named in full or by its alias. Any other name is refused.
 """
 
 import re
@@ -18,7 +18,7 @@ _DECLARATION = re.compile(r"(\w+)(?:=(\w+))?(@\d)?(\?|\*|:int)?")
 
 @dataclass(frozen=True)
 class Declared:
-    """One parameter."""
+    """A parameter that a cmdlet declares."""
 
     name: str
     alias: str
@@ -29,7 +29,7 @@ class Declared:
 
     @property
     def key(self) -> str:
-        """Its name among the bound arguments."""
+        """Return the parameter's name among the bound arguments."""
         return self.name.lower()
 
     @property
@@ -39,9 +39,10 @@ class Declared:
 
 @cache
 def declared(text: str) -> tuple[Declared, ...]:
-    """``Uri@0 UseBasicParsing? TimeoutSec:int``: parameters in a row.
+    """Parse a row of parameters, such as ``Uri@0 UseBasicParsing? TimeoutSec:int``.
 
-    ``@0`` is a position, ``?`` a switch, ``=ea`` an alias, ``*`` takes all arguments that are left.
+    ``@0`` marks a position, ``?`` a switch, ``=ea`` an alias, and ``*`` takes all remaining
+    arguments.
     """
     found = []
     for word in text.split():
@@ -53,24 +54,24 @@ def declared(text: str) -> tuple[Declared, ...]:
 
 
 def common() -> tuple[Declared, ...]:
-    """What every cmdlet has."""
+    """Return the parameters that every cmdlet has."""
     return declared("ErrorAction=ea")
 
 
 @dataclass
 class Given:
-    """An argument as it stands in the script, evaluated."""
+    """An argument of a call, with its value."""
 
     parameter: str
     """Empty for a bare argument."""
     value: object
     word: str = ""
-    """As written."""
+    """The argument as written."""
 
 
 @dataclass
 class Call:
-    """A command's arguments, bound."""
+    """A command with its bound arguments."""
 
     node: Command
     name: str
@@ -96,7 +97,11 @@ class Call:
 
 
 def bind(call: Call, parameters: Sequence[Declared]) -> None:
-    """Bind ``call.arguments``.  Raises NotEmulated, also for what PowerShell itself refuses."""
+    """Bind ``call.arguments``.
+
+    Raise NotEmulated for every argument that cannot be bound, also where PowerShell itself
+    would fail.
+    """
     bare = _bind_named(call, [item for item in (*parameters, *common()) if item.kind != "*"])
     placed = (item for item in parameters if item.position)
     for item in sorted(placed, key=lambda item: item.position):
@@ -108,7 +113,7 @@ def bind(call: Call, parameters: Sequence[Declared]) -> None:
 
 
 def _bind_named(call: Call, parameters: Sequence[Declared]) -> list[object]:
-    """Bind the arguments with a name; return the values of the others."""
+    """Bind the named arguments and return the values of all others."""
     bare: list[object] = []
     waiting = list(call.arguments)
     while waiting:

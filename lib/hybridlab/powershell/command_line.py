@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``powershell.exe``: its own arguments, and one run of the interpreter."""
+"""``powershell.exe``: its own arguments, and a single run of the interpreter."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import cache
 
 from hybridlab.powershell import (
@@ -24,15 +25,16 @@ from hybridlab.powershell.shell import Library
 from hybridlab.powershell.syntax import NotEmulated
 from hybridlab.probe_programs import recorded
 from hybridlab.probe_programs.run import run as run_probe_program
-from hybridlab.runtime.applet import Process
+from hybridlab.runtime.applet import Files, Process
 
 _SWITCHES = ("-nologo", "-noprofile", "-noninteractive")
 _VALUES = {"-executionpolicy": "bypass", "-outputformat": "text"}
-"""What may be given with these; Restricted and AllSigned keep script files from running, XML changes all output."""
+"""Accepted values of these options; Restricted and AllSigned keep script files from running, XML
+changes all output."""
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """The script's words, or the file's path with its arguments: one of the two.  Raises NotEmulated."""
+    """Return either the script's words or the file's path with its arguments. Raise NotEmulated."""
     while words:
         word = words[0]
         flag = words[0].lower()
@@ -50,9 +52,20 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
     raise NotEmulated("interactive powershell")
 
 
+def probe_program(argv: Sequence[str], files: Files) -> tuple[str, list[str]] | None:
+    """Return the path and arguments of the probe program in a command line, or None."""
+    try:
+        _, file = _split(list(argv[1:]))
+        if file and recorded.speaks_protocol(files.read(file[0])):
+            return file[0], file[1:]
+    except (NotEmulated, OSError):
+        pass
+    return None
+
+
 @cache
 def library() -> Library:
-    """All cmdlets and types."""
+    """Return all cmdlets and types."""
     made = Library()
     for module in (
         writing,
@@ -71,7 +84,7 @@ def library() -> Library:
 
 
 async def run(process: Process) -> int:
-    """One powershell, from its command line to its exit status."""
+    """Run a powershell, from its command line to its exit status."""
     try:
         return await _run(process, library())
     except NotEmulated as missing:
@@ -117,4 +130,6 @@ async def _file(process: Process, path: str, arguments: list[str]) -> int:
         raise NotEmulated(f"the answer to a script file that is not there, {path}") from None
     if not recorded.speaks_protocol(content):
         raise NotEmulated(f"the script file {path}, which is no probe program")
+    if "powershell" in process.settings:  # else it would have run as a process
+        raise NotEmulated(f"the probe program {path} from inside another program")
     return await run_probe_program(process, path, content, arguments)

@@ -59,7 +59,7 @@ class Commands(Expressions):
         return self._command()
 
     def _command(self) -> Node:
-        """A command's name and its arguments, up to what ends it."""
+        """Return a command's name and its arguments."""
         start = self.at
         if self.take("&"):
             self.space()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Out-Default: what reaches the end of the script, as the text that a host without a console prints."""
+"""Out-Default: print the objects that leave the script, as a host without a console does."""
 
 from collections.abc import Awaitable, Callable
 
@@ -11,7 +11,7 @@ Write = Callable[[str], Awaitable[None]]
 
 
 class Display:
-    """Objects are shown as they come; objects of one kind in a row share a list's blank lines."""
+    """The printed output. Consecutive objects of the same kind share the blank lines of a list."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -19,7 +19,10 @@ class Display:
         """The kind of the objects in the list that is open; empty when none is."""
 
     async def show(self, value: object) -> None:
-        """One object; nothing for null.  Raises NotEmulated where its view is not known."""
+        """Print an object, or nothing for null.
+
+        Raise NotEmulated if the object's view is not known.
+        """
         if isinstance(value, HashTable) or (isinstance(value, NetObject) and value.table):
             raise NotEmulated("showing a table")
         if isinstance(value, NetObject) and value.shown:
@@ -53,7 +56,7 @@ class Display:
 
 
 def _shown(value: object) -> str:
-    """A property's value: collections in braces, at most four of their members."""
+    """Return a property's text: collections in braces, with at most four members."""
     if isinstance(value, HashTable):
         value = [f"[{to_text(key)}, {to_text(item)}]" for key, item in value.items()]
     if isinstance(value, list):
@@ -67,7 +70,7 @@ def _shown(value: object) -> str:
 
 
 def _list_lines(item: NetObject) -> list[str]:
-    """One object of a list, with the blank line after it."""
+    """Return one object of a list, with the blank line after it."""
     lines = []
     names = item.shown
     width = max(len(name) for name in names)

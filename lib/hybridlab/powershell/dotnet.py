@@ -2,6 +2,7 @@
 """The .NET types that probing scripts use: Dns, Encoding, Stopwatch, TcpClient and HttpListener."""
 
 import asyncio
+import errno
 import time
 
 from hybridlab.powershell.addresses import ip_address
@@ -9,6 +10,7 @@ from hybridlab.powershell.faults import call_fault
 from hybridlab.powershell.listener import http_listener
 from hybridlab.powershell.objects import NetObject, to_text
 from hybridlab.powershell.operators import to_int
+from hybridlab.powershell.regex import compiled
 from hybridlab.powershell.shell import Library, Shell
 from hybridlab.powershell.syntax import NotEmulated
 from hybridlab.runtime.applets import dns, http
@@ -48,8 +50,45 @@ async def _stopwatch(shell: Shell, name: str, arguments: list[object] | None) ->
     return watch
 
 
+async def _regex(shell: Shell, name: str, arguments: list[object] | None) -> object:
+    if name != "matches" or arguments is None or len(arguments) != 2:
+        raise NotEmulated(f"[regex]::{name} of these values")
+    text, pattern = map(to_text, arguments)
+    if any(ord(letter) > 0xFFFF for letter in text):
+        raise NotEmulated("[regex]::Matches of a character of two code units")
+    found = compiled(pattern, sensitive=True).finditer(text)
+    return [NetObject("System.Text.RegularExpressions.Match", {"Value": one[0]}) for one in found]
+
+
+_SOCKET_ERRORS = {
+    errno.ECONNREFUSED: "ConnectionRefused",
+    errno.ECONNRESET: "ConnectionReset",
+    errno.EHOSTUNREACH: "HostUnreachable",
+    errno.ENETUNREACH: "NetworkUnreachable",
+    errno.ETIMEDOUT: "TimedOut",
+}
+"""Numbers of the kernel to System.Net.Sockets.SocketError."""
+
+
+def _aggregate(words: str, error: BaseException) -> NetObject | None:
+    """Return the AggregateException around a SocketException; None: its code is not known."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number not in _SOCKET_ERRORS:
+        return None
+    cause = NetObject(
+        "System.Net.Sockets.SocketException",
+        Message=str(error),
+        SocketErrorCode=_SOCKET_ERRORS[number],
+        InnerException=None,
+    )
+    return NetObject("System.AggregateException", Message=words, InnerException=cause)
+
+
 def tcp_client(shell: Shell) -> object:
-    """System.Net.Sockets.TcpClient: ConnectAsync, of whose task Wait alone is here, and Close."""
+    """Return a System.Net.Sockets.TcpClient with Close and ConnectAsync.
+
+    Of the task that ConnectAsync returns, only Wait is emulated.
+    """
     connection: list[asyncio.StreamWriter] = []
 
     async def connect(host: str, port: int) -> None:
@@ -62,11 +101,12 @@ def tcp_client(shell: Shell) -> object:
         running.add_done_callback(lambda done: done.cancelled() or done.exception())
 
         async def wait(milliseconds: object) -> bool:
-            """Whether it is done in time.  Raises Fault where it failed."""
+            """Return true if the connection is made in time. Raise Fault if it failed."""
             done, _ = await asyncio.wait({running}, timeout=to_int(milliseconds) / 1000)
+            words = "One or more errors occurred."
             if done and (error := running.exception()) is not None:
                 raise call_fault(
-                    "Wait", 1, "One or more errors occurred.", "AggregateException"
+                    "Wait", 1, words, "AggregateException", _aggregate(words, error)
                 ) from error
             return bool(done)
 
@@ -88,6 +128,7 @@ def add_to(library: Library) -> None:
     """Register types and constructors."""
     library.types |= {
         "net.dns": _dns,
+        "regex": _regex,
         "text.encoding": _encodings,
         "diagnostics.stopwatch": _stopwatch,
     }

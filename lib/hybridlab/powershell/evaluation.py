@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions to values.  Statements inside them and pipelines come from the interpreter."""
+"""The evaluation of expressions. The interpreter evaluates statements and pipelines inside them."""
 
 import re
 from abc import ABC, abstractmethod
@@ -21,12 +21,13 @@ from hybridlab.runtime.applet import Process
 
 _CONSTANT = frozenset(("true", "false", "null", "_", "lastexitcode", "executioncontext"))
 """Cannot be assigned, or not with an effect that is emulated."""
+_HOLE = re.compile(r"\{(\d+)(:x4)?\}")
 _PREFERENCE = "preference"
 """How the names of variables end that change what commands do; of them ``$ErrorActionPreference`` alone is here."""
 
 
 class Evaluation(ABC):
-    """Values of nodes, and what assignments do."""
+    """The values of syntax nodes, and the effects of assignments."""
 
     process: Process
     library: Library
@@ -34,10 +35,10 @@ class Evaluation(ABC):
 
     @abstractmethod
     async def collect(self, node: Node) -> list[object]:
-        """All that a statement puts out."""
+        """Return all output of a statement."""
 
     async def value(self, node: Node) -> object:  # noqa: PLR0911 - one per kind of expression
-        """What an expression, or a statement in its place, is."""
+        """Return the value of an expression, or of a statement in its place."""
         match node:
             case s.Literal():
                 return node.value
@@ -64,7 +65,10 @@ class Evaluation(ABC):
         return unwrap(await self.collect(node))
 
     def variable(self, node: s.Variable) -> object:
-        """A variable's value; of the environment an unset one is null, Windows' names are without case."""
+        """Return a variable's value.
+
+        An unset environment variable is null, and their names ignore case.
+        """
         if node.environment:
             return next((v for k, v in self.process.env.items() if k.lower() == node.name), None)
         if node.name not in self.variables:
@@ -98,7 +102,10 @@ class Evaluation(ABC):
                 raise NotEmulated("this assignment")
 
     def store_variable(self, target: s.Variable, value: object) -> None:
-        """Set a variable.  Raises NotEmulated where that has an effect that is not here."""
+        """Set a variable.
+
+        Raise NotEmulated if the variable has a side effect that is not emulated.
+        """
         preference = target.name.endswith(_PREFERENCE) and target.name != "erroractionpreference"
         if target.environment or target.name in _CONSTANT or preference:
             raise NotEmulated(f"assignment to ${target.name}")
@@ -107,7 +114,10 @@ class Evaluation(ABC):
         self.variables[target.name] = value
 
     def output_of(self, node: Node, value: object) -> list[object]:
-        """What an expression puts out as a statement or at the head of a pipeline: null counts where it is a value."""
+        """Return the output of an expression that is a statement or begins a pipeline.
+
+        Null counts as output where PowerShell treats it as a value.
+        """
         if value is not None:
             return enumerate_value(value)
         match node:
@@ -136,7 +146,7 @@ class Evaluation(ABC):
     def comparison(
         self, operator: str, left: object, right: object, *, sensitive: bool = False
     ) -> bool:
-        """A comparison; ``-match`` sets ``$Matches``."""
+        """Return the result of a comparison; ``-match`` sets ``$Matches``."""
 
         def remember(groups: HashTable) -> None:
             self.variables["matches"] = groups
@@ -168,7 +178,7 @@ class Evaluation(ABC):
         return await static(self, name.lower(), arguments)  # type: ignore[arg-type]
 
     def property(self, owner: object, name: str) -> object:
-        """A property; of an array without such a one, that of all its elements."""
+        """Return a property's value. If an array lacks the property, return it for each element."""
         key = name.lower()
         match owner:
             case None:
@@ -195,7 +205,7 @@ class Evaluation(ABC):
 
 
 def error_action(wanted: object) -> str:
-    """What an error is to lead to, in lower case.  Raises NotEmulated for what is not here."""
+    """Return an ErrorAction in lower case.  Raise NotEmulated for an unsupported action."""
     action = to_text(wanted).lower()
     if action not in ("continue", "silentlycontinue", "stop"):
         raise NotEmulated(f"the ErrorAction {action}")
@@ -219,18 +229,33 @@ async def _method(owner: object, name: str, arguments: list[object]) -> object:
             case "set_item", [key, value]:
                 owner.set(key, value)
                 return None
+    if (
+        isinstance(owner, str)
+        and name.lower() == "replace"
+        and len(arguments) == 2
+        and arguments[0]
+    ):
+        return owner.replace(to_text(arguments[0]), to_text(arguments[1]))
     raise NotEmulated(f"method {name} of this value")
 
 
 def _formatted(template: str, arguments: list[object]) -> str:
-    """``-f`` with holes that are numbers alone, ``{0}``."""
-    parts = re.split(r"\{(\d+)\}", template)
-    holes = [int(hole) for hole in parts[1::2]]
-    if any(set(text) & set("{}") for text in parts[::2]) or any(
-        hole >= len(arguments) for hole in holes
-    ):
+    """Format by ``-f``.
+
+    A hole is a plain number such as ``{0}``, or asks for four hexadecimal digits.
+    """
+    holes = [int(hole[1]) for hole in _HOLE.finditer(template)]
+    if set(_HOLE.sub("", template)) & set("{}") or any(hole >= len(arguments) for hole in holes):
         raise NotEmulated(f"the format {template}")
     if any(isinstance(argument, (list, bytes)) for argument in arguments):
         raise NotEmulated("-f of an array")
-    parts[1::2] = [to_text(arguments[hole]) for hole in holes]
-    return "".join(parts)
+
+    def filled(hole: re.Match[str]) -> str:
+        argument = arguments[int(hole[1])]
+        if not hole[2]:
+            return to_text(argument)
+        if isinstance(argument, bool) or not isinstance(argument, int):
+            raise NotEmulated(f"the format {template} of this value")
+        return f"{argument:04x}"
+
+    return _HOLE.sub(filled, template)

@@ -19,7 +19,7 @@ _TYPE = re.compile(r"\[\s*([A-Za-z_][\w.]*)\s*\]")
 
 
 class Expressions(Scanner):
-    """Recursive descent; blocks and statements come from the parser that inherits this."""
+    """A recursive descent parser. The parser that inherits it reads blocks and statements."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -28,11 +28,11 @@ class Expressions(Scanner):
 
     @abstractmethod
     def statement(self) -> Node:
-        """One statement."""
+        """Return one statement."""
 
     @abstractmethod
     def script_block(self) -> s.ScriptBlock:
-        """``{...}``."""
+        """Return a script block, ``{...}``."""
 
     def expression(self) -> Node:
         node = self._named(_LOGICAL, self._comparison)
@@ -44,7 +44,7 @@ class Expressions(Scanner):
         return node
 
     def operator(self) -> tuple[str, bool, int] | None:
-        """The named operator that stands here: its name, whether it is sensitive to case, and where it ends."""
+        """Return the named operator at this place: name, sensitivity to case, end."""
         match = _OPERATOR.match(self.text, self.at)
         if not match:
             return None
@@ -92,7 +92,7 @@ class Expressions(Scanner):
         return self.listed(self._operand)
 
     def listed(self, item: Callable[[], Node]) -> Node:
-        """One item, or an array of them where commas make one."""
+        """Return a single item, or an array of items that are separated by commas."""
         start = self.at
         items = [item()]
         while self._commas:
@@ -111,7 +111,7 @@ class Expressions(Scanner):
         return self.postfix(self.primary())
 
     def postfix(self, node: Node) -> Node:
-        """Indexes and members after an operand."""
+        """Return an operand with the indexes and members that follow it."""
         start = node.start
         while not self.done:
             if self.here == "[" and not isinstance(node, s.ScriptBlock):
@@ -164,7 +164,7 @@ class Expressions(Scanner):
             self._commas = outside
 
     def primary(self) -> Node:
-        """A variable, literal, group, empty hashtable, script block, type or cast."""
+        """Return a variable, literal, group, empty hashtable, script block, type or cast."""
         start = self.at
         match self.here:
             case "$":
@@ -200,7 +200,7 @@ class Expressions(Scanner):
         return s.Group(start, self.at, inner)
 
     def type_or_cast(self) -> Node:
-        """``[type]`` as a value, or before an operand."""
+        """Return ``[type]`` as a value, or as a cast of the operand after it."""
         start = self.at
         match = _TYPE.match(self.text, self.at)
         if not match:
@@ -213,7 +213,7 @@ class Expressions(Scanner):
         return s.Cast(start, self.at, name, self._operand())
 
     def _quoted(self) -> Node:
-        """A text in quotes; what ``$`` and a backtick do in double ones is not emulated."""
+        """Parse a quoted text. Raise NotEmulated for ``$`` and a backtick in double quotes."""
         start = self.at
         quote = self.here
         match = (_SINGLE if quote == "'" else _DOUBLE).match(self.text, self.at)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PowerShell errors: what ends a statement of a script, and how 5.1 prints it."""
+"""PowerShell's errors, and the text that Windows PowerShell 5.1 prints for them."""
 
 import textwrap
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from hybridlab.powershell.objects import NetObject
 from hybridlab.powershell.syntax import Node
 
 WIDTH = 80
-"""Columns of a host whose output is no console."""
+"""Columns of a host with output to no console."""
 
 
 @dataclass(eq=False)
@@ -19,7 +19,7 @@ class Fault(Exception):
     category: str = "NotSpecified: (:) [], RuntimeException"
     identity: str = "RuntimeException"
     source: str = ""
-    """The cmdlet whose name comes first; empty for expressions."""
+    """The cmdlet with its name first; empty for expressions."""
     at: Node | None = None
     terminating: bool = True
     """Ends the statement; a non-terminating one only sets ``$?``."""
@@ -28,11 +28,13 @@ class Fault(Exception):
     stops: bool = False
     """By a preference of Stop: ends the script."""
     details: str = ""
-    """What is shown instead of the exception's message."""
+    """The text in place of the exception's message."""
+    inner: NetObject | None = None
+    """The exception within the exception; None: it is not known."""
 
 
 def _position(script: str, at: Node) -> list[str]:
-    """``At line:1 char:1`` and the marked line."""
+    """Return ``At line:1 char:1`` and the marked line."""
     before = script[: at.start]
     line = before.count("\n") + 1
     column = at.start - (before.rfind("\n") + 1)
@@ -43,7 +45,7 @@ def _position(script: str, at: Node) -> list[str]:
 
 
 def _cut(text: str, column: int, length: int, limit: int = 69) -> tuple[str, str]:
-    """Long lines are cut around the error, with dots where something is missing."""
+    """Shorten a long line around the error, with dots in place of the missing text."""
     if len(text) <= limit:
         return text, " " * column + "~" * length
     keep = limit - 2
@@ -56,7 +58,7 @@ def _cut(text: str, column: int, length: int, limit: int = 69) -> tuple[str, str
 
 
 def _wrap(line: str) -> list[str]:
-    """5.1 breaks long lines of an error hard, at the host's width."""
+    """Break the long lines of an error at the host's width, as 5.1 does."""
     lines = []
     while len(line) > WIDTH - 1:
         lines.append(line[: WIDTH - 1] + " ")
@@ -65,7 +67,7 @@ def _wrap(line: str) -> list[str]:
 
 
 def render(fault: Fault, script: str) -> list[str]:
-    """The lines on standard error."""
+    """Return the lines that go to standard error."""
     lines = f"{fault.source} : {fault.details or fault.message}".removeprefix(" : ").splitlines()
     if fault.at is not None:
         lines += _position(script, fault.at)
@@ -75,7 +77,7 @@ def render(fault: Fault, script: str) -> list[str]:
 
 
 def fold(text: str, width: int) -> list[str]:
-    """A property's value in list view: lines broken at blanks where one is near."""
+    """Return a property's value for the list view, with lines broken at blanks where possible."""
     lines = []
     for line in text.splitlines() or [""]:
         lines += textwrap.wrap(
@@ -89,19 +91,24 @@ def fold(text: str, width: int) -> list[str]:
     return [line.rstrip() if line.strip() else "" for line in lines]
 
 
-def call_fault(method: str, count: int, message: str, identity: str) -> Fault:
-    """What an exception of a .NET method becomes in PowerShell."""
+def call_fault(
+    method: str, count: int, message: str, identity: str, inner: NetObject | None = None
+) -> Fault:
+    """Return PowerShell's error for an exception of a .NET method."""
     return Fault(
         f'Exception calling "{method}" with "{count}" argument(s): "{message}"',
         "NotSpecified: (:) [], MethodInvocationException",
         identity,
         kind="System.Management.Automation.MethodInvocationException",
+        inner=inner,
     )
 
 
 def error_record(fault: Fault) -> NetObject:
-    """``$_`` in a catch block."""
+    """Return ``$_`` of a catch block."""
     exception = NetObject(fault.kind or "System.Exception", Message=fault.message)
+    if fault.inner is not None:
+        exception.put("InnerException", fault.inner)
     return NetObject(
         "System.Management.Automation.ErrorRecord",
         text=fault.details or fault.message,

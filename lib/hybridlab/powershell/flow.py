@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a script leaves what it is in: ``exit``, and a pipeline that has enough."""
+"""Exceptions that end a script or a pipeline early."""
 
 
 class Exit(Exception):
-    """``exit N``."""
+    """The statement ``exit N``."""
 
     def __init__(self, status: int) -> None:
         super().__init__(str(status))
@@ -11,7 +11,7 @@ class Exit(Exception):
 
 
 class Enough(Exception):
-    """A stage of a pipeline, ``Select-Object -First``, wants no more objects."""
+    """The signal of a stage, such as ``Select-Object -First``, that needs no more objects."""
 
     def __init__(self, stage: object) -> None:
         super().__init__()

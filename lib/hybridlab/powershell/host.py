@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cmdlets that look into a Windows host and act on it; they work in HostProcess containers only.
+"""Cmdlets that read or change a Windows host.
 
-In any other container they are answered ``not emulated``, as every cmdlet that the lab does not have.
+They work in HostProcess containers only. Any other container gets ``not emulated``, as for every
+cmdlet that the lab lacks.
 """
 
 import re
@@ -30,11 +31,15 @@ KNOWN_PROCESSES = frozenset({"calico-node.exe", "calico.exe", "kube-proxy.exe"})
 
 
 _HNS_ANSWERS = {"hns-error": None, "hns-silent": "", "hns-garbled": ""}
-"""What the cmdlets of hns.psm1 return when HNS answers with an error, not at all, or with something that is no JSON."""
+"""Results of hns.psm1's cmdlets when HNS answers with an error, not at all, or without JSON."""
 
 
 async def _failed_hns(shell: Shell, call: Call, kind: str, message: str) -> object:
-    """They say it by Write-Error inside a function, so that neither ``$?`` nor the exit status tells it."""
+    """Write the error of a failed HNS cmdlet.
+
+    The cmdlet calls Write-Error inside a function, so that neither ``$?`` nor the exit status
+    shows the failure.
+    """
     if kind != "hns-silent":
         fault = Fault(
             message,
@@ -50,7 +55,10 @@ async def _failed_hns(shell: Shell, call: Call, kind: str, message: str) -> obje
 
 
 async def ask(shell: Shell, call: Call, question: str, **arguments: object) -> Any:
-    """The host's answer.  Raises NotEmulated outside a HostProcess container, Fault when the host refuses."""
+    """Return the host's answer.
+
+    Raise NotEmulated outside a HostProcess container, and Fault if the host refuses.
+    """
     host: Host | None = shell.process.host
     if host is None:
         raise NotEmulated(f"cmdlet {call.name} outside a HostProcess container")
@@ -85,7 +93,7 @@ def _missing(call: Call, kind: str, what: str, identity: str, message: str) -> F
 
 def _hns(question: str) -> Make:
     async def listed(shell: Shell, call: Call) -> list[object]:
-        """The objects of a list; what else a cmdlet returned as it is."""
+        """Return the items of a list, or any other answer unchanged."""
         answer = await ask(shell, call, question)
         return enumerate_value(from_json(answer)) if isinstance(answer, list) else [answer]
 
@@ -93,7 +101,7 @@ def _hns(question: str) -> Make:
 
 
 class _RemoveHnsNetwork(Stage):
-    """The networks that are piped in."""
+    """A stage that removes the HNS networks it receives."""
 
     async def process(self, item: object) -> None:
         if not isinstance(item, NetObject) or not item.has("ID"):
@@ -102,7 +110,7 @@ class _RemoveHnsNetwork(Stage):
 
 
 async def get_service(shell: Shell, call: Call) -> list[object]:
-    """The services of these names."""
+    """Return the services with the given names."""
     found: list[object] = []
     for name in _names(call):
         services = {
@@ -124,7 +132,7 @@ async def get_service(shell: Shell, call: Call) -> list[object]:
 
 
 async def restart_service(shell: Shell, call: Call) -> list[object]:
-    """One service."""
+    """Restart a service."""
     for name in _names(call):
         await ask(shell, call, "restart-service", name=name)
     return []
@@ -139,9 +147,16 @@ def _names(call: Call) -> list[str]:
 
 
 async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
-    """``Win32_Process`` of Felix or kube-proxy, by name; ``Win32_QuickFixEngineering``, the updates, all of them."""
+    """Return a ``Win32_Process`` by name, or all updates.
+
+    The processes are Felix' and kube-proxy's. ``Win32_QuickFixEngineering`` lists the updates.
+    """
     kind = call.text("classname")
     wanted = call.text("filter")
+    if kind.lower() == "win32_operatingsystem" and not wanted:
+        await ask(shell, call, "services")  # of a host alone
+        zone = {"CurrentTimeZone": 0}
+        return [NetObject("Microsoft.Management.Infrastructure.CimInstance", zone, table=True)]
     if kind.lower() == "win32_quickfixengineering" and not wanted:
         return [
             NetObject("Microsoft.Management.Infrastructure.CimInstance", update, table=True)
@@ -159,7 +174,7 @@ async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
 
 
 class _CalicoProgram(Stage):
-    """Calico's program on the host, which says its version and does nothing else here."""
+    """Calico's program on the host, which only prints its version."""
 
     async def alone(self) -> None:
         if [given.word for given in self.call.arguments] != ["-v"]:
@@ -169,7 +184,7 @@ class _CalicoProgram(Stage):
 
 
 async def stop_process(shell: Shell, call: Call) -> list[object]:
-    """By id."""
+    """Stop processes by id."""
     if not call.has("id"):
         raise NotEmulated(f"{call.name} without an id")
     for identity in enumerate_value(call.get("id")):
@@ -178,7 +193,10 @@ async def stop_process(shell: Shell, call: Call) -> list[object]:
 
 
 async def get_host_content(shell: Shell, call: Call) -> list[object]:
-    """A file of the container or, in a HostProcess container, of the host; ``*`` stands for any characters there."""
+    """Return a file of the container or, in a HostProcess container, of the host.
+
+    ``*`` in a path matches any characters.
+    """
     path = call.text("path")
     if isinstance(call.get("path"), list) or not path:
         raise NotEmulated("Get-Content without a path, or with several")
@@ -193,7 +211,7 @@ async def get_host_content(shell: Shell, call: Call) -> list[object]:
 
 
 def add_to(library: Library) -> None:
-    """Register them."""
+    """Register the cmdlets of this module."""
     library.tools |= dict.fromkeys(CALICO_PROGRAMS, _CalicoProgram)
     for name, question in {
         "Network": "networks",
@@ -206,4 +224,4 @@ def add_to(library: Library) -> None:
     library.add("Restart-Service", "Name@0 Force?", once(restart_service))
     library.add("Get-CimInstance", "ClassName@0 Filter", once(get_cim_instance), "gcim")
     library.add("Stop-Process", "Id@0 Force?", once(stop_process), "spps", "kill")
-    library.add("Get-Content", "Path@0 Raw?", once(get_host_content), "cat", "type", "gc")
+    library.add("Get-Content", "Path@0 Raw? Tail:int", once(get_host_content), "cat", "type", "gc")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of PowerShell: statements, control flow, and which errors end what.
+"""The interpreter: statements, control flow, and the reach of errors.
 
-What a statement puts out goes to its ``emit`` at once, so that what came before an error or the end of a wait is never
-lost.  An error that ends a statement is reported by the innermost list of statements, which goes on with the next one,
-unless a ``try`` is around it (about_Try_Catch_Finally).
+A statement's output goes to its ``emit`` at once, so that nothing is lost if an error or a limit
+ends the statement. The innermost list of statements reports an error and goes on, unless a ``try``
+is around it (about_Try_Catch_Finally).
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from hybridlab.runtime.applet import Process
 
 
 class Interpreter(Evaluation):
-    """One run of powershell."""
+    """A run of PowerShell."""
 
     def __init__(self, process: Process, library: Library, script: str) -> None:
         self.process = process
@@ -34,7 +34,7 @@ class Interpreter(Evaluation):
         self.script = script
         self.succeeded = True
         self.closing = contextlib.AsyncExitStack()
-        """What must be closed when the run ends."""
+        """Resources to close when the run ends."""
         self._guarded = False
         """A ``try`` is around what runs now."""
         self._display = Display(self.host)
@@ -49,14 +49,14 @@ class Interpreter(Evaluation):
             self.variables["executioncontext"] = execution_context()
 
     async def run(self, script: s.Block) -> None:
-        """The script itself.  Raises Exit, Fault (an error that ends the script) and NotEmulated."""
+        """Run the script. Raise Exit, NotEmulated, or Fault for an error that ends the script."""
         try:
             await self.run_block(script, self._display.show)
         finally:
             await self._display.finish()
 
     async def host(self, text: str) -> None:
-        """Text on the host, which is standard output here."""
+        """Print a text on the host, which is standard output here."""
         await self.process.stdout.write(text.encode("utf-8", "replace"))
 
     async def report(self, fault: Fault) -> None:
@@ -64,7 +64,10 @@ class Interpreter(Evaluation):
         await self.process.stderr.write("".join(f"{line}\r\n" for line in lines).encode())
 
     async def run_block(self, block: s.Block, emit: Emit) -> None:
-        """Statement after statement; an error that ends one is reported and the next one runs."""
+        """Run statements in order.
+
+        Report an error that ends a statement and go on with the next statement.
+        """
         for statement in block.statements:
             try:
                 await self.statement(statement, emit)
@@ -72,7 +75,10 @@ class Interpreter(Evaluation):
                 await self._ended(fault, statement)
 
     async def _ended(self, fault: Fault, statement: Node) -> None:
-        """An error ended a statement.  Raises it again when it ends more than that."""
+        """Report an error that ended a statement.
+
+        Raise the error again if it ends more than the statement.
+        """
         fault.at = fault.at or statement
         self.succeeded = False
         action = error_action(self.variables["erroractionpreference"])
@@ -83,7 +89,10 @@ class Interpreter(Evaluation):
             await self.report(fault)
 
     async def write_error(self, fault: Fault, call: Call) -> None:
-        """An error that does not end its statement.  Raises it when it is to stop."""
+        """Report an error that does not end its statement.
+
+        Raise the error if ErrorAction is Stop.
+        """
         action = error_action(call.get("erroraction", self.variables["erroractionpreference"]))
         if action == "stop":
             fault.terminating = fault.stops = True
@@ -101,13 +110,16 @@ class Interpreter(Evaluation):
         return values
 
     async def call_block(self, block: s.ScriptBlock, emit: Emit, item: object) -> None:
-        """Run a script block for an object, as ``%`` and ``?`` do: in the scope around it, with ``$_`` set."""
+        """Run a script block for an object, as ``%`` and ``?`` do.
+
+        The block runs in the enclosing scope, with ``$_`` set.
+        """
         with self._current(item):
             await self.run_block(block.body, emit)
 
     @contextlib.contextmanager
     def _current(self, item: object) -> Iterator[None]:
-        """``$_`` inside the block."""
+        """Set ``$_`` inside the block."""
         outside = dict(item for item in self.variables.items() if item[0] == "_")
         self.variables["_"] = item
         try:
@@ -148,7 +160,7 @@ class Interpreter(Evaluation):
                     await emit(item)
 
     async def _try(self, node: s.Try, emit: Emit) -> None:
-        """Errors in the catch block are those of the statement."""
+        """Run ``try`` and ``catch``. Errors in the catch block belong to the statement."""
         outside = self._guarded
         self._guarded = True
         try:

@@ -22,7 +22,7 @@ _SYSTEM = re.compile(
 
 
 def get_content(shell: Shell, call: Call, path: str) -> list[object]:
-    """A file of the container: its lines, or all of it with -Raw."""
+    """Return the lines of a file of the container, or its whole text with -Raw."""
     if _NO_FILE.fullmatch(path):
         raise NotEmulated(f"Get-Content {path}")
     try:
@@ -35,7 +35,7 @@ def get_content(shell: Shell, call: Call, path: str) -> list[object]:
 
 
 def missing_path(call: Call, path: str) -> Fault:
-    """The error for a file that is not there."""
+    """Return the error for a file that is not there."""
     return Fault(
         f"Cannot find path '{path}' because it does not exist.",
         f"ObjectNotFound: ({path}:String) [{call.name}], ItemNotFoundException",
@@ -47,13 +47,16 @@ def missing_path(call: Call, path: str) -> Fault:
 
 
 def content(call: Call, text: str) -> list[object]:
-    """A file's text as Get-Content puts it out."""
-    if call.flag("raw"):
+    """Return a file's text as Get-Content returns it."""
+    if call.flag("raw") and not call.has("tail"):
         return [text] if text else []
     lines: list[object] = list(re.split(r"\r\n|\n|\r", text))
     if lines and lines[-1] == "":
         lines.pop()
-    return lines
+    tail = to_int(call.get("tail", len(lines)))
+    if tail < 0 or call.flag("raw"):
+        raise NotEmulated("Get-Content with this -Tail")
+    return lines[-tail:] if tail else []
 
 
 async def _start_sleep(shell: Shell, call: Call) -> list[object]:
@@ -67,7 +70,7 @@ async def _start_sleep(shell: Shell, call: Call) -> list[object]:
 
 
 async def _new_object(shell: Shell, call: Call) -> list[object]:
-    """The .NET types of ``dotnet``."""
+    """Return a new object of a .NET type of ``dotnet``."""
     name = to_text(call.get("typename"))
     make = shell.library.constructors.get(name.lower().removeprefix("system."))
     if make is None:
@@ -76,6 +79,6 @@ async def _new_object(shell: Shell, call: Call) -> list[object]:
 
 
 def add_to(library: Library) -> None:
-    """Register them with their aliases."""
+    """Register the cmdlets of this module with their aliases."""
     library.add("Start-Sleep", "Seconds@0:int Milliseconds:int", once(_start_sleep), "sleep")
     library.add("New-Object", "TypeName@0", once(_new_object))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ConvertTo-Json, as 5.1 writes; and decoded JSON, as HNS' cmdlets put it out."""
+"""ConvertTo-Json as in 5.1, and decoded JSON as the HNS cmdlets return it."""
 
 import json
 import re
 from typing import Any
 
 from hybridlab.powershell.binding import Call
-from hybridlab.powershell.objects import CUSTOM_OBJECT, NetObject, to_text, unwrap
+from hybridlab.powershell.objects import CUSTOM_OBJECT, HashTable, NetObject, to_text, unwrap
 from hybridlab.powershell.operators import to_int
 from hybridlab.powershell.shell import Library, Shell, Stage
 from hybridlab.powershell.syntax import NotEmulated
@@ -14,49 +14,51 @@ from hybridlab.powershell.syntax import NotEmulated
 JSON_DEPTH = 2
 """The depth of ConvertTo-Json when nothing else is asked for."""
 _LARGEST_DEPTH = 100
-_OTHERWISE_IN_5_1 = re.compile("[<>&'\x00-\x07\x0b\x0e-\x1f\x7f\x85\u2028\u2029]")
-"""Characters that 5.1 writes by their numbers."""
+_BY_NUMBER = re.compile("[<>&'\x7f\x85\u2028\u2029]")
+"""Characters that 5.1 writes by their numbers, and JSON need not."""
 
 
 class _Json:
-    """One document."""
+    """A document."""
 
     def __init__(self, *, compress: bool) -> None:
         self._compress = compress
 
     def plain(self, value: object, depth: int) -> Any:
-        """A value as JSON has it; below ``depth`` levels objects are their text, as ConvertTo-Json cuts them."""
+        """Return a value for JSON.
+
+        Below ``depth`` levels, objects become texts, as in ConvertTo-Json.
+        """
         match value:
             case None | bool() | int():
                 return value
             case str():
-                return self._text(value)
+                return value
             case NetObject() if value.number is not None:
                 return value.number
             case list() | NetObject(custom=True) if depth < 0:
                 return to_text(value)
             case list():
                 return [self.plain(item, depth - 1) for item in value]
+            case HashTable(ordered=True):
+                return {to_text(key): self.plain(item, depth - 1) for key, item in value.items()}
             case NetObject(custom=True):
-                return {
-                    self._text(name): self.plain(value.get(name), depth - 1)
-                    for name in value.properties
-                }
+                return {name: self.plain(value.get(name), depth - 1) for name in value.properties}
         kind = f"a {value.type_name}" if isinstance(value, NetObject) else "this value"
         raise NotEmulated(f"ConvertTo-Json of {kind} (select its properties)")
 
-    def _text(self, text: str) -> str:
-        if _OTHERWISE_IN_5_1.search(text):
-            raise NotEmulated("ConvertTo-Json of < > & ' and control characters")
-        return text
-
     def written(self, value: Any) -> str:
         if self._compress:
-            return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        return "\r\n".join(self._lines(value, 0))
+            text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        else:
+            text = "\r\n".join(self._lines(value, 0))
+        return _BY_NUMBER.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
     def _lines(self, value: Any, column: int) -> list[str]:
-        """Indented by four from where the bracket stands, with two blanks after a colon."""
+        """Return the lines of a value.
+
+        They are indented by four from its bracket, with two blanks after a colon.
+        """
         if not isinstance(value, (dict, list)):
             return [json.dumps(value, ensure_ascii=False)]
         opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
@@ -77,7 +79,10 @@ class _Json:
 
 
 class _ConvertToJson(Stage):
-    """What was piped in as one document: an array when it were several, nothing when it was nothing."""
+    """A stage that prints its objects as a single document.
+
+    Several objects are an array. Without an object it prints nothing.
+    """
 
     def __init__(self, shell: Shell, call: Call) -> None:
         super().__init__(shell, call)
@@ -98,7 +103,7 @@ class _ConvertToJson(Stage):
 
 
 def from_json(value: Any) -> object:
-    """A decoded JSON value of the host as PowerShell has it."""
+    """Return a decoded JSON value of the host as a PowerShell value."""
     if isinstance(value, dict):
         return NetObject.of_properties(
             CUSTOM_OBJECT, {name: from_json(item) for name, item in value.items()}
@@ -109,5 +114,5 @@ def from_json(value: Any) -> object:
 
 
 def add_to(library: Library) -> None:
-    """Register it."""
+    """Register the cmdlet."""
     library.add("ConvertTo-Json", "Depth:int Compress?", _ConvertToJson)

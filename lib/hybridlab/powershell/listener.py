@@ -21,7 +21,7 @@ def _fault(method: str, message: str, identity: str = "HttpListenerException") -
 
 
 class _Listener:
-    """Connections wait in a queue until the script asks for the next context, as in http.sys."""
+    """A listener whose connections wait in a queue for the next GetContext, as in http.sys."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
@@ -88,7 +88,7 @@ def _request(request: http.Request) -> NetObject:
 
 
 class _Response:
-    """What the script writes until it closes the response."""
+    """The response that a script writes until it closes the response."""
 
     def __init__(self) -> None:
         self.reply: asyncio.Future[http.Reply] = asyncio.get_running_loop().create_future()
@@ -115,7 +115,7 @@ class _Response:
 
 
 def http_listener(shell: Shell) -> object:
-    """New-Object System.Net.HttpListener."""
+    """Return a new System.Net.HttpListener."""
     listener = _Listener(shell)
     prefixes = NetObject("System.Net.HttpListenerPrefixCollection")
     prefixes.method("Add", listener.add)

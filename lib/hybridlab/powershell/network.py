@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Get-NetAdapter, Get-NetIPAddress, and the console tools a script may start."""
+"""Get-NetAdapter, Get-NetIPAddress, and the console programs that a script may start."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ _TOOLS = ("ping", "ipconfig", "hostname")
 
 
 async def get_net_adapter(shell: Shell, call: Call) -> list[object]:
-    """The pod's one adapter."""
+    """Return the pod's only adapter."""
     return [
         NetObject(
             _ADAPTER,
@@ -36,7 +36,10 @@ async def get_net_adapter(shell: Shell, call: Call) -> list[object]:
 
 
 class _GetNetIPAddress(Stage):
-    """The adapter's link-local IPv6 address and then its IPv4 address, in Windows' order."""
+    """A stage that returns the adapter's addresses.
+
+    The link-local IPv6 address comes before the IPv4 address, as on Windows.
+    """
 
     async def process(self, item: object) -> None:
         if not isinstance(item, NetObject) or item.type_name != _ADAPTER:
@@ -90,7 +93,7 @@ _REFUSAL = b"not emulated: "
 
 
 class _Lines:
-    """A program's output, line by line, into the pipeline."""
+    """A stream that puts a program's output into the pipeline, line by line."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -107,7 +110,7 @@ class _Lines:
 
 
 class _Errors:
-    """A program's errors, but for its saying that something is not emulated: that ends the script."""
+    """A program's standard error. A line "not emulated" ends the script."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -140,7 +143,7 @@ def _tool(name: str) -> Make:
 
 
 def _words(call: Call) -> list[str]:
-    """A program's arguments: as they stand, variables replaced."""
+    """Return a program's arguments, with variables replaced."""
     words = [given.word if given.parameter else to_text(given.value) for given in call.arguments]
     if any(not word or '"' in word for word in words) or any(
         isinstance(given.value, list) for given in call.arguments
@@ -150,7 +153,7 @@ def _words(call: Call) -> list[str]:
 
 
 def add_to(library: Library) -> None:
-    """Register them."""
+    """Register the cmdlets of this module."""
     library.add("Get-NetAdapter", "", once(get_net_adapter))
     library.add("Get-NetIPAddress", "", _GetNetIPAddress)
     library.tools |= {name: _tool(name) for name in _TOOLS}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PowerShell values: which Python values stand for which, how they become text, and objects with members.
+"""PowerShell values: their Python types, their texts, and objects with members.
 
-``None``, ``bool``, ``int``, ``str``, ``bytes`` (Byte[]) and ``list`` (Object[]) are themselves; the classes here are
-the rest.  There are no fractions.  Member names are case-insensitive everywhere.
+``None``, ``bool``, ``int``, ``str``, ``bytes`` (Byte[]) and ``list`` (Object[]) stand for
+themselves. The classes here are all other values. There are no fractions. Member names ignore case.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from typing import Any
 from hybridlab.powershell.syntax import NotEmulated
 
 CUSTOM_OBJECT = "System.Management.Automation.PSCustomObject"
-"""What the HNS cmdlets make."""
+"""Type of the HNS cmdlets' objects."""
 SELECTED = "Selected." + CUSTOM_OBJECT
-"""What Select-Object -Property makes."""
+"""Type of Select-Object -Property's objects."""
 
 
 class HashTable:
-    """``@{}``: keys compare as PowerShell compares them, strings without case."""
+    """A hashtable, ``@{}``. Keys are compared as in PowerShell, strings without case."""
 
     def __init__(self) -> None:
         self._entries: dict[object, tuple[object, object]] = {}
+        self.ordered = False
+        """Made as ``[ordered]@{}``: its keys come as they were added."""
 
     @staticmethod
     def _fold(key: object) -> object:
@@ -37,7 +39,7 @@ class HashTable:
         return self._entries.get(self._fold(key), (None, None))[1]
 
     def set(self, key: object, value: object) -> None:
-        """Add or replace; a replaced entry keeps its key's first spelling."""
+        """Add or replace an entry. A replaced entry keeps the first spelling of its key."""
         folded = self._fold(key)
         self._entries[folded] = (self._entries.get(folded, (key, None))[0], value)
 
@@ -45,17 +47,22 @@ class HashTable:
         return self._fold(key) in self._entries
 
     def items(self) -> Iterator[tuple[object, object]]:
-        """Keys as written, and values, in the order in which they came."""
+        """Return the keys as written, with their values, in order of insertion."""
         return iter(list(self._entries.values()))
 
     def keys(self) -> list[object]:
-        """The keys.  Raises NotEmulated when their order is the hash function's.
+        """Return the keys.
 
-        Keys that are objects, as in the web server of Microsoft's Windows container guide, come in the order in which
-        they were made, which is one of those that .NET may show.
+        Raise NotEmulated if .NET's hash function decides their order. Keys that are
+        objects, as in the web server of Microsoft's Windows container guide, are returned
+        in order of insertion, which .NET may show too.
         """
         found = [key for key, _ in self.items()]
-        if len(found) > 1 and not any(isinstance(key, NetObject) for key in found):
+        if (
+            len(found) > 1
+            and not self.ordered
+            and not any(isinstance(key, NetObject) for key in found)
+        ):
             raise NotEmulated("the order of a hashtable's keys")
         return found
 
@@ -68,7 +75,7 @@ _TABLE_COLUMNS = 4
 
 
 class NetObject:
-    """A .NET object: properties, methods, a type's name, a text, and how it is shown by default."""
+    """A .NET object: its properties, methods, type name, text, and default view."""
 
     def __init__(
         self,
@@ -97,22 +104,26 @@ class NetObject:
 
     @classmethod
     def of_properties(cls, type_name: str, properties: Mapping[str, object]) -> NetObject:
-        """A custom object, which is shown as a table or, with many properties, as a list."""
+        """Return a custom object. Its default view is a table or, with many properties, a list."""
         names = tuple(properties)
         return cls(type_name, properties, shown=names, table=len(names) <= _TABLE_COLUMNS)
 
     @property
     def custom(self) -> bool:
-        """Whether its properties are all that it has, so that another one is null."""
+        """Return true if the object has only these properties and any other is null."""
         return self.type_name in (CUSTOM_OBJECT, SELECTED)
 
     def put(self, name: str, value: object) -> None:
-        """Set a property, creating it.  A callable is computed at every read."""
+        """Set a property, or create it. A callable value is called at every read."""
         name = self._names.setdefault(name.lower(), name)
         self.properties[name] = value
 
     def get(self, name: str) -> object:
-        """A property's value; without one of that name null of a custom object, NotEmulated of all others."""
+        """Return a property's value.
+
+        If it is missing, return null for a custom object and raise NotEmulated for any
+        other.
+        """
         known = self._names.get(name.lower())
         if known is None:
             if self.custom and not name.lower().startswith("ps"):
@@ -125,11 +136,11 @@ class NetObject:
         return name.lower() in self._names
 
     def view(self, name: str) -> object:
-        """The value as the list view shows it."""
+        """Return the object's text in the list view."""
         return self.get(name)
 
     def words(self) -> str:
-        """What the object is as a text.  Raises NotEmulated when that is not known."""
+        """Return the object's text. Raise NotEmulated if it is not known."""
         if self.text is not None:
             return self.text
         if self.custom:
@@ -141,11 +152,11 @@ class NetObject:
         raise NotEmulated(f"the text of {self.type_name}")
 
     def method(self, name: str, call: Callable[..., object]) -> None:
-        """Add a method; it may be a coroutine function."""
+        """Add a method, which may be a coroutine function."""
         self.methods[name.lower()] = call
 
     async def call(self, name: str, arguments: list[object]) -> object:
-        """Call a method; raises NotEmulated when there is none of that name that takes so many arguments."""
+        """Call a method. Raise NotEmulated if no method has this name and number of arguments."""
         found = self.methods.get(name.lower())
         try:
             if found is None:
@@ -160,14 +171,14 @@ class NetObject:
 
 
 def _inside(value: object) -> str:
-    """A property's value in the text of a custom object."""
+    """Return a property's value in the text of a custom object."""
     if isinstance(value, list):
         return "System.Object[]"
     return "" if isinstance(value, NetObject) and value.custom else to_text(value)
 
 
 def to_text(value: object) -> str:
-    """The value as a text, as ``+`` makes it."""
+    """Return a value's text, as ``+`` appends it."""
     match value:
         case None:
             return ""
@@ -185,7 +196,7 @@ def to_text(value: object) -> str:
 
 
 def truth(value: object) -> bool:
-    """What ``if ($value)`` decides."""
+    """Return the value's truth in ``if ($value)``."""
     if isinstance(value, (list, bytes)):
         if len(value) != 1:
             return len(value) > 1
@@ -196,14 +207,14 @@ def truth(value: object) -> bool:
 
 
 def enumerate_value(value: object) -> list[object]:
-    """What a value becomes in a pipeline."""
+    """Return the objects that a value puts into a pipeline."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, bytes)) else [value]
 
 
 def unwrap(values: list[object]) -> object:
-    """What a pipeline's output is as a value: nothing, the one object, or an array."""
+    """Return a pipeline's output as a value: null, the only object, or an array."""
     if not values:
         return None
     return values[0] if len(values) == 1 else values

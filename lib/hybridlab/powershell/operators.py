@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators and casts, by PowerShell's rules of conversion: the left side decides the type."""
+"""Operators and casts. As in PowerShell, the left operand decides the type."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Remember = Callable[[HashTable], None]
 
 
 def to_int(value: object) -> int:
-    """A value as an Int32.  Raises NotEmulated where it is none as it is usually written."""
+    """Return a value as an Int32. Raise NotEmulated if it is not a number in its usual spelling."""
     if value is None:
         return 0
     if isinstance(value, NetObject) and value.number is not None:
@@ -26,7 +26,7 @@ def to_int(value: object) -> int:
 
 
 def cast(name: str, value: object) -> object:
-    """``[type]value``."""
+    """Return ``[type]value``."""
     match name:
         case "int" | "int32":
             return to_int(value)
@@ -34,11 +34,16 @@ def cast(name: str, value: object) -> object:
             return to_text(value)
         case "bool":
             return truth(value)
+        case "char" if isinstance(value, str) and len(value) == 1:
+            return NetObject("System.Char", text=value, number=ord(value))
+        case "ordered" if isinstance(value, HashTable):
+            value.ordered = True
+            return value
     raise NotEmulated(f"the type [{name}]")
 
 
 def add(left: object, right: object) -> object:
-    """``left + right``."""
+    """Return ``left + right``."""
     if isinstance(left, str):
         return left + to_text(right)
     if left is None:
@@ -52,7 +57,7 @@ def add(left: object, right: object) -> object:
 
 
 def index(target: object, place: object) -> object:
-    """``target[place]``."""
+    """Return ``target[place]``."""
     if target is None:
         raise Fault(
             "Cannot index into a null array.",
@@ -69,7 +74,10 @@ def index(target: object, place: object) -> object:
 def compare(
     operator: str, left: object, right: object, remember: Remember, *, sensitive: bool = False
 ) -> bool:
-    """One comparison of single values: strings without case unless ``sensitive``; ``match`` sets ``$Matches``."""
+    """Compare two single values, strings without case unless ``sensitive``.
+
+    ``match`` sets ``$Matches``.
+    """
     if isinstance(left, (list, bytes)):
         raise NotEmulated("a comparison of an array")
     match operator:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PowerShell text to a tree: the statements.
+"""The parser of statements: PowerShell text to a syntax tree.
 
-Scannerless recursive descent in four layers: characters (``scanner``), ``expressions``, ``commands`` and, here, the
-keywords.  Left out, and refused by name: all keywords but ``if``, ``else``, ``while``, ``foreach``, ``try``, ``catch``
-and ``exit``.
+It is a recursive descent without tokens, in four layers: characters (``scanner``), ``expressions``,
+``commands``, and the keywords here. Every keyword but ``if``, ``else``, ``while``, ``foreach``,
+``try``, ``catch`` and ``exit`` is refused by name.
 """
 
 import re
@@ -58,13 +58,13 @@ _COMPOUND = (s.If, s.While, s.ForEach, s.Try)
 
 
 def parse(text: str) -> Block:
-    """The whole script; raises NotEmulated."""
+    """Return the tree of a whole script. Raise NotEmulated."""
     return _Parser(text).block("")
 
 
 class _Parser(Commands):
     def block(self, closing: str) -> Block:
-        """Statements up to ``closing``, or to the end of the script."""
+        """Return the statements up to ``closing``, or to the end of the script."""
         start = self.at
         outside = self._commas
         self._commas = True
@@ -96,7 +96,7 @@ class _Parser(Commands):
         return s.ScriptBlock(start, self.at, body)
 
     def statement(self) -> Node:
-        """One statement, without what separates it from the next."""
+        """Return a statement, without the separator after it."""
         start = self.at
         if self.here == ":":
             raise NotEmulated("a label")
@@ -128,7 +128,7 @@ class _Parser(Commands):
         return inner
 
     def _follows(self, keyword: str) -> bool:
-        """Skip a keyword that may go on with the statement, with the lines before it."""
+        """Skip a keyword that may continue the statement, and the newlines before the keyword."""
         mark = self.at
         self.space(lines=True)
         if WORD.match(self.text, self.at) and self.keyword() == keyword:

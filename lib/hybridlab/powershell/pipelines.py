@@ -14,7 +14,7 @@ from hybridlab.powershell.syntax import NotEmulated
 
 @dataclass
 class _Link:
-    """A stage in its place, with its errors made the script's."""
+    """A stage in a pipeline, which reports the stage's errors as the script's."""
 
     shell: Shell
     stage: Stage
@@ -35,7 +35,10 @@ class _Link:
 
 
 async def run_pipeline(shell: Shell, node: s.Pipeline, emit: Emit) -> None:
-    """Run a pipeline; its output goes to ``emit``, and ``succeeded`` tells whether all of it succeeded."""
+    """Run a pipeline.
+
+    Send its output to ``emit``, and set ``succeeded`` if every stage succeeded.
+    """
     first = node.elements[0]
     commands = [item for item in node.elements if isinstance(item, s.Command)]
     links = [_Link(shell, await _stage(shell, command)) for command in commands]
@@ -63,7 +66,7 @@ async def run_pipeline(shell: Shell, node: s.Pipeline, emit: Emit) -> None:
 
 
 async def _stage(shell: Shell, node: s.Command) -> Stage:
-    """The command that a node names, with its arguments."""
+    """Return the command that a node names, with its arguments bound."""
     name = await shell.value(node.name)
     if not name or not isinstance(name, str):
         raise NotEmulated("a command that is no name")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cmdlets that work on what comes through a pipeline: ForEach-Object, Where-Object, Select-Object."""
+"""Cmdlets that work on piped objects: ForEach-Object, Where-Object, Select-Object."""
+
+from collections import deque
 
 from hybridlab.powershell.binding import Call
 from hybridlab.powershell.flow import Enough
@@ -30,7 +32,7 @@ class _ForEach(Stage):
 
 
 class _Where(Stage):
-    """With a script block, or with a property, an operator and a value."""
+    """Where-Object with a script block, or with a property, an operator and a value."""
 
     def __init__(self, shell: Shell, call: Call) -> None:
         super().__init__(shell, call)
@@ -61,21 +63,35 @@ class _Where(Stage):
 
 
 class _Select(Stage):
-    """The first objects, some of their properties, or the value of one."""
+    """Select-Object: the first or the last objects, some of their properties, or the value of a
+    single property."""
 
     def __init__(self, shell: Shell, call: Call) -> None:
         super().__init__(shell, call)
         self._first = to_int(call.get("first"))
         self._taken = 0
+        self._last = deque[object](maxlen=max(1, to_int(call.get("last"))))
+        self._from_end = call.has("last")
         self._properties = [to_text(name) for name in enumerate_value(call.get("property"))]
         self._expanded = call.text("expandproperty")
         names = [name.lower() for name in (*self._properties, self._expanded)]
         wild = any(set(name) & set("*?[]") for name in names)
         several = len(names) != len(set(names)) or bool(self._expanded and self._properties)
-        if several or wild or (self._first < 1 and call.has("first")):
+        counts = [name for name in ("first", "last") if call.has(name)]
+        if several or wild or counts[1:] or any(to_int(call.get(name)) < 1 for name in counts):
             raise NotEmulated("these arguments of Select-Object")
 
     async def process(self, item: object) -> None:
+        if self._from_end:
+            self._last.append(item)
+        else:
+            await self._selected(item)
+
+    async def end(self) -> None:
+        for item in self._last:
+            await self._selected(item)
+
+    async def _selected(self, item: object) -> None:
         self._taken += 1
         if (self._expanded or self._properties) and not isinstance(item, NetObject):
             raise NotEmulated("properties that Select-Object takes from this value")
@@ -96,10 +112,10 @@ class _Select(Stage):
 
 
 def add_to(library: Library) -> None:
-    """Register them with their aliases."""
+    """Register the cmdlets of this module with their aliases."""
     library.add("ForEach-Object", "Process*", _ForEach, "%", "foreach")
     switches = " ".join(
         f"{name}?" for name in ("EQ", "NE", "GT", "GE", "LT", "LE", "Match", "NotMatch")
     )
     library.add("Where-Object", f"FilterScript* {switches}", _Where, "?", "where")
-    library.add("Select-Object", "Property@0 ExpandProperty First:int", _Select, "select")
+    library.add("Select-Object", "Property@0 ExpandProperty First:int Last:int", _Select, "select")

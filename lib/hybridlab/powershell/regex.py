@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regular expressions of .NET, as far as Python's mean the same; the rest is refused by name."""
+""".NET's regular expressions, where Python gives them the same meaning.
+
+Others are refused by name.
+"""
 
 import re
 from functools import lru_cache
@@ -8,16 +11,16 @@ from hybridlab.powershell.objects import HashTable
 from hybridlab.powershell.syntax import NotEmulated
 
 _SAME = re.compile(
-    r"(?:\\(?:[dDwWsSbBtrnfv]|[^A-Za-z0-9])|\[\^?(?:\\[dDwWsS\W_]|[^\]\[\\])+\]|\((?:\?[:=!])?(?![?*+{])"
+    r"(?:\\(?:[dDwWsSbBtrnfv]|u[0-9a-f]{4}|[^A-Za-z0-9])|\[\^?(?:\\(?:[dDwWsS\W_]|u[0-9a-f]{4})|[^\]\[\\])+\]|\((?:\?[:=!])?(?![?*+{])"
     r"|(?:[*+?]|\{\d+(?:,\d*)?\})\??(?![*+?])|[^\\\[\](){}*+?]|\))*",
     re.DOTALL,
 )
-"""What means the same in both: escapes, sets, groups, quantifiers and letters."""
+"""Syntax that has the same meaning in both: escapes, sets, groups, quantifiers and letters."""
 
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str, *, sensitive: bool = False) -> re.Pattern[str]:
-    """The pattern, without case unless ``sensitive``.  Raises NotEmulated."""
+    """Return a compiled pattern, without case unless ``sensitive``. Raise NotEmulated."""
     try:
         if not _SAME.fullmatch(pattern):
             raise re.error("it may mean something else to .NET")
@@ -27,7 +30,7 @@ def compiled(pattern: str, *, sensitive: bool = False) -> re.Pattern[str]:
 
 
 def groups(found: re.Match[str]) -> HashTable:
-    """``$Matches``: groups that took part, by number."""
+    """Return ``$Matches``: the groups that matched, by number."""
     table = HashTable()
     for number, text in enumerate([found[0], *found.groups()]):
         if text is not None:

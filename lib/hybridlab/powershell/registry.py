@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry of a Windows host as far as it is told apart from others there, the session's language mode and culture.
+"""The parts of a Windows host's registry, language mode and culture that the lab emulates.
 
-In HostProcess containers only: in any other they are answered ``not emulated``.
+They are there in HostProcess containers only. Any other container gets ``not emulated``.
 """
 
 import re
@@ -19,7 +19,7 @@ PROVIDER = "Microsoft.PowerShell.Core\\Registry::HKEY_LOCAL_MACHINE\\"
 
 
 async def get_item_property(shell: Shell, call: Call) -> list[object]:
-    """All values of one key of HKLM, with what PowerShell's provider adds."""
+    """Return all values of a key of HKLM, with the properties that PowerShell's provider adds."""
     path = call.text("path")
     if not HIVE.match(path):
         raise NotEmulated(f"Get-ItemProperty {path}")
@@ -35,20 +35,23 @@ async def get_item_property(shell: Shell, call: Call) -> list[object]:
 
 
 async def get_culture(shell: Shell, call: Call) -> list[object]:
-    """The lab's hosts are installed in English."""
+    """Return the host's culture. The lab's hosts are installed in English."""
     await ask(shell, call, "services")  # of a host alone
     values = {"LCID": 1033, "Name": "en-US", "DisplayName": "English (United States)"}
     return [NetObject("System.Globalization.CultureInfo", values, text="en-US", table=True)]
 
 
 def execution_context() -> NetObject:
-    """``$ExecutionContext``: its session runs in full language mode, as SYSTEM does without an application policy."""
+    """Return ``$ExecutionContext``.
+
+    The session runs in full language mode, as SYSTEM does without an application policy.
+    """
     mode = NetObject("System.Management.Automation.PSLanguageMode", text="FullLanguage", number=0)
     state = NetObject("System.Management.Automation.SessionState", {"LanguageMode": mode})
     return NetObject("System.Management.Automation.EngineIntrinsics", {"SessionState": state})
 
 
 def add_to(library: Library) -> None:
-    """Register them."""
+    """Register the cmdlets of this module."""
     library.add("Get-ItemProperty", "Path@0", once(get_item_property), "gp")
     library.add("Get-Culture", "", once(get_culture))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cmdlets of the module RemoteAccess that list what a Windows host knows of BGP, as CIM objects.
+"""Cmdlets of the module RemoteAccess that list a Windows host's BGP state as CIM objects.
 
-Their properties are among those of Microsoft's reference.  A host of a network without BGP has no such module, and says
-of the cmdlets what PowerShell says of any name that it does not know.
+Their properties are among those of Microsoft's reference. On a network without BGP the host lacks
+the module, and PowerShell reports the cmdlets as unknown names.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,8 @@ from hybridlab.powershell.syntax import NotEmulated
 from hybridlab.runtime.applet import HostProblem
 
 CLASSES = ("BgpRouter", "BgpPeer", "BgpCustomRoute", "BgpRouteInformation")
-"""Of their objects, each of which a cmdlet lists, ``Get-BgpRouter``; none takes a parameter here."""
+"""Classes of their objects, each listed by a cmdlet, ``Get-BgpRouter``; none takes a parameter
+here."""
 
 
 def _listing(kind: str) -> Callable[[Shell, Call], Awaitable[list[object]]]:
@@ -61,6 +62,6 @@ def _unknown(call: Call) -> Fault:
 
 
 def add_to(library: Library) -> None:
-    """Register them."""
+    """Register the cmdlets of this module."""
     for kind in CLASSES:
         library.add(f"Get-{kind}", "", once(_listing(kind)))

@@ -16,7 +16,7 @@ _TYPOGRAPHIC = re.compile("[\u2013-\u2015\u2018-\u201e]")
 
 
 class Scanner:
-    """A script and the place where the parser is."""
+    """A script and the parser's position in it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -38,7 +38,7 @@ class Scanner:
             raise self.unexpected()
 
     def unexpected(self) -> NotEmulated:
-        """The refusal of what stands here: PowerShell may take it for an error or for something that is not here."""
+        """Return NotEmulated for the text at this place, which PowerShell may accept or refuse."""
         found = self.text[self.at :].split()[:1]
         return NotEmulated(
             f"what stands at character {self.at + 1}: {''.join(found) or 'the end of the script'}"
@@ -57,14 +57,20 @@ class Scanner:
         return self.text[self.at + 1 : self.at + 2]
 
     def keyword(self) -> str:
-        """The word that stands here, in lower case; a comment that is glued to it would be part of it."""
+        """Return the word at this place in lower case.
+
+        A comment that touches it would be part of the word.
+        """
         word = WORD.match(self.text, self.at)
         if word and self.text.startswith("<#", word.end()):
             raise self.unexpected()
         return word[0].lower() if word else ""
 
     def space(self, *, lines: bool = False) -> None:
-        """Skip blanks and comments; with ``lines`` newlines too (a block comment may have some in any case)."""
+        """Skip blanks and comments, with ``lines`` newlines too.
+
+        A block comment may contain newlines in any case.
+        """
         while not self.done:
             if self.here in " \t\xa0" or (lines and self.here in "\r\n"):
                 self.at += 1
@@ -82,7 +88,7 @@ class Scanner:
                 return
 
     def number(self) -> int | None:
-        """The number that stands here; None (and nothing skipped) where none does."""
+        """Return the number at this place. Return None, and skip nothing, if there is no number."""
         match = _NUMBER.match(self.text, self.at)
         if not match:
             return None
@@ -93,7 +99,7 @@ class Scanner:
         return value
 
     def variable(self) -> Variable:
-        """``$name`` and ``$env:NAME``."""
+        """Return the variable at this place: ``$name`` or ``$env:NAME``."""
         match = _VARIABLE.match(self.text, self.at)
         if not match:
             raise NotEmulated(f"the variable {self.text[self.at :].split()[0]}")
@@ -103,12 +109,12 @@ class Scanner:
 
 
 def looks_like_number(word: str) -> bool:
-    """Whether PowerShell takes a whole word for a number."""
+    """Return true if PowerShell reads a whole word as a number."""
     return bool(_NUMBER.fullmatch(word.removeprefix("-")))
 
 
 def number_of(text: str) -> int:
-    """A decimal Int32 as it is usually written.  Raises NotEmulated for all other numbers."""
+    """Return a decimal Int32. Raise NotEmulated for every other number."""
     if not re.fullmatch(r"-?(0|[1-9]\d*)", text) or int(text.lstrip("-")) > INT_MAX:
         raise NotEmulated(f"the number {text}")
     return int(text)

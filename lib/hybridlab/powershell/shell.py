@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands and the interpreter know of each other: a command is a stage of a pipeline, the shell runs it.
+"""The interface between commands and the interpreter.
 
-Everything a cmdlet may ask of the interpreter is in :class:`Shell`, so that neither imports the other.
+A command is a stage of a pipeline, and the shell runs it. Cmdlets use the interpreter only through
+:class:`Shell`, so that neither imports the other.
 """
 
 from __future__ import annotations
@@ -21,53 +22,53 @@ Emit = Callable[[object], Awaitable[None]]
 
 
 class Shell(Protocol):
-    """The interpreter, as commands see it."""
+    """The interpreter as cmdlets use it."""
 
     process: Process
     library: Library
     script: str
     variables: dict[str, object]
     succeeded: bool
-    """Whether the last command did what it was asked."""
+    """The last command succeeded."""
     closing: contextlib.AsyncExitStack
-    """What must be closed when the run ends."""
+    """Resources to close when the run ends."""
 
     async def value(self, node: Node) -> object:
-        """What an expression is."""
+        """Return the value of an expression."""
 
     def output_of(self, node: Node, value: object) -> list[object]:
-        """What an expression puts out."""
+        """Return the output of an expression."""
 
     async def call_block(self, block: ScriptBlock, emit: Emit, item: object) -> None:
         """Run a script block for an object."""
 
     def property(self, owner: object, name: str) -> object:
-        """A property of a value."""
+        """Return a property of a value."""
 
     def comparison(
         self, operator: str, left: object, right: object, *, sensitive: bool = False
     ) -> bool:
-        """A comparison."""
+        """Return the result of a comparison."""
 
     async def write_error(self, fault: Fault, call: Call) -> None:
-        """An error that does not end its statement."""
+        """Report an error that does not end its statement."""
 
     async def host(self, text: str) -> None:
-        """Text on the host."""
+        """Print a text on the host."""
 
 
 async def drop(value: object) -> None:
-    """The sink of what nobody takes."""
+    """Discard an object."""
 
 
 class Stage:
-    """One command of a pipeline: it takes one object at a time and hands on what it makes of it at once."""
+    """A command of a pipeline. It takes objects singly and passes its results on at once."""
 
     def __init__(self, shell: Shell, call: Call) -> None:
         self.shell = shell
         self.call = call
         self.emit: Emit = drop
-        """Where its output goes."""
+        """Receiver of its output."""
         self.failed = False
         """A program that ended with another status than 0."""
 
@@ -75,11 +76,11 @@ class Stage:
         raise NotEmulated(f"pipeline input of {self.call.name}")
 
     async def alone(self) -> None:
-        """Instead of ``process`` when it is the first stage."""
+        """Run the stage as the first of its pipeline, instead of ``process``."""
         raise NotEmulated(f"{self.call.name} without pipeline input")
 
     async def end(self) -> None:
-        """After the last object."""
+        """Finish after the last object."""
 
     async def put(self, values: list[object]) -> None:
         for value in values:
@@ -90,12 +91,12 @@ Make = Callable[[Shell, Call], Stage]
 Type = Callable[[Shell, str, "list[object] | None"], Awaitable[object]]
 """A static member: its name in lower case, and the arguments of a call (None: a property)."""
 Constructor = Callable[[Shell], object]
-"""What New-Object calls."""
+"""Constructor for New-Object."""
 
 
 @dataclass(frozen=True)
 class Cmdlet:
-    """A cmdlet by its own name, with its parameters."""
+    """A cmdlet: its name and parameters."""
 
     name: str
     parameters: tuple[Declared, ...]
@@ -104,7 +105,7 @@ class Cmdlet:
 
 @dataclass
 class Library:
-    """All that is known, by lower-case name."""
+    """All known cmdlets and types, by lower-case name."""
 
     cmdlets: dict[str, Cmdlet] = field(default_factory=dict)
     tools: dict[str, Make] = field(default_factory=dict)
@@ -114,6 +115,6 @@ class Library:
     constructors: dict[str, Constructor] = field(default_factory=dict)
 
     def add(self, name: str, parameters: str, make: Make, *aliases: str) -> None:
-        """Register a cmdlet; ``parameters`` as :func:`binding.declared` reads them."""
+        """Register a cmdlet, with ``parameters`` in the notation of :func:`binding.declared`."""
         self.cmdlets[name.lower()] = Cmdlet(name, declared(parameters), make)
         self.aliases |= dict.fromkeys(aliases, name.lower())

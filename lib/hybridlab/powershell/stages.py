@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stage made from a function that takes no pipeline input."""
+"""Stages that are made from a function without pipeline input."""
 
 from collections.abc import Awaitable, Callable
 
@@ -10,7 +10,7 @@ Once = Callable[[Shell, Call], Awaitable["list[object]"]]
 
 
 def once(function: Once) -> Make:
-    """A cmdlet that takes no pipeline input."""
+    """Return a cmdlet without pipeline input."""
 
     class _Once(Stage):
         async def alone(self) -> None:

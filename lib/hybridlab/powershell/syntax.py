@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tree that the parser makes and the interpreter runs.  Every node knows its place, for error messages."""
+"""The syntax tree that the parser makes and the interpreter runs.
+
+Each node knows its place in the script, for error messages.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ from typing import dataclass_transform
 
 
 class NotEmulated(Exception):
-    """A construct, cmdlet or member that this PowerShell does not have; the message names it."""
+    """A construct, cmdlet or member that this PowerShell lacks. The message names it."""
 
 
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class Node:
-    """Start and end offset in the script; each kind of node is a frozen dataclass."""
+    """A syntax node with its start and end offset in the script.
+
+    Each kind of node is a frozen dataclass.
+    """
 
     start: int
     end: int
@@ -30,7 +36,7 @@ class Literal(Node):
 
 
 class Variable(Node):
-    """``$name``, and ``$env:NAME`` with ``environment``."""
+    """``$name``, or ``$env:NAME`` if ``environment`` is true."""
 
     name: str
     environment: bool = False
@@ -43,7 +49,7 @@ class TypeName(Node):
 
 
 class Member(Node):
-    """``a.B`` and ``[T]::B``; with ``arguments`` a method call."""
+    """``a.B`` or ``[T]::B``; a method call if there are ``arguments``."""
 
     target: Node
     name: str
@@ -59,7 +65,7 @@ class Index(Node):
 
 
 class Binary(Node):
-    """``a -eq b``; ``sensitive`` to case when it is written ``-ceq``."""
+    """``a -eq b``. Only ``-ceq`` and its kin are ``sensitive`` to case."""
 
     operator: str
     left: Node
@@ -103,14 +109,14 @@ class Parameter(Node):
 
 
 class Command(Node):
-    """A cmdlet or program with its arguments; ``&`` before it says nothing more."""
+    """A cmdlet or program with its arguments. A leading ``&`` is dropped."""
 
     name: Node
     arguments: tuple[Node, ...]
 
 
 class Pipeline(Node):
-    """``a | b``, the first of which may be an expression; also a single command."""
+    """``a | b``, or a single command. The first stage may be an expression."""
 
     elements: tuple[Node, ...]
 
@@ -124,7 +130,7 @@ class Assignment(Node):
 
 
 class Block(Node):
-    """Statements in order."""
+    """A list of statements."""
 
     statements: tuple[Node, ...]
 

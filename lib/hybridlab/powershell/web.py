@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Invoke-WebRequest: one connection per request, with PowerShell's messages."""
+"""Invoke-WebRequest: a connection for each request, and PowerShell's messages."""
 
 import asyncio
 import re
@@ -33,7 +33,7 @@ def _fault(call: Call, message: str) -> Fault:
 
 
 async def _exchange(shell: Shell, call: Call, url: http.Url, seconds: int) -> http.Response:
-    """One request; without ``seconds`` it waits for ever."""
+    """Send a request and return its response. Without ``seconds`` there is no limit."""
     connection = "close" if call.flag("disablekeepalive") else "Keep-Alive"
     headers = {"User-Agent": _AGENT, "Connection": connection}
     net = shell.process.net
@@ -57,7 +57,10 @@ async def _exchange(shell: Shell, call: Call, url: http.Url, seconds: int) -> ht
 
 
 async def invoke_web_request(shell: Shell, call: Call) -> list[object]:
-    """Invoke-WebRequest; without -UseBasicParsing it fails in Server Core, which has no Internet Explorer."""
+    """Run Invoke-WebRequest.
+
+    Without -UseBasicParsing it fails on Server Core, which has no Internet Explorer.
+    """
     seconds = to_int(call.get("timeoutsec"))
     try:
         url = http.Url.parse(call.text("uri"))
@@ -139,7 +142,7 @@ def _response(response: http.Response) -> NetObject:
 
 
 def _elements(body: str, name: str, tag: str) -> object:
-    """No elements of a kind; a page that has some refuses when they are asked for."""
+    """Return an empty list of elements. Raise NotEmulated for a page that has such elements."""
     if not re.search(rf"<{tag}\b", body, re.IGNORECASE):
         return []
 
@@ -150,7 +153,7 @@ def _elements(body: str, name: str, tag: str) -> object:
 
 
 class _WebResponse(NetObject):
-    """Its list view shows the beginning of the body only."""
+    """The response of a web request. Its list view shows only the beginning of the body."""
 
     def view(self, name: str) -> object:
         value = self.get(name)
@@ -173,6 +176,6 @@ def _is_text(content_type: str) -> bool:
 
 
 def add_to(library: Library) -> None:
-    """Register it with its aliases."""
+    """Register the cmdlet with its aliases."""
     parameters = "Uri@0 UseBasicParsing? TimeoutSec:int DisableKeepAlive?"
     library.add("Invoke-WebRequest", parameters, once(invoke_web_request), "iwr", "wget", "curl")

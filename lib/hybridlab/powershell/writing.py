@@ -23,11 +23,11 @@ async def _write_output(shell: Shell, call: Call) -> list[object]:
 
 class _OutNull(Stage):
     async def process(self, item: object) -> None:
-        """Nothing."""
+        """Discard the object."""
 
 
 def add_to(library: Library) -> None:
-    """Register them with their aliases."""
+    """Register the cmdlets of this module with their aliases."""
     library.add("Write-Host", "Object*", once(_write_host))
     library.add("Write-Output", "InputObject*", once(_write_output), "echo", "write")
     library.add("Out-Null", "", _OutNull)

@@ -22,7 +22,7 @@ OPEN_LIMIT = 4000
 BEGINS = 20
 """Attempts that are begun between two looks at the sockets."""
 TOGETHER = 0.002
-"""s.  Results that end within it are said in one line: the program's own loop takes about so long."""
+"""s.  Results that end within it share a line: the program's own loop takes about so long."""
 BATCH = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
@@ -42,7 +42,7 @@ class Lines:
         """Set when the program may have to end."""
 
     def hello(self) -> dict[str, Any]:
-        """What the first line says beside what every agent's says."""
+        """Return the fields of the first line besides those of every agent."""
         return {}
 
     def open(self) -> int:
@@ -50,19 +50,22 @@ class Lines:
         raise NotImplementedError
 
     def under_way(self) -> bool:
-        """Whether a batch is: the program does not end before."""
+        """Return whether a batch is under way: the program does not end before."""
         return False
 
     async def job(self, kind: Any, batch: Any, message: Mapping[str, Any]) -> None:
-        """Carry out one line but ping and quit.  Raises ValueError: nothing of it was tried."""
+        """Carry out a line other than ping and quit. Raise ValueError if it is refused as a
+        whole.
+        """
         raise NotImplementedError
 
     def named(self, message: Mapping[str, Any]) -> Any:
-        """The batch's name in a line, None when it has no valid one."""
+        """Return the batch's name in a line, None when it has no valid one."""
         raise NotImplementedError
 
     async def run(self) -> int:
-        """Until ``quit``, the end of the input, or the idle time; what is under way is finished before."""
+        """Run until ``quit``, the end of the input, or the idle time; batches under way are
+        finished before."""
         self.say(
             "hello",
             protocol=PROTOCOL,
@@ -92,7 +95,8 @@ class Lines:
         return 0
 
     def say(self, kind: str, **message: Any) -> None:
-        """One line of the protocol, after those that were said before; what nobody reads is lost."""
+        """Write a line of the protocol, after all earlier lines; lines without a reader are
+        lost."""
         whole = {"type": kind, "up_ms": self.up_ms(), **message}
         self._out.put_nowait(MARK + json.dumps(whole, separators=(",", ":")).encode() + b"\n")
 
@@ -104,11 +108,12 @@ class Lines:
         return round((time.monotonic() - self.begin) * 1000, 3)
 
     def changed(self) -> None:
-        """A batch has ended, or the program is told to."""
+        """Note that a batch has ended, or that the program should end."""
         self._changed.set()
 
     async def _wait(self, reading: asyncio.Task[None]) -> None:
-        """Until something may have changed; notices that the program is idle, and what broke while it read."""
+        """Wait until something may have changed; note an idle program, and raise what broke its
+        reading."""
         if reading.done() and reading.exception() is not None:
             reading.result()
         left = (
@@ -168,12 +173,12 @@ class Batch:
     name: str
     left: int
     ended: list[dict[str, Any]] = field(default_factory=list)
-    """Results that have not been said yet."""
+    """Results that have not been written yet."""
     running: dict[asyncio.Task[None], Attempt] = field(default_factory=dict)
 
 
 class Agent(Lines):
-    """One agent for attempts under way."""
+    """An agent for attempts under way."""
 
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
         super().__init__(process, program, beat=beat, idle=idle)
@@ -185,7 +190,7 @@ class Agent(Lines):
         self._beginning: asyncio.Task[None] | None = None
 
     def hello(self) -> dict[str, Any]:
-        """How many attempts it has under way at once."""
+        """Return how many attempts the agent has under way at once."""
         return {"open_limit": self.open_limit}
 
     def open(self) -> int:
@@ -199,7 +204,7 @@ class Agent(Lines):
         return name if isinstance(name, str) and BATCH.fullmatch(name) else None
 
     async def run(self) -> int:
-        """As :class:`Lines`; what is under way when it is killed ends."""
+        """Run like :class:`Lines`; attempts under way end when it is killed."""
         try:
             return await super().run()
         finally:
@@ -238,7 +243,9 @@ class Agent(Lines):
             self._beginning = asyncio.create_task(self._begin())
 
     async def _begin(self) -> None:
-        """Begin what waits, in order, as far as there is room, with a look at the sockets now and then."""
+        """Begin waiting attempts in order while there is room, and check the sockets now and
+        then.
+        """
         begun = 0
         while self._waiting and self._running < self.open_limit:
             batch, spec = self._waiting.popleft()
@@ -260,7 +267,7 @@ class Agent(Lines):
         batch.left -= 1
         if self._waiting:
             self._begin_waiting()
-        if not self._telling:  # one line for all that end at about the same moment
+        if not self._telling:  # a single line for all that end at about the same moment
             self._telling = True
             asyncio.get_running_loop().call_later(TOGETHER, self._tell)
 
@@ -285,7 +292,7 @@ class Agent(Lines):
         self._begin_waiting()
 
     def _tell(self) -> None:
-        """Say what has ended since the last time; a batch that has ended is forgotten."""
+        """Write the attempts that have ended since the last time; forget a batch that has ended."""
         self._telling = False
         for batch in [item for item in self.batches.values() if item.ended or not item.left]:
             results = batch.ended

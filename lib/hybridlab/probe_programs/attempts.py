@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from hybridlab import assumed
 from hybridlab.probe_programs import dns
 from hybridlab.runtime.applet import Net
 from hybridlab.runtime.applets.refusals import heard_late
@@ -35,15 +36,16 @@ PATIENCE = 10
 SECOND_LOOK = 0.03
 """s.  Want of an answer is believed only so long after it was first noticed."""
 TOGETHER = 0.01
-"""s.  Second looks are taken at multiples of it, so that one line tells of many that end."""
+"""s.  Second looks are taken at multiples of it, so that a single line has many results."""
 
 Spec = Mapping[str, Any]
 Settings = Mapping[str, float | str | int]
 
+
 WINSOCK = {
-    errno.ECONNREFUSED: ("REFUSED", "ConnectionRefused/10061"),
-    errno.ECONNRESET: ("RESET", "ConnectionReset/10054"),
-    errno.EPIPE: ("RESET", "ConnectionReset/10054"),
+    errno.ECONNREFUSED: ("REFUSED", assumed.value("refused-words").partition(" ")[2]),
+    errno.ECONNRESET: ("RESET", assumed.value("reset-words").partition(" ")[2]),
+    errno.EPIPE: ("RESET", assumed.value("reset-words").partition(" ")[2]),
     errno.ENOTCONN: ("RESET", "NotConnected/10057"),
     errno.ECONNABORTED: ("ABORTED", "ConnectionAborted/10053"),
     errno.ETIMEDOUT: ("TIMED_OUT", "TimedOut/10060"),
@@ -71,11 +73,12 @@ class Expired(Exception):
 _FIRST = 49152
 _COUNT = 16384
 _PORTS = (_FIRST + number % _COUNT for number in itertools.count(random.randrange(_COUNT)))
-"""Ports of sockets for datagrams: one that came again soon would belong to a flow that firewalls still keep."""
+"""Ports of datagram sockets: a port used again soon would belong to a flow that firewalls still
+keep."""
 
 
 class Attempt:
-    """One attempt of a batch; :meth:`run` returns its result object."""
+    """An attempt of a batch; :meth:`run` returns its result object."""
 
     def __init__(self, net: Net, spec: Spec, settings: Settings, started: float) -> None:
         """``spec`` as :func:`fields.checked` returns it; ``started``: when the agent did, on ``time.monotonic``."""
@@ -89,7 +92,7 @@ class Attempt:
         self.out: dict[str, Any] = {"id": spec["id"]}
 
     async def run(self) -> dict[str, Any]:
-        """Carry it out; never raises for what the network does, nor when it is cancelled."""
+        """Carry out the attempt; never raise for the network's behaviour, nor when cancelled."""
         try:
             await KINDS[self.spec["kind"]](self)
             raise Ended("BROKEN", "the attempt ended without a verdict")
@@ -101,7 +104,7 @@ class Attempt:
             return self._ended(*winsock(error))
 
     def never_begun(self) -> dict[str, Any]:
-        """Its result when it was cancelled before its turn."""
+        """Return the result of an attempt that was cancelled before its turn."""
         return self._ended("CANCELLED", "the suite asked to stop before it began")
 
     def _ended(self, verdict: str, detail: str) -> dict[str, Any]:
@@ -110,24 +113,25 @@ class Attempt:
         return self.out
 
     def elapsed(self) -> float:
-        """Milliseconds since its first packet, or since its turn when there was none."""
+        """Return the milliseconds since its first packet; without a packet, since its turn."""
         return round(
             (time.monotonic() - (self.turn if self.began is None else self.began)) * 1000, 3
         )
 
     @property
     def last(self) -> float:
-        """When it ends, however far it has come, on ``time.monotonic``."""
+        """Return the latest end of the attempt, on ``time.monotonic``."""
         return (self.turn if self.began is None else self.began) + PATIENCE * self.give_up
 
     def patience(self) -> TwoLooks:
-        """For one step.  Raises Expired when it makes no progress."""
+        """Return the time-out of a step.  It raises Expired when the step makes no progress."""
         return TwoLooks(max(0.0, min(self.give_up, self.last - time.monotonic())))
 
     async def open(
         self, kind: socket.SocketKind, host: str, port: int, *, whole: bool = False, own: int = 0
     ) -> socket.socket:
-        """A connected socket (UDP: with its peer fixed, and from its ``own`` port).  Raises Expired, OSError."""
+        """Return a connected socket (UDP: with its peer fixed, and from its ``own`` port).  Raise
+        Expired, OSError."""
         sock = self.net.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
         try:
             if whole:
@@ -155,7 +159,7 @@ class Attempt:
         return sock
 
     def _bind_to_fresh_port(self, sock: socket.socket) -> None:
-        """Each next port in turn, among those of Windows' own choice."""
+        """Bind to the next port in turn, from Windows' dynamic range."""
         for _ in range(64):
             try:
                 sock.bind(("", next(_PORTS)))
@@ -164,7 +168,8 @@ class Attempt:
                 continue
 
     async def reach(self, kind: socket.SocketKind) -> socket.socket:
-        """A socket connected to the target: its address as given, or the first A record of its name."""
+        """Return a socket connected to the target: its address as given, or the first A record of
+        its name."""
         host = str(self.spec["host"])
         if not dns.is_address(host):
             host = (await self.resolve(host, "A", tcp=False, server=None))[0]
@@ -179,14 +184,14 @@ class Attempt:
             raise Ended("TIMED_OUT", "no answer to the first packet") from None
 
     async def push(self, sock: socket.socket, data: bytes) -> None:
-        """Send it all.  Raises Expired, OSError."""
+        """Send it all.  Raise Expired, OSError."""
         async with self.patience():
             await asyncio.get_running_loop().sock_sendall(sock, data)
             if not data:
-                sock.send(data)  # an empty datagram is one too
+                sock.send(data)  # send an empty datagram, too
 
     async def pull(self, sock: socket.socket) -> bytes:
-        """The next bytes.  Raises Expired, OSError."""
+        """Return the next bytes.  Raise Expired, OSError."""
         async with self.patience():
             return await asyncio.get_running_loop().sock_recv(sock, 65536)
 
@@ -225,7 +230,8 @@ class Attempt:
     async def ask(
         self, where: tuple[str, int], name: str, record: str, *, tcp: bool
     ) -> tuple[dns.Answer | None, str]:
-        """What one server says of one name, or None and why it is none that helps.  Ended for what is no name."""
+        """Return a server's answer about a name, or None and the problem.  Raise Ended for an
+        invalid name."""
         try:
             asked = dns.question(name, record)
         except dns.NoName as problem:
@@ -248,7 +254,7 @@ class Attempt:
     async def _exchange(
         self, where: tuple[str, int], number: int, asked: bytes, record: str, *, tcp: bool
     ) -> dns.Answer:
-        """One query and its answer.  Raises Expired, OSError, dns.Garbled."""
+        """Send a query and return its answer.  Raise Expired, OSError, dns.Garbled."""
         packet = dns.packet(number, asked)
         data = b""
         with contextlib.closing(
@@ -274,9 +280,10 @@ class Attempt:
 
 
 class TwoLooks:
-    """Raises Expired when the block takes so many seconds, and some more after that was noticed.
+    """A time-out of a block that raises Expired after so many seconds, and a second look after
+    that.
 
-    What came while this program had no processor is told to it only after the first look.
+    Data that came while this program had no processor arrives only after the first look.
     """
 
     __slots__ = ("_expired", "_handle", "_task", "_within")
@@ -309,12 +316,12 @@ class TwoLooks:
 
 
 def place(address: tuple[Any, ...]) -> str:
-    """``address:port``, IPv6 in brackets."""
+    """Return ``address:port``, IPv6 in brackets."""
     return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
 
 
 def payload(size: int) -> bytes:
-    """``a`` to ``z``, again and again."""
+    """Return a payload: ``a`` to ``z``, repeated."""
     return (b"abcdefghijklmnopqrstuvwxyz" * (size // 26 + 1))[:size]
 
 
@@ -362,9 +369,11 @@ async def _http(attempt: Attempt) -> None:
 
 
 def keep_http(out: dict[str, Any], data: bytes, size: int) -> str | None:
-    """Status, identity headers and body of an answer into the result; ``size``: all that came.
+    """Write status, identity headers and body of an answer into the result; ``size``: all bytes
+    that arrived.
 
-    Returns what the answer lacks: a text, an empty one when it is as long as it says, None when it says nothing.
+    Return the missing part as a text, empty if the answer has its stated length, None if it
+    states no length.
     """
     end = re.search(rb"\r?\n\r?\n", data)
     head = data[: end.end() if end else len(data)].decode("latin-1")

@@ -26,7 +26,7 @@ class Garbled(ValueError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server said."""
+    """The answer of a server."""
 
     code: int
     truncated: bool
@@ -35,7 +35,8 @@ class Answer:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an address in the protocol's sense: canonical IPv4, or IPv6 without brackets and zone."""
+    """Return whether a text is an address in the protocol's sense: canonical IPv4, or IPv6 without
+    brackets and zone."""
     if ":" not in text:
         return _IPV4.fullmatch(text) is not None
     try:
@@ -45,9 +46,10 @@ def is_address(text: str) -> bool:
 
 
 def candidates(query: str, record: str, suffixes: Sequence[str] | None) -> list[str]:
-    """The names that Windows asks for: one with a dot as it is, one without only with the suffixes.
+    """Return the names that Windows queries: a name with a dot as it is, a name without a dot
+    with each suffix.
 
-    ``suffixes`` None: a server was named, and every name is asked for as it is.
+    ``suffixes`` None: a server was given, and every name is queried as it is.
     """
     if record == "PTR":
         return [
@@ -63,7 +65,7 @@ def candidates(query: str, record: str, suffixes: Sequence[str] | None) -> list[
 
 
 def question(name: str, record: str) -> bytes:
-    """A question as it stands in a packet.  Raises NoName."""
+    """Return a question in the form of a DNS packet. Raise NoName."""
     parts = name.split(".")
     if len(name) > 253 or not name.isascii() or any(not 0 < len(part) < 64 for part in parts):
         raise NoName(f"'{name}' is no DNS name")
@@ -72,12 +74,13 @@ def question(name: str, record: str) -> bytes:
 
 
 def packet(number: int, asked: bytes) -> bytes:
-    """A whole query."""
+    """Return a whole query."""
     return struct.pack(">HHHHHH", number, 0x0100, 1, 0, 0, 0) + asked
 
 
 def read(data: bytes, number: int, asked: bytes, record: str) -> Answer | None:
-    """The answer to a query of that number and question; None when it answers another.  Raises Garbled."""
+    """Return the answer to a query of that number and question; None when it answers another.
+    Raise Garbled."""
     if len(data) < HEAD or data[:2] != number.to_bytes(2, "big") or not data[2] & 0x80:
         return None
     count = int.from_bytes(data[4:6], "big")
@@ -111,7 +114,7 @@ def _records(data: bytes, at: int, wanted: int) -> list[str]:
 
 
 def _text(data: bytes, at: int, kind: int) -> str:
-    """A record that reaches to the end of ``data``."""
+    """Return a record that reaches to the end of ``data``."""
     own = data[at:]
     if kind == RECORDS["A"]:
         return str(ipaddress.IPv4Address(own))
@@ -129,7 +132,7 @@ def _text(data: bytes, at: int, kind: int) -> str:
 
 
 def _name(data: bytes, at: int) -> tuple[str, int]:
-    """A name with its final dot, and the offset after it."""
+    """Return a name with its final dot, and the offset after it."""
     parts = list[str]()
     end = -1
     for _ in range(200):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Windows echo server's behaviour: HTTP and UDP that say whom they saw, as section 7 of the protocol says."""
+"""The Windows echo server's behaviour: HTTP and UDP answers with the client's address, by section
+7 of the protocol.
+"""
 
 import asyncio
 import contextlib
@@ -22,13 +24,14 @@ SHORT_ANSWER = b"?"
 
 
 async def _end(task: asyncio.Task[None]) -> None:
-    """Its socket may be closed only when nobody waits for it: whoever gets the number next would not be heard."""
+    """Cancel a task and wait for its end: its socket may only be closed when no task waits for it,
+    since the next socket with its number would be deaf."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
 class EchoServer:
-    """One echo server under way."""
+    """An echo server under way."""
 
     def __init__(
         self, process: Process, program: Program, *, ports: Sequence[int], page: bool
@@ -115,7 +118,7 @@ class EchoServer:
                 await loop.sock_sendto(sock, answer, peer)
 
     def _own_address(self, client: str) -> str:
-        """Which of the pod's addresses talks to this client: Get-OwnAddress of echo-server.ps1."""
+        """Return the pod's address that talks to this client: Get-OwnAddress of echo-server.ps1."""
         return client if ipaddress.IPv4Address(client).is_loopback else self.process.net.address
 
     def _identity(self, client: tuple[str, int], server: tuple[str, int]) -> bytes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a batch may ask for: each attempt's fields with their types, as docs/probe-protocol.md section 5 has them."""
+"""The fields of a batch's attempts with their types, by docs/probe-protocol.md section 5."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ DEFAULTS: Mapping[str, Any] = {
     "path": "/", "send": "probe", "payload": 0, "whole": False, "from_port": 0, "record": "A", "over": "udp",
 }  # fmt: skip
 NO_SERVER: Mapping[str, Any] = {"host": "", "port": 53}
-"""What a DNS attempt means that names none: the pod's own."""
+"""Server of a DNS attempt that names none: the pod's own."""
 
 
 def _whole(least: int, most: float = float("inf")) -> Callable[[Any], bool]:
@@ -65,7 +65,8 @@ FIELDS: Sequence[tuple[str, tuple[str, ...], Callable[[Any], bool], str]] = (
 
 
 def checked(attempts: Any) -> list[dict[str, Any]]:
-    """A batch's attempts with what they left out filled in.  Raises ValueError, naming attempt and field."""
+    """Return a batch's attempts with what they left out filled in.  Raise ValueError, naming
+    attempt and field."""
     if not isinstance(attempts, list):
         raise ValueError("attempts must be a list")
     found = list[dict[str, Any]]()
@@ -86,7 +87,7 @@ def checked(attempts: Any) -> list[dict[str, Any]]:
 
 
 def _problem(spec: dict[str, Any]) -> str:
-    """What is wrong with one attempt; empty when nothing is."""
+    """Describe the fault of an attempt; empty: it is valid."""
     kind = spec.get("kind")
     if not _among(*KINDS)(kind):
         return "kind must be tcp, http, udp or dns"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which probe program a script file is: told by its protocol line and its SHA-256, never by its name alone."""
+"""The identification of a script file as a probe program: by its protocol line and its SHA-256,
+never by its name alone."""
 
 import hashlib
 import json
@@ -21,16 +22,17 @@ class Program:
 
 
 class NotRecorded(Exception):
-    """The file speaks the protocol but is none of the recorded ones; the message says how to record it."""
+    """The file speaks the protocol but is no recorded program; the message explains how to record
+    it."""
 
 
 def speaks_protocol(content: bytes) -> bool:
-    """Whether a script begins with the protocol line."""
+    """Return whether a script begins with the protocol line."""
     return PROTOCOL_LINE.match(content) is not None
 
 
 def identify(path: str, content: bytes) -> Program:
-    """The recorded program that this file is.  Raises NotRecorded."""
+    """Return the recorded program that this file is.  Raise NotRecorded."""
     match = PROTOCOL_LINE.match(content)
     version = match.group(1).decode() if match else "none"
     if version != str(PROTOCOL):

@@ -33,7 +33,7 @@ async def run(process: Process, path: str, content: bytes, arguments: Sequence[s
 
 
 def _options(arguments: Sequence[str]) -> dict[str, str]:
-    """``-Name value`` and switches; names are case-insensitive as in PowerShell."""
+    """Return ``-Name value`` and switches; names are case-insensitive as in PowerShell."""
     found: dict[str, str] = {}
     name = ""
     for argument in arguments:

@@ -20,18 +20,18 @@ LONGEST_MS = 10_000_000
 
 
 class StreamAgent(Lines):
-    """One stream agent under way."""
+    """A stream agent under way."""
 
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
         super().__init__(process, program, beat=beat, idle=idle)
         self.ends: list[End] = []
         self.listeners: dict[int, Listener] = {}
         self.watched: set[str | None] = set()
-        """Names of streams whose events are told; None: all."""
+        """Names of streams with events to report; None: all."""
         self._opening: set[asyncio.Task[None]] = set()
 
     async def run(self) -> int:
-        """Until ``quit``, the end of the input, or the idle time; then all streams end."""
+        """Run until ``quit``, the end of the input, or the idle time; then all streams end."""
         try:
             return await super().run()
         finally:
@@ -45,7 +45,7 @@ class StreamAgent(Lines):
         return sum(end.open for end in self.ends)
 
     def named(self, message: Mapping[str, Any]) -> Any:
-        """A text or a whole number."""
+        """Return a text or a whole number."""
         name = message.get("batch")
         return name if isinstance(name, str | int) and not isinstance(name, bool) else None
 

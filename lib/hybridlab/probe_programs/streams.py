@@ -21,7 +21,7 @@ KEPT = 200
 LINE_LIMIT = 4096
 """Bytes; a longer line is none of the protocol's."""
 STRANGERS = 512
-"""Accepted connections that have said nothing yet; of more, the oldest is reset."""
+"""Maximum of accepted connections that have sent nothing yet; beyond it, the oldest is reset."""
 TICK = 0.01
 """s.  How often streams are checked for interruptions."""
 
@@ -48,18 +48,18 @@ class Lines:
         self.sock = sock
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.reset = False
-        """Whether it is closed by a RST."""
+        """Close it by a RST."""
         self._rest = b""
 
     async def say(self, text: str) -> None:
-        """One line.  Raises Over."""
+        """Send a line.  Raise Over."""
         try:
             await asyncio.get_running_loop().sock_sendall(self.sock, text.encode("ascii") + b"\n")
         except OSError as error:
             raise _lost(error) from None
 
     async def hear(self) -> str:
-        """The next line.  Raises Over."""
+        """Return the next line.  Raise Over."""
         while b"\n" not in self._rest:
             try:
                 data = await asyncio.get_running_loop().sock_recv(self.sock, 65536)
@@ -74,7 +74,7 @@ class Lines:
         return line.decode("latin-1")
 
     def close(self, *, reset: bool = False) -> None:
-        """In order, or by a RST; idempotent."""
+        """Close in order, or by a RST; idempotent."""
         if self.sock.fileno() >= 0:
             if reset or self.reset:
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -87,7 +87,7 @@ class Lines:
 
 
 def _verdict(ends: Sequence[BaseException | None]) -> Over | None:
-    """Return how a connection ended, rather than that it was closed; raise what no end of one is."""
+    """Return how a connection ended, rather than that it was closed; raise any other exception."""
     for end in ends:
         if end is not None and not isinstance(end, Over):
             raise end
@@ -96,7 +96,7 @@ def _verdict(ends: Sequence[BaseException | None]) -> Over | None:
 
 
 class End:
-    """One end of a stream."""
+    """An end of a stream."""
 
     def __init__(
         self, clock: Clock, tell: Tell, *, side: str, stream: str, every: float, stall: float
@@ -117,7 +117,7 @@ class End:
         self.task: asyncio.Task[None] | None = None
         self.settled = asyncio.Event()
         """Set when it is over."""
-        self._told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def note(self, event: str, detail: str = "") -> None:
         kept = {
@@ -133,7 +133,8 @@ class End:
             del self.events[KEPT // 2]
 
     def decide(self) -> None:
-        """It has heard its first heartbeat, or is over: called at least once."""
+        """Decide that the end has received its first heartbeat, or is over: called at least
+        once."""
 
     def take(self, lines: Lines) -> None:
         self.lines = lines
@@ -141,7 +142,7 @@ class End:
         self.remote = place(lines.sock.getpeername())
 
     async def live(self, first: str | None = None) -> None:
-        """Exchange heartbeats until the connection is over; ``first`` was heard already."""
+        """Exchange heartbeats until the connection is over; ``first`` was received already."""
         assert self.lines is not None
         self.open, self.heard_at = True, self.clock()
         self.note("opened", f"{self.local} to {self.remote}")
@@ -151,14 +152,14 @@ class End:
         ]
         over: Over | None = None
         try:
-            await asyncio.wait({*work, self._told}, return_when=asyncio.FIRST_COMPLETED)
-            over = _verdict([one.exception() for one in (self._told, *work) if one.done()])
-        finally:  # (where sending has heard of a RST, receiving hears of an end)
+            await asyncio.wait({*work, self._decided}, return_when=asyncio.FIRST_COMPLETED)
+            over = _verdict([one.exception() for one in (self._decided, *work) if one.done()])
+        finally:  # (if sending got a RST, receiving gets an end)
             for task in work:
                 task.cancel()
             await asyncio.gather(
                 *work, return_exceptions=True
-            )  # the socket may be closed only when nobody waits for it
+            )  # the socket may be closed only when no task waits for it
             self.lines.close(reset=over is not None and over.verdict == "ABORTED")
         if over is not None:
             self.ended(over)
@@ -172,9 +173,9 @@ class End:
         self.settled.set()
 
     async def abort(self) -> None:
-        """Give the connection up with a RST, as told."""
-        if self.open and not self._told.done():
-            self._told.set_exception(Over("ABORTED", "as told"))
+        """Give the connection up with a RST, on command."""
+        if self.open and not self._decided.done():
+            self._decided.set_exception(Over("ABORTED", "as told"))
             await self.settled.wait()
 
     async def close(self) -> None:
@@ -281,7 +282,7 @@ class Opened(End):
             recovering.cancel()
 
     def decide(self) -> None:
-        """The first time counts."""
+        """Set the verdict; only the first call counts."""
         if not self.decided.done():
             self.decided.set_result(self.report())
 
@@ -294,7 +295,7 @@ class Opened(End):
         return {**super().report(), "recovered_ms": after, "recovery_tries": self.tries}
 
     async def _greet(self, word: str) -> tuple[Lines, str]:
-        """A new connection that was greeted, and the first heartbeat.  Raises Over."""
+        """Return a new connection that was greeted, and the first heartbeat.  Raise Over."""
         lines: Lines | None = None
         sock = self.net.socket(
             socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET, socket.SOCK_STREAM
@@ -362,23 +363,23 @@ class Listener:
     def __init__(
         self, clock: Clock, tell: Tell, sock: socket.socket, joined: Callable[[End], None]
     ) -> None:
-        """``joined`` is told of each stream that is accepted."""
+        """``joined`` is called for each stream that is accepted."""
         self.clock = clock
         self.sock = sock
         self._tell = tell
         self._joined = joined
         self.every = self.stall = 0.0
         self._strangers: dict[asyncio.Task[None], Lines] = {}
-        """Who has said nothing yet, in the order in which they came."""
+        """Connections that have sent nothing yet, in the order in which they came."""
         self._tasks = {asyncio.create_task(self._accept())}
 
     def close(self) -> None:
-        """Accept no more, and end what was accepted."""
+        """Stop accepting, and end accepted connections."""
         for task in list(self._tasks):
             task.cancel()
 
     async def _accept(self) -> None:
-        with self.sock:  # which may be closed only when nobody waits for it any more
+        with self.sock:  # which may be closed only when no task waits for it any more
             await self._accept_all()
 
     async def _accept_all(self) -> None:
@@ -395,7 +396,7 @@ class Listener:
             task.add_done_callback(self._gone)
             await asyncio.sleep(
                 0
-            )  # that it begins, however many wait: one that never did closes nothing
+            )  # so that it begins, however many wait: a task that never began closes nothing
             if len(self._strangers) > STRANGERS:
                 oldest = next(iter(self._strangers))
                 self._strangers.pop(oldest).reset = True
@@ -432,6 +433,7 @@ class Listener:
 
 
 def _lost(error: OSError) -> Over:
-    """How an open connection ended: what is neither RST nor FIN is the own system's giving up."""
+    """Return how an open connection ended: neither RST nor FIN means that its own system gave it
+    up."""
     verdict, detail = winsock(error)
     return Over(verdict if verdict in ("RESET", "BROKEN") else "ABORTED", detail)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of a profile that are well-formed and still impossible, and where in its file they stand."""
+"""Checks of a profile's values that are well-formed but impossible, with their line."""
 
 import dataclasses
 import ipaddress
@@ -15,13 +15,15 @@ TAINT = re.compile(r"^[^:=]+(=[^:=]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$"
 VERSION = re.compile(r"^v\d+\.\d+\.\d+([-+.][0-9A-Za-z.+-]+)?$")
 POD_ADDRESSES_RESERVED_ON_WINDOWS = 4
 MOST_NODES = 250
-"""Measured (docs/lab.md): ready in 14 s, and the suite runs on it; more were started, up to 400, and not tested."""
+"""Measured (docs/lab.md): ready in 14 s, and the suite runs on it; more were started, up to 400,
+and not tested."""
 SERVICE_ADDRESSES = 32
 """The cluster's own Services have the first and the tenth address; the rest is for the user's."""
 
 
 class ProfileError(ValueError):
-    """A profile that cannot be used; the message starts with where (file and line, or ``--set``)."""
+    """A profile that cannot be used; the message starts with where (file and line, or
+    ``--set``)."""
 
 
 class Where:
@@ -33,7 +35,9 @@ class Where:
         self.overridden: dict[tuple[str, ...], str] = {}
 
     def of(self, path: tuple[str, ...]) -> str:
-        """``file:line`` of the key, or of the nearest one above it; ``--set ...`` where that gave the value."""
+        """Return ``file:line`` of the key, or of the nearest key above it; ``--set ...`` for a
+        value given there.
+        """
         for end in range(len(path), -1, -1):
             if path[:end] in self.overridden:
                 return self.overridden[path[:end]]
@@ -42,13 +46,14 @@ class Where:
         return self.source
 
     def within(self, path: tuple[str, ...]) -> str:
-        """As :meth:`of`, but ``--set ...`` where that gave one of the values below the key."""
-        below = [said for key, said in self.overridden.items() if key[: len(path)] == path]
+        """Return the origin like :meth:`of`, but ``--set ...`` where that gave a value below the
+        key."""
+        below = [origin for key, origin in self.overridden.items() if key[: len(path)] == path]
         return below[-1] if below else self.of(path)
 
 
 def check(profile: Profile, where: Where) -> None:
-    """Values that are well-formed and still impossible."""
+    """Check for values that are well-formed but impossible. Raise ProfileError."""
     network = profile.network
     cidrs: dict[str, ipaddress.IPv4Network] = {}
     named = {key: getattr(network, key) for key in ("pod_cidr", "service_cidr", "node_cidr")}
@@ -162,16 +167,16 @@ def _check_nodes(profile: Profile, where: Where) -> None:
         raise ProfileError(
             f"{where.within(('nodes',))}: {count} nodes, a lab supports {MOST_NODES} at most"
         )
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, group in enumerate(profile.nodes):
         path = ("nodes", str(index))
         problem = _node_problem(group)
         if problem:
             raise ProfileError(f"{where.within(path)}: node group {group.name!r}: {problem}")
         for name in node_names(group):
-            if name in seen:
+            if name in names:
                 raise ProfileError(f"{where.within(path)}: two nodes are named {name!r}")
-            seen.add(name)
+            names.add(name)
 
 
 def _node_problem(group: NodeGroup) -> str:
@@ -185,8 +190,8 @@ def _node_problem(group: NodeGroup) -> str:
         if not WINDOWS_BUILD.match(group.windows_build):
             return f"windows_build is {group.windows_build!r}, expected like 10.0.20348.2762 (build and UBR)"
     else:
-        told = ("windows_build", "windows_updates", "windows_registry", "windows_dsr")
-        if strange := [name for name in told if getattr(group, name) not in ("", (), {}, None)]:
+        names = ("windows_build", "windows_updates", "windows_registry", "windows_dsr")
+        if strange := [name for name in names if getattr(group, name) not in ("", (), {}, None)]:
             return f"{strange[0]} is for Windows nodes only"
     for taint in group.taints:
         if not TAINT.match(taint):
@@ -195,7 +200,7 @@ def _node_problem(group: NodeGroup) -> str:
 
 
 def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], where: Where) -> None:
-    """Blocks and underlay addresses must suffice for the nodes."""
+    """Check that blocks and underlay addresses suffice for the nodes."""
     network = profile.network
     count = sum(group.count for group in profile.nodes)
     pool = cidrs["pod_cidr"]
@@ -219,9 +224,9 @@ def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], wh
             f"{where.of(('network', 'block_size'))}: a block of /{network.block_size} has {addresses} addresses, "
             f"a Windows node reserves {POD_ADDRESSES_RESERVED_ON_WINDOWS} of them and needs at least one for a pod"
         )
-    if network.ipam == "host-local" and 256 * count > pool.num_addresses:
+    if network.ipam != "calico-ipam" and 256 * count > pool.num_addresses:
         raise ProfileError(
-            f"{where.of(('network', 'ipam'))}: network.ipam is host-local, "
+            f"{where.of(('network', 'ipam'))}: network.ipam is {network.ipam}, "
             f"and {pool} has no /24 for each of {count} nodes"
         )
     for subnet in (cidr for key, cidr in cidrs.items() if key.startswith("node_cidr")):
@@ -233,7 +238,8 @@ def _check_room(profile: Profile, cidrs: Mapping[str, ipaddress.IPv4Network], wh
 
 
 def node_names(group: NodeGroup) -> list[str]:
-    """Names of a group's machines: the group's own for one, numbered from 1 for several."""
+    """Return the names of a group's machines: the group's own for a single machine, else numbered
+    from 1."""
     return (
         [group.name]
         if group.count == 1

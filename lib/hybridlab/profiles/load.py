@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles from YAML: typed, checked, and refused with file and line when something is wrong.
+"""Profiles from YAML: typed, checked, and refused with file and line if they are invalid.
 
-Does not decide what a value means, only that it is possible.
+This module decides whether a value is possible, not its meaning.
 """
 
 import dataclasses
+import difflib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def names() -> list[str]:
-    """Names of the profiles that come with the lab."""
+    """Return the names of the profiles that come with the lab."""
     return sorted(
         entry.name.removesuffix(".yaml")
         for entry in resources.files("hybridlab.profiles").iterdir()
@@ -31,7 +32,10 @@ def names() -> list[str]:
 
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Profile:
-    """The profile of that name, or in that file, with ``KEY=VALUE`` overrides.  Raises ProfileError."""
+    """Return the profile of that name, or in that file, with ``KEY=VALUE`` overrides.  Raise
+    ProfileError."""
+    if name_or_path.casefold() in names():
+        name_or_path = name_or_path.casefold()
     document, where = _document(name_or_path)
     network = document.setdefault("network", {})
     if isinstance(network, dict):
@@ -56,8 +60,11 @@ def _document(name_or_path: str) -> tuple[dict[str, Any], Where]:
     else:
         path = Path(name_or_path)
         if path.suffix not in {".yaml", ".yml"} and not path.exists():
+            near = difflib.get_close_matches(name_or_path.casefold(), names(), 3)
+            hint = f"meant {' or '.join(near)}? " if near else ""
             raise ProfileError(
-                f"unknown profile {name_or_path!r}: known are {', '.join(names())}, or give a YAML file"
+                f"unknown profile {name_or_path!r}: {hint}known are {', '.join(names())}, "
+                "or give a YAML file"
             )
         try:
             text = path.read_text()
@@ -93,7 +100,7 @@ def _note_lines(node: yaml.Node | None, path: tuple[str, ...], where: Where) -> 
 
 
 def _override(document: dict[str, Any], where: Where, key: str, text: str) -> None:
-    said = f"--set {key}={text}"
+    origin = f"--set {key}={text}"
     steps = key.split(".")
     path: tuple[str, ...] = ()
     try:
@@ -103,22 +110,22 @@ def _override(document: dict[str, Any], where: Where, key: str, text: str) -> No
     target: Any = document
     for step in steps[:-1]:
         if isinstance(target, list):
-            index = _index(step, target, said)
+            index = _index(step, target, origin)
             path = (*path, str(index))
             target = target[index]
         else:
             path = (*path, step)
             target = target.setdefault(step, {})
         if not isinstance(target, (dict, list)):
-            raise ProfileError(f"{said}: {step!r} is a single value, it has no parts")
+            raise ProfileError(f"{origin}: {step!r} is a single value, it has no parts")
     if isinstance(target, list):
-        last = _index(steps[-1], target, said)
+        last = _index(steps[-1], target, origin)
         path = (*path, str(last))
         target[last] = value
     else:
         path = (*path, steps[-1])
         target[steps[-1]] = value
-    where.overridden[path] = said
+    where.overridden[path] = origin
 
 
 def _index(step: str, items: list[Any], where: str) -> int:
@@ -137,12 +144,14 @@ class _Place:
 
     where: Where
     path: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """The path as users write it: an entry of a list is called by its name."""
 
     def __str__(self) -> str:
-        return ".".join(self.path)
+        return ".".join(self.names)
 
-    def below(self, key: object) -> "_Place":
-        return _Place(self.where, (*self.path, str(key)))
+    def below(self, key: object, name: object = None) -> "_Place":
+        return _Place(self.where, (*self.path, str(key)), (*self.names, str(name or key)))
 
     def wrong(self, what: str) -> ProfileError:
         return ProfileError(f"{self.where.of(self.path)}: {what}")
@@ -152,7 +161,9 @@ class _Place:
 
 
 def _build(shape: Any, value: Any, place: _Place) -> Any:
-    """``value`` as ``shape`` (a dataclass, a scalar type, Literal, tuple, dict or union of those)."""
+    """Convert ``value`` to ``shape`` (a dataclass, a scalar type, Literal, tuple, dict or union
+    of those).
+    """
     if isinstance(shape, type) and dataclasses.is_dataclass(shape):
         return _build_dataclass(shape, value, place)
     origin = typing.get_origin(shape)
@@ -169,7 +180,12 @@ def _build(shape: Any, value: Any, place: _Place) -> Any:
         if not isinstance(value, list):
             raise place.not_as_expected(value, "a list")
         return tuple(
-            _build(arguments[0], entry, place.below(index)) for index, entry in enumerate(value)
+            _build(
+                arguments[0],
+                entry,
+                place.below(index, _name(entry)),
+            )
+            for index, entry in enumerate(value)
         )
     if origin is dict:
         if not isinstance(value, dict):
@@ -179,7 +195,9 @@ def _build(shape: Any, value: Any, place: _Place) -> Any:
 
 
 def _build_scalar(shape: type, value: Any, place: _Place) -> Any:
-    """``value`` as a scalar; numbers may stand for text, and true and false are no numbers."""
+    """Return ``value`` as a scalar; numbers may stand for text, and true and false are no
+    numbers.
+    """
     if type(value) in (int, float) and shape is str:
         return str(value)
     if not isinstance(value, shape) or (shape is int and isinstance(value, bool)):
@@ -188,15 +206,19 @@ def _build_scalar(shape: type, value: Any, place: _Place) -> Any:
 
 
 def _shape_of_plane(value: Any, place: _Place) -> type[PlaneSettings]:
-    """The shape that the plane's kind says.  Raises ProfileError for a plane that is not built."""
+    """Return the settings class of a plane's kind. Raise ProfileError for an unknown plane."""
     built = ", ".join(PLANES)
     if not isinstance(value, Mapping) or "kind" not in value:
-        raise place.wrong(f"{place} is told by its kind first, one of {built}")
+        raise place.wrong(f"{place} needs its kind first, one of {built}")
     plane = PLANES.get(str(value["kind"]))
     if plane is None:
         kind = place.below("kind")
         raise kind.wrong(f"{kind} is {value['kind']!r}, which is not built; built: {built}")
     return plane.settings_type
+
+
+def _name(entry: Any) -> object:
+    return entry.get("name") if isinstance(entry, dict) else None
 
 
 def _build_dataclass(shape: type, value: Any, place: _Place) -> Any:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machines of a profile, one by one: names, underlay addresses, builds; and the cluster's well-known addresses.
+"""The machines of a profile, one by one: names, underlay addresses, builds; and the cluster's
+well-known addresses.
 
-Everything that must agree between components (nodes, data plane, Calico, DNS) and follows from the profile alone
-stands here, so that nobody computes it twice.
+Values on which several components (nodes, data plane, Calico, DNS) must agree, and that follow
+from the profile alone, are computed only here.
 """
 
 import ipaddress
@@ -17,7 +18,7 @@ FIRST_HOST = 10
 """Offset of the first machine's address in ``network.node_cidr``; the addresses below are left to the fabric."""
 
 MAX_NAMESERVERS = 3
-"""As many as resolvers take; a kubelet leaves out the rest."""
+"""Maximum that resolvers take; a kubelet leaves out the rest."""
 _HOSTS_HEAD = (
     "# Kubernetes-managed hosts file.",
     "127.0.0.1\tlocalhost",
@@ -30,12 +31,12 @@ _HOSTS_HEAD = (
 _NODE_HOSTS_HEAD = ("# Kubernetes-managed hosts file (host network).", "127.0.0.1\tlocalhost")
 
 API_PORT = 6443
-"""Where the kubernetes Service's endpoint says the API server listens."""
+"""Port of the API server in the kubernetes Service's endpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """One machine of the cluster."""
+    """A machine of the cluster."""
 
     name: str
     index: int
@@ -55,12 +56,12 @@ class Machine:
 
     @property
     def build(self) -> int | None:
-        """Windows build number (``20348``); None on Linux."""
+        """Return the Windows build number (``20348``); None on Linux."""
         return int(self.group.windows_build.split(".")[2]) if self.group.windows_build else None
 
 
 def machines(profile: Profile) -> tuple[Machine, ...]:
-    """All machines in the profile's order."""
+    """Return all machines in the profile's order."""
     named = [
         (group, name, ipaddress.IPv4Network(group.node_cidr or profile.network.node_cidr))
         for group in profile.nodes
@@ -79,7 +80,8 @@ def machines(profile: Profile) -> tuple[Machine, ...]:
 
 
 def pod_cidr(machine: Machine, profile: Profile) -> str:
-    """The /24 that kube-controller-manager sets aside for a node; empty without room.  host-local alone uses it."""
+    """Return the /24 that kube-controller-manager sets aside for a node; empty without room.
+    host-local alone uses it."""
     pool = ipaddress.IPv4Network(profile.network.pod_cidr)
     start = int(pool.network_address) + machine.index * 256
     if pool.prefixlen > 24 or start > int(pool.broadcast_address):
@@ -87,25 +89,28 @@ def pod_cidr(machine: Machine, profile: Profile) -> str:
     return f"{ipaddress.IPv4Address(start)}/24"
 
 
-def told_to_use_dsr(profile: Profile, machine: Machine) -> bool:
-    """kube-proxy of this Windows node is told to use direct server return; whether its build can is another thing."""
+def enables_dsr(profile: Profile, machine: Machine) -> bool:
+    """Return whether kube-proxy of this Windows node is configured for direct server return, which
+    its build may not support."""
     own = machine.group.windows_dsr
     return profile.kube_proxy.windows_dsr if own is None else own
 
 
 def control_plane(profile: Profile) -> Machine:
-    """The first control-plane machine: where the API server and etcd are said to run."""
+    """Return the first control-plane machine: the reported place of the API server and etcd."""
     return next(machine for machine in machines(profile) if machine.group.control_plane)
 
 
 def dns_address(profile: Profile) -> str:
-    """ClusterIP of ``kube-system/kube-dns``: the tenth address of the service range, as kubeadm has it."""
+    """Return the ClusterIP of ``kube-system/kube-dns``: the tenth address of the service range,
+    as with kubeadm.
+    """
     return str(ipaddress.IPv4Network(profile.network.service_cidr)[10])
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodDns:
-    """What a pod's resolver is told."""
+    """The settings of a pod's resolver."""
 
     nameservers: tuple[str, ...]
     searches: tuple[str, ...]
@@ -115,10 +120,12 @@ class PodDns:
 
 
 def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
-    """Return what a pod's resolver is told, by ``dnsPolicy`` and ``dnsConfig``, as a kubelet does (network/dns/dns.go).
+    """Return the settings of a pod's resolver, by ``dnsPolicy`` and ``dnsConfig``, like a kubelet
+    (network/dns/dns.go).
 
-    The lab has no resolver outside the cluster: policy ``Default`` (and ``ClusterFirst`` on the host network,
-    which means the same) leaves the pod with what its ``dnsConfig`` names, which may be nothing.
+    The lab has no resolver outside the cluster: policy ``Default`` (and ``ClusterFirst`` on the
+    host network, which means the same) leaves the pod with the content of its ``dnsConfig``, which
+    may be empty.
     """
     spec = pod["spec"]
     policy = spec.get("dnsPolicy", "ClusterFirst")

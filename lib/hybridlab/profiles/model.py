@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kind of cluster a lab is: neutral facts, no behaviour and no expectation.
+"""The kind of cluster that a lab is: neutral facts, no behaviour and no expectation.
 
-A profile is a YAML file whose keys are the fields below; an unknown key is an error that names file and line.
-``hybridlab up --set network.pod_cidr=10.244.0.0/16`` overrides one field by its dotted path.
+A profile is a YAML file with the fields below as keys; an unknown key is an error that names file
+and line.  ``hybridlab up --set network.pod_cidr=10.244.0.0/16`` overrides a field by its dotted
+path.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hybridlab import assumed
+
 OS = Literal["linux", "windows"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kubernetes:
-    """The control plane.  On EKS it is out of sight: ``control_plane`` only says whose address its endpoint has."""
+    """The control plane.  On EKS it is out of sight: ``control_plane`` only gives the address of
+    its endpoint."""
 
     version: str = "v1.34.1"
     provider: Literal["none", "EKS", "AKS", "OpenShift", "RKE2"] = "none"
@@ -34,11 +38,11 @@ class CalicoDefects:
     """Pass with ports, before a rule with none of them, makes that rule one for every port
     (dataplane/windows/flattener.go; v3.29.0 on)."""
     pass_may_panic: bool = False
-    """Pass with ports whose highest is also the highest of a rule behind it makes Felix panic, start again and panic
-    again; what was programmed stays (dataplane/windows/flattener.go; v3.29.0 on)."""
+    """A Pass with ports and a rule behind it with the same highest port make Felix panic, start
+    again and panic again; programmed rules stay (dataplane/windows/flattener.go; v3.29.0 on)."""
     later_tiers_go_stale: bool = False
-    """Edited rules and changed members of sets that only later tiers than an endpoint's first one use do not reach it
-    (dataplane/windows/endpoint_mgr.go; v3.29.0 on)."""
+    """Edited rules and changed members of sets in tiers after an endpoint's first tier do not reach
+    it (dataplane/windows/endpoint_mgr.go; v3.29.0 on)."""
     edited_rules_go_stale: bool = False
     """Edited rules do not reach endpoints that are programmed already, until one of their labels changes
     (dataplane/windows/endpoint_mgr.go; v3.32.0 on)."""
@@ -54,9 +58,12 @@ class CalicoSettings:
     version: str = "v3.31.2"
     windows_version: str = ""
     """Calico's version on Windows nodes, where it is another: AKS' images bring their own; empty: the same."""
-    install: Literal["operator", "manifest", "services"] = "operator"
-    """services: by manifests on Linux, and on Windows nodes by Calico's scripts as the services CalicoFelix and
-    CalicoNode, without a pod (by hand, AKS)."""
+    install: Literal["operator", "manifest", "services", "agent", "platform"] = "operator"
+    """services: by manifests on Linux, and on Windows nodes by Calico's scripts as the services
+    CalicoFelix and CalicoNode, without a pod (by hand, AKS).  agent: by the operator on Linux, and
+    on Windows nodes as processes of RKE2's agent, of which the operator knows nothing.  platform:
+    the services on Windows, and on Linux an operator that knows nothing of Windows (AKS'
+    add-on)."""
     v3_api: bool = True
     """projectcalico.org/v3 is served (the aggregated API server is installed)."""
     crd_v1_api: bool = True
@@ -64,21 +71,23 @@ class CalicoSettings:
     defects: CalicoDefects = CalicoDefects()
 
     def on(self, os: OS) -> str:
-        """Calico's version on nodes of one operating system."""
+        """Return Calico's version on nodes of an operating system."""
         return (self.windows_version if os == "windows" else "") or self.version
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlaneSettings:
-    """How pods' packets get to other nodes.
+    """The way in which pods' packets get to other nodes.
 
-    Each kind of plane has fields of its own, a subclass that stands with what it does in ``networks``.
+    Each kind of plane has fields of its own: a subclass next to the plane's behaviour in
+    ``networks``.
     """
 
     kind: str
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
-        """A field of this shape that is well-formed and still impossible, and why; an empty name: the whole plane."""
+        """Return a field of this shape that is well-formed and still impossible, and why; an empty
+        name: the whole plane."""
         return None
 
 
@@ -87,11 +96,12 @@ class Network:
     """Pod and service networking."""
 
     plane: PlaneSettings
-    """``kind`` first, then what that kind of plane can be told."""
+    """``kind`` first, then the settings of that kind of plane."""
     pod_cidr: str = "192.168.0.0/16"
     block_size: int = 26
-    ipam: Literal["calico-ipam", "host-local"] = "calico-ipam"
-    """Whence pods have their addresses: blocks of Calico's, or their node's podCIDR."""
+    ipam: Literal["calico-ipam", "host-local", "platform"] = "calico-ipam"
+    """Whence pods have their addresses: blocks of Calico's, their node's podCIDR, or the platform, which sets aside a
+    /24 for each node and leaves podCIDR empty."""
     pools: tuple[str, ...] = ()
     """Further enabled pools, each a CIDR, from which pods get addresses where they ask for one."""
     service_cidr: str = "10.96.0.0/12"
@@ -113,31 +123,35 @@ class KubeProxy:
     """kube-proxy's mode."""
 
     windows_dsr: bool = True
-    """Windows kube-proxy is told to use DSR, by --enable-dsr=true or its file.  A node group may say otherwise."""
+    """Windows kube-proxy is configured for DSR, by --enable-dsr=true or its file.  A node group may
+    override it."""
     windows: Literal["arguments", "sig-windows-tools", "service", "configuration"] = "arguments"
-    """How kube-proxy gets to Windows nodes.  arguments: a DaemonSet kube-proxy-windows whose pods name kube-proxy's own
-    arguments.  sig-windows-tools: that repository's DaemonSet (hostprocess/calico/kube-proxy), which names start.ps1
-    alone; the script finds the arguments.  service: a process of the host without a pod (AKS, EKS, RKE2, by hand).
-    configuration: such a process whose file says it (``--config``), beside an --enable-dsr=true that counts nothing."""
+    """How kube-proxy is installed on Windows nodes.  arguments: a DaemonSet kube-proxy-windows with
+    kube-proxy's own arguments.  sig-windows-tools: that repository's DaemonSet
+    (hostprocess/calico/kube-proxy), which names start.ps1 alone; the script finds the arguments.
+    service: a process of the host without a pod (AKS, EKS, RKE2, by hand).  configuration: such a
+    process with a file (``--config``) that has the setting, so that its --enable-dsr=true has no
+    effect."""
     node_port_range: str = "30000-32767"
 
     @property
     def on_host(self) -> bool:
-        """Windows nodes run it without a pod."""
+        """Return whether Windows nodes run it without a pod."""
         return self.windows in {"service", "configuration"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """What Windows nodes do where documents and reports from the field leave it open."""
+    """Behaviour of Windows nodes that documents and reports from the field leave open."""
 
     reset: Literal["remote", "both"] = "remote"
-    """Who gets the RST when an endpoint's ACL list is replaced.  remote: the peer alone, the pod's own socket stalls
-    (calico#10199); both: the pod's own socket as well."""
+    """Receiver of the RST when an endpoint's ACL list is replaced.  remote: the peer alone, the
+    pod's own socket stalls (calico#10199); both: the pod's own socket as well."""
     cni_config_dir: str = "/etc/cni/net.d"
-    """Where Windows nodes have their CNI configuration, in the form of ``windowsNodes.cniConfigDir`` and
-    ``CNI_NET_DIR``.  EKS: /Program Files/Amazon/EKS/cni/config; AKS: /k/azurecni/netconf; RKE2:
-    /var/lib/rancher/rke2/agent/etc/cni/net.d; by hand: /k/cni/config."""
+    """Folder of the CNI configuration on Windows nodes, in the form of
+    ``windowsNodes.cniConfigDir`` and ``CNI_NET_DIR``.  EKS: /Program Files/Amazon/EKS/cni/config;
+    AKS: /k/azurecni/netconf; RKE2: /var/lib/rancher/rke2/agent/etc/cni/net.d; by hand:
+    /k/cni/config."""
     windows_to_windows_with_new_vni: Literal["holds", "breaks"] = "holds"
     """Traffic between pods of two Windows nodes while the VNI that was delivered is not their HNS networks' VSID
     (deduced: nobody has reported it)."""
@@ -148,14 +162,14 @@ class Windows:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """How slow the lab is, milliseconds; 0 is as fast as the machine."""
+    """Delays of the lab, milliseconds; 0 is as fast as the machine."""
 
     linux_policy_delay_ms: int = 0
     windows_policy_delay_ms: int = 0
     exec_cost_ms: int = 0
     """Added to every exec before its command starts."""
     powershell_start_ms: int = 0
-    windows_refused_ms: int = 0
+    windows_refused_ms: int = 1000 * assumed.value("refused-late")
     """How late programs of Windows pods hear that a TCP connection was refused.  Really 1000 to 3000: Winsock sends its
     SYN again after a reset, 500 ms apart, before it believes it (Microsoft KB175523)."""
     node_unknown_ms: int = 1500
@@ -164,8 +178,9 @@ class Timing:
     image_pull_ms: int = 0
     pod_start_ms: int = 0
     daemon_replaced_ms: int = 1000
-    """How long a node is without a DaemonSet's pod that somebody deleted.  Really seconds: the old pod's grace, the new
-    one's image and its init containers.  Pods that the controller itself replaces by newer ones do not wait."""
+    """Time that a node is without a DaemonSet's pod that was deleted.  On real clusters seconds:
+    the old pod's grace, the new pod's image and its init containers.  Pods that the controller
+    itself replaces do not wait."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,9 +203,12 @@ class NodeGroup:
     kernel_version: str = ""
     container_runtime: str = "containerd://1.7.24"
     labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
     taints: tuple[str, ...] = ()
     """``key=value:Effect``."""
     max_pods: int = 110
+    resources: dict[str, str] = field(default_factory=dict)
+    """Extended resources of each node: name to amount."""
     provider_id: str = ""
     windows_dsr: bool | None = None
     """kube_proxy.windows_dsr of these Windows nodes; None: as the cluster's."""

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a known command is inside labd: a coroutine with streams, sockets born in its pod, and an exit status.
+"""Applets, the emulated commands inside labd: a coroutine with streams, sockets created in its pod,
+and an exit status.
 
-An applet never touches labd's own network namespace: every socket comes from :class:`Net`.  Images name their
-applets in the image table; what is not in the table is answered ``not emulated: ...`` with exit status 1.
+An applet never touches labd's own network namespace: every socket comes from :class:`Net`.  Images
+name their applets in the image table; a command that is not in the table gets ``not emulated: ...``
+with exit status 1.
 """
 
 import asyncio
@@ -27,12 +29,13 @@ class Net(Protocol):
     def socket(
         self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
     ) -> socket.socket:
-        """Non-blocking, close-on-exec."""
+        """Return a non-blocking, close-on-exec socket."""
 
     async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - a resolver's own limit
-        """A records by this pod's resolver settings, over the pod's own sockets.
+        """Return a records by this pod's resolver settings, over the pod's own sockets.
 
-        Raises ``applets.dns.NameNotFound`` or ``applets.dns.ResolverSilent`` (defined with the resolver).
+        Raise ``applets.dns.NameNotFound`` or ``applets.dns.ResolverSilent`` (defined with the
+        resolver).
         """
 
 
@@ -43,16 +46,16 @@ class Output(Protocol):
 
 
 class Files(Protocol):
-    """The container's file system as an applet sees it."""
+    """The container's file system for an applet."""
 
     def read(self, path: str) -> bytes:
-        """Raises FileNotFoundError."""
+        """Raise FileNotFoundError."""
 
     def write(self, path: str, data: bytes) -> None: ...
 
 
 class HostProblem(Exception):
-    """A host cannot do what was asked; ``kind`` says which kind of error it is."""
+    """An operation that a host cannot do; ``kind`` names the kind of error."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -63,7 +66,7 @@ class Host(Protocol):
     """The machine around a container."""
 
     async def ask(self, question: str, arguments: Mapping[str, object]) -> object:
-        """What the machine says, JSON.  Raises :class:`HostProblem`."""
+        """Return the machine's answer, JSON.  Raise :class:`HostProblem`."""
 
 
 @dataclass

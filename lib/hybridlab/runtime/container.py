@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One container: its main command, the commands executed in it, its files and its log.
+"""A container: its main command, the commands executed in it, its files and its log.
 
-A command is an applet (a task in labd's loop) or a program (a real process, :mod:`hybridlab.runtime.programs`); the
-image table says which.  Nothing of a container outlives :meth:`Container.stop`.
+A command is an applet (a task in labd's loop) or a program (a real process,
+:mod:`hybridlab.runtime.programs`); the image table says which.  Where the lab has a real
+PowerShell, a probe program of a Windows container is such a process, too.  Nothing of a container
+outlives :meth:`Container.stop`.
 """
 
 import asyncio
@@ -16,13 +18,15 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
 from hybridlab.kernel import open_files
-from hybridlab.runtime import start_errors
+from hybridlab.kernel.errors import KernelError
+from hybridlab.runtime import real_powershell, start_errors
 from hybridlab.runtime.applet import Applet, Files, Host, Net, Output, Process
-from hybridlab.runtime.files import MemoryFiles
+from hybridlab.runtime.files import MemoryFiles, place
 from hybridlab.runtime.images import Found
 from hybridlab.runtime.logs import LogBuffer, LogStream
 from hybridlab.runtime.model import ContainerExit, ContainerSpec, ExecResult
 from hybridlab.runtime.programs import MainCommand, ProgramHost, ProgramHosts, Running
+from hybridlab.runtime.real_powershell import RealWindows
 from hybridlab.runtime.streams import FdOutput, LazyReader, empty_stdin
 from hybridlab.runtime.terminal import Terminal
 
@@ -39,7 +43,7 @@ _LINUX_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class CannotStart(Exception):
-    """There is no such executable; ``errno`` says why."""
+    """An executable that cannot be started; ``errno`` has the reason."""
 
     def __init__(self, number: int = errno.ENOENT) -> None:
         super().__init__(os.strerror(number))
@@ -58,7 +62,7 @@ class Streams:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a container needs from labd."""
+    """The parts of labd that a container needs."""
 
     net: Net
     netns: int
@@ -69,6 +73,8 @@ class Surroundings:
     """A pod's emptyDir by its key, as long as no real process uses it."""
     host: Host | None = None
     """The machine itself, of a HostProcess container."""
+    windows: RealWindows | None = None
+    """What runs the probe programs of a Windows container that is none; None: the stand-in."""
 
 
 class Container:
@@ -96,7 +102,7 @@ class Container:
             self._memory.write(path, base64.b64decode(content))
         self._starting = asyncio.Lock()
         self._hosting: asyncio.Task[ProgramHost] | None = None
-        """Its real processes, from the moment the first one is wanted."""
+        """Host of the container's real processes, from the moment the first process is wanted."""
         self._work: asyncio.Task[int] | None = None
         self._main: asyncio.Task[None] | None = None
         self._main_program: Running | None = None
@@ -120,7 +126,7 @@ class Container:
 
     @property
     def files(self) -> Files:
-        """The container's files, wherever they are now."""
+        """Return the container's files, wherever they are now."""
         hosting = self._hosting
         if hosting is not None and hosting.done() and hosting.exception() is None:
             return hosting.result().files
@@ -140,6 +146,8 @@ class Container:
             out = self.logs.stream()
             err = self.logs.stream()
             try:
+                if self._around.windows is not None and self.spec.empty_dirs:
+                    await self._program_host()  # what a process of another container writes there
                 work = await self._main_work(argv, out, err)
             except CannotStart as failed:
                 words = start_errors.create_failed(self.spec.os, self.spec.id, argv, failed.errno)
@@ -153,6 +161,8 @@ class Container:
     ) -> Coroutine[None, None, int]:
         if not argv:
             raise CannotStart
+        if words := self._probe_program(argv):
+            return self._run_powershell(words, None, (out, err))
         command = self._found.image.command(argv[0], self.spec.os)
         if command is not None and command.kind == "applet":
             self._main_applet = self._process(argv, empty_stdin(), out, err)
@@ -165,7 +175,7 @@ class Container:
         return await self._start_main_program(argv, out, err)
 
     async def _live(self, work: asyncio.Task[int], outputs: tuple[LogStream, LogStream]) -> None:
-        """From the start of the main command to the end of everything."""
+        """Accompany the container from the start of the main command to the end of everything."""
         await asyncio.wait({work})
         status = (KILLED if self._stopping else TERMINATED) if work.cancelled() else work.result()
         self._stopping = True
@@ -258,7 +268,8 @@ class Container:
             self._execs.discard(task)
 
     async def run_in_terminal(self, argv: tuple[str, ...], streams: Streams) -> int:
-        """As :meth:`run`, with a terminal; standard error goes the way of standard output."""
+        """Run a command like :meth:`run`, with a terminal; standard error goes to standard
+        output."""
         command = self._found.image.command(argv[0], self.spec.os)
         applet = command is not None and command.kind == "applet"
         interrupted = False
@@ -284,9 +295,11 @@ class Container:
             await terminal.close()
 
     async def run(self, argv: tuple[str, ...], streams: Streams) -> int:
-        """One command as the image table answers it; raises :class:`CannotStart`."""
-        command = self._found.image.command(argv[0], self.spec.os)
+        """Run a command as the image table answers it; raise :class:`CannotStart`."""
         err = FdOutput(streams.stderr)
+        if words := self._probe_program(argv):
+            return await self._run_powershell(words, streams.stdin, (FdOutput(streams.stdout), err))
+        command = self._found.image.command(argv[0], self.spec.os)
         if command is not None and command.kind == "not_emulated":
             return await self._not_emulated(argv, err)
         if command is not None and command.kind == "applet":
@@ -305,6 +318,34 @@ class Container:
         finally:
             running.kill()
 
+    def _probe_program(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the command line of a real PowerShell where it runs this command; empty: it does
+        not."""
+        real = self._around.windows
+        command = self._found.image.command(argv[0], self.spec.os) if argv and real else None
+        if real is None or command is None or command.target != "powershell":
+            return ()
+        if (found := real.find_program(argv, self.files)) is None:
+            return ()
+        path = place(found[0], self.spec.working_dir)
+        return real_powershell.command(real.powershell, ("-File", path, *found[1]))
+
+    async def _run_powershell(
+        self,
+        words: tuple[str, ...],
+        stdin: int | None,
+        outputs: tuple[Output, Output],
+    ) -> int:
+        """Run a probe program as a process; return its exit status.  Cancellation kills it."""
+        assert self._around.windows is not None
+        try:
+            host = await self._program_host()
+            env = real_powershell.environment(self._env)
+            return await self._around.windows.starts.run(host, words, env, stdin, outputs)
+        except (OSError, KernelError) as error:
+            await outputs[1].write(f"powershell cannot be started here: {error}\n".encode())
+            return 1
+
     async def run_applet(
         self,
         name: str,
@@ -313,7 +354,9 @@ class Container:
         env: Mapping[str, str] | None = None,
         files: Files | None = None,
     ) -> int:
-        """An applet over descriptors; ``env`` and ``files`` when a shell in the container started it."""
+        """Run an applet over descriptors; ``env`` and ``files`` are set when a shell in the
+        container started it.
+        """
         stdin = LazyReader(streams.stdin) if streams.stdin is not None else empty_stdin()
         try:
             out = FdOutput(streams.stdout)
@@ -351,6 +394,8 @@ class Container:
         settings = {**self._around.settings, "image": self.spec.image, "os": self.spec.os}
         if any(self._found.builds):
             settings["windows_version"] = f"10.0.{max(self._found.builds)}.1"
+        if self._around.windows is not None:
+            settings["powershell"] = self._around.windows.powershell.version
         return Process(
             argv=argv,
             env=self._env if env is None else env,
@@ -402,7 +447,9 @@ class Container:
     async def _run_shim(
         self, argv: tuple[str, ...], env: Mapping[str, str], files: Files, fds: tuple[int, int, int]
     ) -> int:
-        """A shell in the container called an applet or a command that is not emulated."""
+        """Run the applet that a shell in the container called, or report a command that is not
+        emulated.
+        """
         streams = Streams(*fds)
         command = self._found.image.command(argv[0], self.spec.os)
         if command is None or command.kind == "program":

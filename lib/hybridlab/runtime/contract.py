@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container runtime as kubelets see it; ``runtime.service`` implements it in labd."""
+"""The container runtime's interface for kubelets; ``runtime.service`` implements it in labd."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
@@ -24,7 +24,7 @@ class RuntimeRefused(Exception):
 
 
 class Containers(Protocol):
-    """What is a plain call to labd, carried by ``kernel.rpc``."""
+    """The plain calls to labd, carried by ``kernel.rpc``."""
 
     async def start(self, spec: ContainerSpec) -> None:
         """Start the main process; returns once it runs.  Its end arrives at ``on_exit``."""
@@ -41,11 +41,12 @@ class Containers(Protocol):
     async def probe(self, spec: ProbeSpec) -> ProbeResult: ...
 
     async def append_log(self, container: str, line: str) -> None:
-        """Add a line to a container's log (system workloads whose program runs outside labd: Felix, kube-proxy)."""
+        """Add a line to a container's log (system workloads with programs outside labd: Felix,
+        kube-proxy)."""
 
 
 class ContainerStreams(Protocol):
-    """What carries descriptors, in an explicit form: ``runtime.descriptors``."""
+    """The calls that carry descriptors, in an explicit form: ``runtime.descriptors``."""
 
     async def exec(
         self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int
@@ -56,11 +57,13 @@ class ContainerStreams(Protocol):
         """
 
     def logs(self, container: str, *, follow: bool) -> AsyncIterator[tuple[float, bytes]]:
-        """(wall-clock seconds, line with newline) from the start; with ``follow`` until the container ends."""
+        """Yield (wall-clock seconds, line with newline) from the start; with ``follow`` until the
+        container ends.
+        """
 
 
 class ContainerNews(Protocol):
-    """What needs no call to labd."""
+    """The methods that need no call to labd."""
 
     def image(self, reference: str) -> ImageFacts:
         """Looked up in the image table; ``known=False`` when the registry has no such image."""
@@ -70,13 +73,14 @@ class ContainerNews(Protocol):
 
 
 class Runtime(Containers, ContainerStreams, ContainerNews, Protocol):
-    """Containers of one lab, all inside labd's namespaces."""
+    """Containers of a lab, all inside labd's namespaces."""
 
 
 class WindowsHosts(Protocol):
-    """What labd asks of the cluster: the machines around containers, by their nodes' names.
+    """The requests of labd to the cluster: to the machines around containers, by their nodes'
+    names.
 
-    Windows' answer what HostProcess containers ask, Linux' what ``birdcl`` does.
+    Windows machines answer HostProcess containers, Linux machines answer ``birdcl``.
     """
 
     async def ask(self, node: str, question: str, arguments: dict[str, object]) -> HostAnswer: ...

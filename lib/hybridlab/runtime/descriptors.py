@@ -28,7 +28,7 @@ EXIT_EVENT = "Containers.exit"
 class RemoteStreams:
     """``ContainerStreams`` and ``ContainerNews`` of the runtime at the other end.
 
-    Whoever owns the channel's ``on_event`` passes events to :meth:`event`.
+    The owner of the channel's ``on_event`` passes events to :meth:`event`.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -51,7 +51,8 @@ class RemoteStreams:
     async def exec(
         self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int
     ) -> ExecResult:
-        """As ``Runtime.exec``; descriptors are copied before this first suspends, the caller may then close its own."""
+        """Run a command, see ``Runtime.exec``; descriptors are copied before this first suspends,
+        the caller may then close its own."""
         fds = (stdout, stderr) if stdin is None else (stdin, stdout, stderr)
         with refused_as(RuntimeRefused, EXEC):
             result = await self._channel.call(
@@ -60,7 +61,8 @@ class RemoteStreams:
         return from_json(ExecResult, result)
 
     async def logs(self, container: str, *, follow: bool) -> AsyncIterator[tuple[float, bytes]]:
-        """As ``Runtime.logs``; raises RuntimeRefused for an unknown container."""
+        """Yield a container's log, see ``Runtime.logs``; raise RuntimeRefused for an unknown
+        container."""
         read, write = os.pipe2(os.O_CLOEXEC)
         reader = LazyReader(read)
         request = {"container": container, "follow": follow}
@@ -80,7 +82,9 @@ class RemoteStreams:
 
 
 def remote_runtime(channel: Channel, streams: RemoteStreams) -> Runtime:
-    """The runtime at the other end of a channel, with what is no plain call."""
+    """Return the runtime at the other end of a channel, with the calls that carry descriptors or
+    events.
+    """
     return client(Runtime, channel, RuntimeRefused, by_hand=streams)
 
 

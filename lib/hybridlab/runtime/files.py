@@ -12,7 +12,8 @@ from typing import Literal
 
 
 def normalize(path: str, system: Literal["linux", "windows"], working_dir: str = "") -> str:
-    """The key under which ``path`` is kept: absolute; on Windows lower-case with backslashes and a drive."""
+    """Return the key under which ``path`` is kept: absolute; on Windows lower-case with backslashes
+    and a drive."""
     if system == "linux":
         return posixpath.normpath(posixpath.join("/", working_dir, path))
     path = path.replace("/", "\\")
@@ -21,6 +22,13 @@ def normalize(path: str, system: Literal["linux", "windows"], working_dir: str =
     elif path[1:2] != ":":
         path = (working_dir.replace("/", "\\").rstrip("\\") or "C:") + "\\" + path
     return path.lower()
+
+
+def place(path: str, working_dir: str = "") -> str:
+    """Return where a path of Windows lies in a container with a file system of its own:
+    ``/c/probe/x.ps1``, in lower case, as Windows does not tell cases apart."""
+    drive, _, rest = normalize(path, "windows", working_dir).partition(":")
+    return posixpath.join("/", drive, rest.replace("\\", "/").lstrip("/"))
 
 
 class MemoryFiles:
@@ -33,7 +41,7 @@ class MemoryFiles:
         self._shared: dict[str, dict[str, bytes]] = {}
 
     def share(self, mount: str, volume: dict[str, bytes]) -> None:
-        """Everything below ``mount`` lives in ``volume``."""
+        """Make everything below ``mount`` a part of ``volume``."""
         self._shared[normalize(mount, self._system)] = volume
 
     def _place(self, path: str) -> tuple[dict[str, bytes], str]:
@@ -56,9 +64,9 @@ class MemoryFiles:
         volume[key] = data
 
     def volume(self, mount: str) -> dict[str, bytes]:
-        """The volume mounted at ``mount``, by path below it."""
+        """Return the volume mounted at ``mount``, by path below it."""
         return self._shared[normalize(mount, self._system)]
 
     def own(self) -> dict[str, bytes]:
-        """Path to content of everything that is not on a volume."""
+        """Map paths to contents of all files that are not on a volume."""
         return self._own

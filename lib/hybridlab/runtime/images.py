@@ -24,7 +24,7 @@ _ANY_BUILD = 0
 
 @dataclass(frozen=True)
 class Command:
-    """How a command of an image is answered."""
+    """The implementation of an image's command."""
 
     kind: Literal["applet", "program", "not_emulated"]
     target: str
@@ -33,7 +33,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Image:
-    """One row of the table."""
+    """A row of the table."""
 
     name: str
     os: tuple[OS, ...]
@@ -49,14 +49,16 @@ class Image:
     """The container has a real Python interpreter in /usr/local."""
 
     def command(self, argv0: str, system: OS) -> Command | None:
-        """How ``argv0`` is answered, whatever its directory and, on Windows, case and ``.exe``; None: no such file."""
+        """Return the command of ``argv0``, whatever its directory and, on Windows, case and
+        ``.exe``; None: no such file."""
         name = re.split(r"[\\/]", argv0)[-1] if system == "windows" else argv0.rsplit("/", 1)[-1]
         if system == "windows":
             name = name.lower().removesuffix(".exe")
         return self.commands.get(name)
 
     def argv(self, command: tuple[str, ...], args: tuple[str, ...]) -> tuple[str, ...]:
-        """What a container runs: ``command`` replaces entrypoint and cmd, ``args`` replaces cmd, as in Kubernetes."""
+        """Return a container's command line: ``command`` replaces entrypoint and cmd, ``args``
+        replaces cmd, like in Kubernetes."""
         if command:
             return command + args
         return self.entrypoint + (args or self.cmd)
@@ -72,10 +74,11 @@ class Found:
 
 
 def runnable_on(container_builds: Iterable[int]) -> tuple[int, ...]:
-    """The host builds that run one of these container builds under process isolation.
+    """Return the host builds that run one of these container builds under process isolation.
 
-    The rule of hcsshim and containerd: below 20348 the builds must be equal; from there on the container may be as
-    old as the previous long-term release.  0 stands for HostProcess images, which every host runs.
+    The rule of hcsshim and containerd: below 20348 the builds must be equal; from there on the
+    container may be as old as the previous long-term release.  0 stands for HostProcess images,
+    which every host runs.
     """
     builds = set(container_builds)
     if _ANY_BUILD in builds:
@@ -97,7 +100,7 @@ def split_reference(reference: str) -> tuple[str, str]:
 
 @cache
 def table() -> tuple[Image, ...]:
-    """All images, in the order of the file."""
+    """Return all images, in the order of the file."""
     loader = getattr(
         yaml, "CSafeLoader", yaml.SafeLoader
     )  # ten times faster where libyaml is there
@@ -106,7 +109,7 @@ def table() -> tuple[Image, ...]:
 
 
 def find(reference: str) -> Found | None:
-    """The image behind a reference; None when no registry has it."""
+    """Return the image behind a reference; None when no registry has it."""
     repository, tag = split_reference(reference)
     for image in table():
         if not any(f"/{repository}".endswith(f"/{end}") for end in image.repositories):
@@ -118,7 +121,7 @@ def find(reference: str) -> Found | None:
 
 
 def facts(reference: str) -> ImageFacts:
-    """What a kubelet learns by pulling."""
+    """Return the facts that a kubelet learns by pulling."""
     found = find(reference)
     if found is None:
         return ImageFacts(reference=reference, os=(), known=False)

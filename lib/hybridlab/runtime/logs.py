@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 
 MAX_LINES = 10_000
-"""Lines kept per container; older ones are gone, as after a kubelet's log rotation."""
+"""Lines kept per container; older lines are dropped, like in a kubelet's log rotation."""
 MAX_BYTES = 2 << 20
 """Bytes kept per container."""
 MAX_LINE = 16 << 10
@@ -17,7 +17,7 @@ MAX_LINE = 16 << 10
 
 
 class LogBuffer:
-    """Lines of one container.  Its ``stream()`` outputs keep partial lines apart."""
+    """The lines of a container.  Its ``stream()`` outputs keep partial lines apart."""
 
     def __init__(self) -> None:
         self._lines: deque[tuple[float, bytes]] = deque()
@@ -27,7 +27,7 @@ class LogBuffer:
         self._changed = asyncio.Event()
 
     def append(self, line: bytes) -> None:
-        """Add one line; a newline is added when there is none."""
+        """Add a line; a newline is added if the line has none."""
         if not line.endswith(b"\n"):
             line += b"\n"
         self._lines.append((time.time(), line))
@@ -46,7 +46,7 @@ class LogBuffer:
         self._changed = asyncio.Event()
 
     async def read(self, *, follow: bool) -> AsyncIterator[tuple[float, bytes]]:
-        """All lines from the start; with ``follow`` until the container ends."""
+        """Yield all lines from the start; with ``follow`` until the container ends."""
         position = 0
         while True:
             position = max(position, self._dropped)
@@ -58,12 +58,12 @@ class LogBuffer:
             await self._changed.wait()
 
     def stream(self) -> LogStream:
-        """A new output (standard output or standard error) that ends up here."""
+        """Return a new output (standard output or standard error) that ends up here."""
         return LogStream(self)
 
 
 class LogStream:
-    """An ``applet.Output`` that cuts what is written into lines."""
+    """An ``applet.Output`` that cuts its input into lines."""
 
     def __init__(self, buffer: LogBuffer) -> None:
         self._buffer = buffer
@@ -74,7 +74,7 @@ class LogStream:
         self.feed(data)
 
     def feed(self, data: bytes) -> None:
-        """As ``write``, for callers outside a coroutine."""
+        """Add data like ``write``, for callers outside a coroutine."""
         *lines, rest = (self._partial + data).split(b"\n")
         for line in lines:
             self._buffer.append(line)
@@ -84,7 +84,7 @@ class LogStream:
         self._partial = rest
 
     def flush(self) -> None:
-        """The writer ended: an unfinished line counts as a line."""
+        """Write an unfinished line after the writer has ended."""
         if self._partial:
             self._buffer.append(self._partial)
             self._partial = b""

@@ -1,15 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the container runtime inside labd is told and what it tells: plain frozen shapes, JSON in and out."""
+"""The arguments and results of the container runtime inside labd: plain frozen classes, JSON in and
+out."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
 OS = Literal["linux", "windows"]
 
+USUAL_CAPABILITIES = {
+    "CHOWN": 0,
+    "DAC_OVERRIDE": 1,
+    "FOWNER": 3,
+    "FSETID": 4,
+    "KILL": 5,
+    "SETGID": 6,
+    "SETUID": 7,
+    "SETPCAP": 8,
+    "NET_BIND_SERVICE": 10,
+    "NET_RAW": 13,
+    "SYS_CHROOT": 18,
+    "SETFCAP": 31,
+}
+"""A container runtime's usual set, by the numbers of linux/capability.h; never SYS_ADMIN or
+NET_ADMIN."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerShell:
+    """A PowerShell of this machine that runs the probe programs of Windows containers."""
+
+    home: str
+    """Its ``$PSHOME``, the folder of ``pwsh.dll``."""
+    dotnet: str
+    """The root of its .NET; ``home`` where the runtime lies beside ``pwsh.dll``."""
+    version: str
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSpec:
-    """One container of a pod, ready to run."""
+    """A container of a pod, ready to run."""
 
     id: str
     """Unique for the lab's lifetime; a restarted container gets a new one."""
@@ -26,9 +55,20 @@ class ContainerSpec:
     files: dict[str, str] = field(default_factory=dict)
     """Absolute path in the container (``/probe/x.py``, ``C:\\probe\\x.ps1``) to base64: ConfigMaps and tokens."""
     empty_dirs: dict[str, str] = field(default_factory=dict)
-    """Absolute mount path to the volume's key; containers of one pod that name the same key share it."""
+    """Absolute mount path to the volume's key; containers of a pod that name the same key share
+    it."""
     host_network: bool = False
     host_process: bool = False
+    capabilities: tuple[str, ...] = tuple(USUAL_CAPABILITIES)
+    """The usual capabilities that its processes have."""
+    port_start: int = 0
+    """Lowest port that needs no NET_BIND_SERVICE; 0 on Windows, where none does."""
+    may_ping: bool = True
+
+    @property
+    def lowest_port(self) -> int:
+        """Lowest port on which its programs may listen."""
+        return 0 if "NET_BIND_SERVICE" in self.capabilities else self.port_start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,18 +83,18 @@ class ContainerExit:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFacts:
-    """What the image table knows of an image before anything runs."""
+    """The image table's facts about an image, known before anything runs."""
 
     reference: str
     os: tuple[OS, ...]
     windows_builds: tuple[int, ...] = ()
-    """Builds whose hosts can run it (process isolation); empty on Linux."""
+    """Builds of hosts that can run it (process isolation); empty on Linux."""
     known: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExecSpec:
-    """One command in a running container; its three streams are inherited descriptors."""
+    """A command in a running container; its three streams are inherited descriptors."""
 
     container: str
     argv: tuple[str, ...]
@@ -63,7 +103,8 @@ class ExecSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ExecResult:
-    """How a command ended.  ``start_error`` is set when it never started (no such binary, container not running)."""
+    """The end of a command.  ``start_error`` is set when it never started (no such binary,
+    container not running)."""
 
     exit_code: int | None
     start_error: str | None = None
@@ -85,7 +126,7 @@ class ProbeSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
-    """What a kubelet probe found."""
+    """The result of a kubelet's probe."""
 
     ok: bool
     message: str
@@ -93,7 +134,7 @@ class ProbeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class HostAnswer:
-    """What a Windows host says to a HostProcess container, or why it cannot do what was asked."""
+    """A Windows host's answer to a HostProcess container, or why it cannot do the request."""
 
     answer: object = None
     kind: str = ""

@@ -14,7 +14,7 @@ _MAX_OUTPUT = 10 << 10
 
 
 async def network(net: Net, spec: ProbeSpec) -> ProbeResult:
-    """An http or tcp probe; never raises for what the network does."""
+    """Run an http or tcp probe; never raise for the network's behaviour."""
     where = f"{spec.address}:{spec.port}"
     try:
         async with asyncio.timeout(spec.timeout):
@@ -55,7 +55,8 @@ class Collector:
         self._task = asyncio.create_task(self._reader.read())
 
     async def finish(self) -> str:
-        """What was written; call it after the writing end was closed.  Others that hold it are not waited for."""
+        """Return the written text; call it after the writing end was closed.  It does not wait for
+        other holders of that end."""
         try:
             async with asyncio.timeout(0.2):
                 data = await asyncio.shield(self._task)

@@ -17,7 +17,7 @@ import os
 import signal
 import subprocess
 import termios
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -27,10 +27,10 @@ from hybridlab.kernel.errors import KernelError
 from hybridlab.kernel.reaper import Child, Reaper
 from hybridlab.runtime import images, rootfs
 from hybridlab.runtime.applet import Files, Net
-from hybridlab.runtime.files import MemoryFiles
+from hybridlab.runtime.files import MemoryFiles, place
 from hybridlab.runtime.images import Image
-from hybridlab.runtime.model import ContainerSpec
-from hybridlab.runtime.rootfs import Builder, BuiltRoot, Layout, RootFiles
+from hybridlab.runtime.model import USUAL_CAPABILITIES, ContainerSpec, PowerShell
+from hybridlab.runtime.rootfs import Builder, BuiltRoot, Layout, RootFiles, WindowsFiles
 from hybridlab.runtime.shim import ShimServer
 
 T = TypeVar("T")
@@ -39,15 +39,14 @@ ShimRun = Callable[
     [tuple[str, ...], Mapping[str, str], Files, tuple[int, int, int]], Awaitable[int]
 ]
 
-_KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 31})
-"""Of a container runtime's usual set: CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP
-NET_BIND_SERVICE NET_RAW SYS_CHROOT SETFCAP, by the numbers of linux/capability.h; never SYS_ADMIN or NET_ADMIN."""
+_libc = ctypes.CDLL(None, use_errno=True)
 _LAST_CAPABILITY = 63
 _PR_CAPBSET_DROP = 24
 _PR_CAPBSET_READ = 23
 
 _INIT = ("/bin/sh", "-c", "trap '' CHLD; exec sleep infinity")
 """Holds a pid namespace open; ignoring SIGCHLD lets the kernel collect what is orphaned to it."""
+_OF_INIT = frozenset({"sh", "sleep"})
 _READ_SIZE = 65536
 
 
@@ -59,18 +58,20 @@ class Running:
         self._pumps = pumps
 
     async def wait(self) -> int:
-        """Exit status, 128 + signal when it was killed."""
+        """Return the exit status, or 128 + signal if it was killed."""
         status = await self._child.wait()
         for pump in self._pumps:
             pump.finish()
         return 128 - status if status < 0 else status
 
     def terminate(self) -> None:
-        """SIGTERM, to this process alone as the real runtime sends it; pid 1 without a handler ignores it."""
+        """Send SIGTERM to this process alone, as the real runtime does; pid 1 without a handler
+        ignores it.
+        """
         self._child.kill(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL, to it and the process group it leads; nothing when it has ended."""
+        """Send SIGKILL to the process and its process group; do nothing if it has ended."""
         if self._child.running:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._child.pid, signal.SIGKILL)
@@ -87,11 +88,12 @@ class MainCommand:
 
 
 class ProgramHosts:
-    """Makes :class:`ProgramHost` objects; owns the one thread that enters containers."""
+    """Makes :class:`ProgramHost` objects; owns the only thread that enters containers."""
 
-    def __init__(self, reaper: Reaper) -> None:
+    def __init__(self, reaper: Reaper, powershell: PowerShell | None = None) -> None:
+        """``powershell``: what Windows containers have, in which nothing else is a process."""
         self._reaper = reaper
-        self._builder = Builder()
+        self._builder = Builder(powershell)
         self._executor: ThreadPoolExecutor | None = None
         self._volumes: dict[str, set[str]] = {}
         rootfs.offer(name for image in images.table() for name in image.programs)
@@ -105,15 +107,8 @@ class ProgramHosts:
 
     def _prepare_thread(self) -> None:
         self._builder.enter_thread()
-        libc = ctypes.CDLL(None, use_errno=True)
-        for capability in range(_LAST_CAPABILITY + 1):
-            if (
-                capability in _KEPT_CAPABILITIES
-                or libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) < 0
-            ):
-                continue
-            if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
-                raise KernelError(f"drop capability {capability}", ctypes.get_errno())
+        others = set(range(_LAST_CAPABILITY + 1)) - set(USUAL_CAPABILITIES.values())
+        _drop(other for other in others if _libc.prctl(_PR_CAPBSET_READ, other, 0, 0, 0) >= 0)
 
     async def create(
         self,
@@ -126,7 +121,7 @@ class ProgramHosts:
         run_shim: ShimRun,
         main: MainCommand | None,
     ) -> ProgramHost:
-        """Build a container's file system and start its first process; raises OSError when there is no such executable.
+        """Build a container's file system and start its first process; raise OSError when there is no such executable.
 
         ``memory``: the files so far, which move into the file system.  ``main``: the container's main command, or None
         when that is an applet; a sleeping process then holds the pid namespace.
@@ -135,19 +130,32 @@ class ProgramHosts:
             path: f"{spec.pod}.{key}".replace("/", "_") for path, key in spec.empty_dirs.items()
         }
         self._volumes.setdefault(spec.pod, set()).update(volumes.values())
-        layout = Layout(
-            image=image.name,
-            programs=image.programs,
-            shims=frozenset(image.commands) - image.programs - {"python", "python3"},
-            paths=tuple(
-                word for word in (*image.entrypoint[:1], *image.cmd[:1]) if word.startswith("/")
-            ),
-            python=image.python,
-            hostname=net.hostname,
-            files={**_etc(net), **memory.own()},
-            volumes=volumes,
-        )
-        host = ProgramHost(self, self._builder, self._reaper, netns, spec.working_dir)
+        if spec.os == "windows":
+            layout = Layout(
+                image="powershell",
+                programs=_OF_INIT,
+                shims=frozenset(),
+                paths=(),
+                python=False,
+                hostname=net.hostname,
+                files=_etc(net) | {place(path): data for path, data in memory.own().items()},
+                volumes={place(path): volume for path, volume in volumes.items()},
+                powershell=True,
+            )
+        else:
+            layout = Layout(
+                image=image.name,
+                programs=image.programs,
+                shims=frozenset(image.commands) - image.programs - {"python", "python3"},
+                paths=tuple(
+                    word for word in (*image.entrypoint[:1], *image.cmd[:1]) if word.startswith("/")
+                ),
+                python=image.python,
+                hostname=net.hostname,
+                files={**_etc(net), **memory.own()},
+                volumes=volumes,
+            )
+        host = ProgramHost(self, self._builder, self._reaper, netns, spec)
         await host.begin(layout, run_shim, main)
         for path in spec.empty_dirs:
             for name, data in memory.volume(path).items():
@@ -166,16 +174,26 @@ class ProgramHosts:
 
 
 class ProgramHost:
-    """The real processes of one container."""
+    """The real processes of a container."""
 
     def __init__(
-        self, hosts: ProgramHosts, builder: Builder, reaper: Reaper, netns: int, working_dir: str
+        self,
+        hosts: ProgramHosts,
+        builder: Builder,
+        reaper: Reaper,
+        netns: int,
+        spec: ContainerSpec,
     ) -> None:
         self._hosts = hosts
         self._builder = builder
         self._reaper = reaper
         self._netns = netns
-        self._working_dir = working_dir or "/"
+        self._spec = spec
+        on_windows = spec.os == "windows"
+        self._working_dir = place(spec.working_dir) if on_windows else spec.working_dir or "/"
+        self._dropped = [
+            number for name, number in USUAL_CAPABILITIES.items() if name not in spec.capabilities
+        ]
         self._pid_namespace = -1
         self._built: BuiltRoot
         self._init: Child
@@ -218,7 +236,8 @@ class ProgramHost:
                 _Pump(read, feed) for read, feed in zip(reads, (main.out, main.err), strict=True)
             ]
             self.main = Running(self._init, pumps)
-        self.files = RootFiles(self._built.root, self._working_dir)
+        files = WindowsFiles if self._spec.os == "windows" else RootFiles
+        self.files = files(self._built.root, self._spec.working_dir)
 
         async def run(
             argv: tuple[str, ...], env: Mapping[str, str], here: str, fds: tuple[int, int, int]
@@ -235,9 +254,9 @@ class ProgramHost:
         stdout: int,
         stderr: int,
     ) -> Running:
-        """Start one more process on the caller's descriptors; raises OSError when there is no such executable."""
+        """Start one more process on the caller's descriptors; raise OSError when there is no such executable."""
 
-        terminal = stdin is not None and os.isatty(stdin)
+        terminal = stdin is not None and os.isatty(stdin) and os.isatty(stdout)
 
         def work() -> Child:
             try:
@@ -266,9 +285,10 @@ class ProgramHost:
         first: bool = False,
         terminal: bool = False,
     ) -> Child:
-        """In the thread, inside the container's namespaces.
+        """Start a process; runs in the thread, inside the container's namespaces.
 
-        ``terminal``: the descriptors are one; a session's leader that opens it anew gets it as controlling terminal.
+        ``terminal``: the descriptors are a terminal; a session's leader that opens it again gets it
+        as controlling terminal.
         """
         stdin, stdout, stderr = fds
         os.makedirs(directory, exist_ok=True)  # noqa: PTH103 - as the real runtime does
@@ -280,6 +300,7 @@ class ProgramHost:
             open_files.restore_limit()
             if first:
                 rootfs.seal()
+            _drop(self._dropped)
             if terminal:
                 fcntl.ioctl(1, termios.TIOCSCTTY)
 
@@ -313,8 +334,15 @@ class ProgramHost:
 _INIT_ENV = {"PATH": "/usr/bin"}
 
 
+def _drop(capabilities: Iterable[int]) -> None:
+    """Take capabilities from programs that the calling thread executes. Raise KernelError."""
+    for capability in capabilities:
+        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
+            raise KernelError(f"drop capability {capability}", ctypes.get_errno())
+
+
 def _executable(argv0: str, env: Mapping[str, str]) -> str:
-    """The file that execvp would take; raises OSError with the reason."""
+    """Return the file that execvp would take; raise OSError with the reason."""
     if "/" in argv0:
         if not os.access(argv0, os.F_OK):
             raise OSError(errno.ENOENT, "no such file or directory", argv0)
@@ -329,7 +357,7 @@ def _executable(argv0: str, env: Mapping[str, str]) -> str:
 
 
 def _etc(net: Net) -> dict[str, bytes]:
-    """What a kubelet and an image put under /etc."""
+    """Return the files that a kubelet and an image put under /etc."""
     lines = [f"search {' '.join(net.searches)}"] if net.searches else []
     lines += [f"nameserver {server}" for server in net.nameservers]
     lines += [f"options {' '.join(net.resolver_options)}"] if net.resolver_options else []
@@ -363,7 +391,7 @@ class _Pump:
                 asyncio.get_running_loop().remove_reader(self._fd)
 
     def finish(self) -> None:
-        """Take what is left; whoever else still holds the pipe is ignored."""
+        """Read the rest of the output; other processes that still hold the pipe are ignored."""
         asyncio.get_running_loop().remove_reader(self._fd)
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._fd, _READ_SIZE):

@@ -38,6 +38,8 @@ from hybridlab.kernel.namespaces import (
     MS_RDONLY,
     MS_REC,
 )
+from hybridlab.runtime.files import place
+from hybridlab.runtime.model import PowerShell
 from hybridlab.runtime.shim import HOME, SOCKET_PATH, program
 
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin"
@@ -47,6 +49,10 @@ _LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SIZE = "size=64m,mode=755"
 """Mount options of every container's tmpfs: a runaway program must not fill the machine's memory."""
+
+POWERSHELL = "/opt/powershell"
+DOTNET = "/opt/dotnet"
+"""Where a Windows container has a real PowerShell."""
 
 _NR_MOUNT_SETATTR = 442
 _AT_RECURSIVE = 0x8000
@@ -61,25 +67,28 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class PythonHome:
-    """Where this interpreter's parts are; the base interpreter's when labd runs in a virtual environment."""
+    """The paths of this interpreter's parts; the base interpreter's when labd runs in a virtual
+    environment."""
 
     binary: str
     stdlib: str
     library: str | None
-    """libpython when the interpreter is linked to a shared one that is not in a system directory."""
+    """libpython when the interpreter is linked to a shared library outside the system
+    directories."""
 
     def library_path(self, home: str) -> str:
-        """What LD_LIBRARY_PATH must be for the interpreter placed in ``home``; empty when it needs none."""
+        """Return the LD_LIBRARY_PATH for the interpreter placed in ``home``; empty when it needs
+        none."""
         return f"{home}/lib" if self.library else ""
 
     @property
     def version(self) -> str:
-        """``python3.11``: the name of its library directory."""
+        """Return the name of the interpreter's library directory: ``python3.11``."""
         return f"python{sys.version_info.major}.{sys.version_info.minor}"
 
     @classmethod
     def current(cls) -> PythonHome:
-        """The running interpreter's."""
+        """Return the file system of the running interpreter."""
         base = getattr(sys, "_base_executable", sys.executable)
         shared = None
         if sysconfig.get_config_var("Py_ENABLE_SHARED"):
@@ -91,13 +100,13 @@ class PythonHome:
                 if Path(candidate).is_file() and not candidate.startswith(_LIBRARIES)
                 else None
             )
-        # Several Pythons of one version may be installed: the loader must find this one's library, see library_path.
+        # Several Pythons of a version may be installed: the loader must find this Python's library.
         return cls(os.path.realpath(base), os.path.realpath(sysconfig.get_path("stdlib")), shared)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What one container's file system holds besides the template's."""
+    """The content of a container's file system besides the template's."""
 
     image: str
     programs: frozenset[str]
@@ -110,6 +119,8 @@ class Layout:
     files: Mapping[str, bytes]
     volumes: Mapping[str, str]
     """Mount path to the volume's directory name in the template."""
+    powershell: bool = False
+    """The container has the lab's real PowerShell."""
 
 
 @dataclass(frozen=True)
@@ -122,17 +133,21 @@ class BuiltRoot:
     listener: socket.socket
 
     def close(self) -> None:
-        """Give them back; the file system is gone with the last process in it."""
+        """Give up the descriptors; the file system ends with its last process."""
         for fd in (self.mount_namespace, self.uts_namespace, self.root):
             os.close(fd)
         self.listener.close()
 
 
 class Builder:
-    """Builds file systems; every method must be called in the one thread that :meth:`enter_thread` prepared."""
+    """Builds file systems; every method must be called in the thread that :meth:`enter_thread`
+    prepared."""
 
-    def __init__(self) -> None:
+    def __init__(self, powershell: PowerShell | None = None) -> None:
         self.python = PythonHome.current()
+        self._powershell = (
+            {} if powershell is None else {POWERSHELL: powershell.home, DOTNET: powershell.dotnet}
+        )
         self._home: dict[int, int] = {}
         self._proc = -1
         self._template = -1
@@ -190,6 +205,9 @@ class Builder:
         for path in _LIBRARIES:
             self._library(root, path, sources)
         self._place_python(root, sources)
+        for path, source in self._powershell.items():
+            Path(root + path).mkdir(parents=True)
+            _bind(f"/proc/thread-self/fd/{sources[source]}", root + path)
         namespaces.pivot_root(root, f"{root}/old")
         os.chdir("/")
         namespaces.umount("/old")
@@ -206,7 +224,8 @@ class Builder:
             self.python.stdlib,
             *([self.python.library] if self.python.library else []),
         ]
-        return [*libraries, *python, *(f"/dev/{name}" for name in _DEVICES)]
+        powershell = self._powershell.values()
+        return [*libraries, *python, *powershell, *(f"/dev/{name}" for name in _DEVICES)]
 
     @staticmethod
     def _library(root: str, path: str, sources: Mapping[str, int]) -> None:
@@ -306,6 +325,9 @@ class Builder:
         _bind("/python", new + HOME)
         if layout.python:
             _bind("/python", f"{new}/usr/local")
+        for path in self._powershell if layout.powershell else ():
+            Path(new + path).mkdir()
+            _bind(path, new + path)
         _bind("/dev", f"{new}/dev")
         for path, volume in layout.volumes.items():
             Path("/volumes", volume).mkdir(exist_ok=True)
@@ -327,7 +349,8 @@ class Builder:
         namespaces.setns(pid_namespace, CLONE_NEWPID)
 
     def pid_namespace_of(self, pid: int) -> int:
-        """A descriptor of the pid namespace of a process of labd's, which must not have been collected."""
+        """Return a descriptor of the pid namespace of a process of labd's, which must not have been
+        collected."""
         return os.open(f"{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
 
     def drop_volumes(self, names: Iterable[str]) -> None:
@@ -343,10 +366,12 @@ class Builder:
 
 
 def seal() -> None:
-    """In a container's first process: mount its own ``/proc`` and let go of everything outside; raises KernelError.
+    """Mount a container's own ``/proc`` and unmount everything outside, in its first process; raise
+    KernelError.
 
-    ``/proc`` is read-only: in a lab started by root, root's processes could otherwise set the machine's ``/proc/sys``.
-    Where the machine's own ``/proc`` is masked nobody may mount one: such containers have none.
+    ``/proc`` is read-only: in a lab started by root, root's processes could otherwise set the
+    machine's ``/proc/sys``.  Where the machine's own ``/proc`` is masked nobody may mount a new
+    ``/proc``: such containers have none.
     """
     with contextlib.suppress(KernelError):
         namespaces.mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
@@ -369,7 +394,7 @@ def offer(programs: Iterable[str]) -> None:
 
 
 def _pool(root: str, names: list[str], content: bytes) -> None:
-    """One copy per file, however many names it has (coreutils may be one program)."""
+    """Write a file once, linked under all its names (coreutils may be a single program)."""
     first, *others = (Path(root, "pool", name) for name in names)
     _write(str(first), content, 0o755)
     for other in others:
@@ -428,3 +453,14 @@ class RootFiles:
         """Create or replace a file; its directory must exist."""
         with open(self._open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:  # noqa: PTH123 - a descriptor
             file.write(data)
+
+
+class WindowsFiles(RootFiles):
+    """``applet.Files`` of a Windows container with a file system of its own, by Windows' paths."""
+
+    def __init__(self, root: int, working_dir: str) -> None:
+        super().__init__(root, "/")
+        self._windows_dir = working_dir
+
+    def _open(self, path: str, flags: int) -> int:
+        return super()._open(place(path, self._windows_dir), flags)

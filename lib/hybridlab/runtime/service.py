@@ -2,14 +2,19 @@
 """The container runtime inside labd: implements ``runtime.contract`` over all containers of the lab."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from hybridlab.kernel import sysctl
+from hybridlab.kernel.lack import Lack
 from hybridlab.kernel.reaper import Reaper
 from hybridlab.kernel.sandbox import Sandbox, Sandboxes
 from hybridlab.kernel.wire import Refused
-from hybridlab.runtime import images, probes
+from hybridlab.runtime import images, probes, real_powershell
 from hybridlab.runtime.applet import Applet, Host
 from hybridlab.runtime.applets import dns, registry
 from hybridlab.runtime.applets.coredns import ServeNames
@@ -23,10 +28,20 @@ from hybridlab.runtime.model import (
     ProbeSpec,
 )
 from hybridlab.runtime.programs import ProgramHosts
+from hybridlab.runtime.real_powershell import RealWindows
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What runs in Windows containers."""
+
+    applets: Mapping[str, Applet] = field(default_factory=dict)
+    real: RealWindows | None = None
+    """What runs the probe programs in place of the stand-in."""
 
 
 class RuntimeService:
-    """All containers of one lab."""
+    """All containers of a lab."""
 
     def __init__(
         self,
@@ -36,17 +51,19 @@ class RuntimeService:
         reaper: Reaper,
         applet_settings: Mapping[str, float | str | int] | None = None,
         servers: Mapping[str, ServeNames | None] | None = None,
-        windows_applets: Mapping[str, Applet] | None = None,
+        windows: Windows | None = None,
         host_of: Callable[[str], Host] | None = None,
     ) -> None:
-        """``on_exit`` is told of every container that ends; ``host_of`` gives HostProcess containers, and all on
-        Linux, the machine around them, by their node's name."""
+        """``on_exit`` is called for every container that ends; ``host_of`` gives HostProcess
+        containers, and all on Linux, the machine around them, by their node's name."""
         self._sandboxes = sandboxes
         self._on_exit = on_exit
         self._settings = dict(applet_settings or {})
         self._linux = registry.linux((servers or {}).get("coredns"))
-        self._windows = registry.windows(windows_applets)
-        self._hosts = ProgramHosts(reaper)
+        windows = windows or Windows()
+        self._windows = registry.windows(windows.applets)
+        self._real = windows.real
+        self._hosts = ProgramHosts(reaper, windows.real.powershell if windows.real else None)
         self._host_of = host_of
         self._containers: dict[str, Container] = {}
         self._volumes: dict[tuple[str, str], dict[str, bytes]] = {}
@@ -66,8 +83,11 @@ class RuntimeService:
         if spec.id in self._containers:
             raise Refused(f"container {spec.id} exists already")
         sandbox = self._sandboxes.get(spec.pod)
+        if spec.os == "linux" and not spec.host_network:
+            with sandbox.entered():
+                sysctl.write("net/ipv4/ip_unprivileged_port_start", spec.port_start)
         around = Surroundings(
-            net=_SandboxNet(sandbox),
+            net=_SandboxNet(sandbox, spec.lowest_port, may_ping=spec.may_ping),
             netns=sandbox.netns,
             applets=self._linux if spec.os == "linux" else self._windows,
             settings=self._settings,
@@ -76,6 +96,7 @@ class RuntimeService:
             host=self._host_of(sandbox.node)
             if self._host_of and (spec.host_process or spec.os == "linux")
             else None,
+            windows=self._real if spec.os == "windows" and not spec.host_process else None,
         )
         container = Container(spec, found, around, self._on_exit)
         self._containers[spec.id] = container
@@ -84,6 +105,11 @@ class RuntimeService:
         except BaseException:
             del self._containers[spec.id]
             raise
+
+    async def try_powershell(self) -> Lack | None:
+        """Return what keeps the lab's real PowerShell from running in a container, if anything
+        does."""
+        return await real_powershell.trial(self._hosts, self._real) if self._real else None
 
     async def stop(self, container: str, *, grace: float) -> None:
         stopped = self._containers.get(container)
@@ -144,11 +170,27 @@ class RuntimeService:
         return self._get(container).logs.read(follow=follow)
 
 
+class _HighPorts(socket.socket):
+    """A socket that binds to no port below the lowest."""
+
+    def __init__(self, made: socket.socket, lowest: int) -> None:
+        super().__init__(made.family, made.type, made.proto, made.detach())
+        self._lowest = lowest
+
+    def bind(self, address: Any) -> None:
+        """Bind like the kernel does for the pod; port 0 is any free port."""
+        if 0 < address[1] < self._lowest:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        super().bind(address)
+
+
 class _SandboxNet:
     """``applet.Net`` over a kernel sandbox: sockets born in it, and its resolver."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Sandbox, lowest_port: int = 0, *, may_ping: bool = True) -> None:
         self._sandbox = sandbox
+        self._lowest_port = lowest_port
+        self._may_ping = may_ping
         self.hostname = sandbox.hostname or sandbox.name
         self.address = sandbox.address
         self.nameservers: Sequence[str] = sandbox.nameservers
@@ -159,7 +201,13 @@ class _SandboxNet:
     def socket(
         self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
     ) -> socket.socket:
-        return self._sandbox.socket(family, kind, proto)
+        """Make a socket, after checking what the kernel would refuse the container: labd itself
+        has every capability.
+        """
+        if kind == socket.SOCK_RAW and not self._may_ping:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        made = self._sandbox.socket(family, kind, proto)
+        return _HighPorts(made, self._lowest_port) if self._lowest_port else made
 
     async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - the contract's name
         return await dns.resolve(self, name, limit=timeout)

@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from hybridlab.kernel import open_files
 
 SOCKET_PATH = "/run/lab-applets"
-"""In every container with a file system of its own."""
+"""Socket in every container with a file system of its own."""
 HOME = "/usr/libexec/lab"
-"""Where the interpreter is in every container, apart from the image's own."""
+"""Directory of the interpreter in every container, apart from the image's own."""
 
 _PROGRAM = f"""import _socket, os, sys
 line = _socket.socket(_socket.AF_UNIX)
@@ -43,9 +43,11 @@ os._exit(status[0] if status else 1)
 
 
 def program(library_path: str) -> str:
-    """The shim's text.  ``library_path``: where the interpreter's own libpython is, when it has one."""
+    """Return the shim's text. ``library_path``: the directory of the interpreter's own libpython,
+    if it has one.
+    """
     interpreter = f"{HOME}/bin/python3 -IS"
-    if library_path:  # the kernel passes one argument only, hence env -S
+    if library_path:  # the kernel passes a single argument, hence env -S
         interpreter = f"/usr/bin/env -S LD_LIBRARY_PATH={library_path} {interpreter}"
     return f"#!{interpreter}\n{_PROGRAM}"
 
@@ -57,7 +59,7 @@ _MAX_MESSAGE = 4 << 20
 
 
 class ShimServer:
-    """Answers the shims of one container until closed."""
+    """Answers the shims of a container until closed."""
 
     def __init__(self, listener: socket.socket, run: Run) -> None:
         self._listener = listener
@@ -115,7 +117,7 @@ class ShimServer:
 
 
 async def _receive(connection: socket.socket, fds: list[int]) -> list[str]:
-    """The words of one request; its descriptors are appended to ``fds``."""
+    """Return the words of a request; its descriptors are appended to ``fds``."""
     loop = asyncio.get_running_loop()
     data = b""
     wanted = 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How kubelets can be made to get stuck with starting and probing pods, for the lab's faults; none is at first."""
+"""Stalls of kubelets in starting and probing pods, for the lab's faults; none at first."""
 
 import asyncio
 from typing import Literal
@@ -11,28 +11,29 @@ renews no lease."""
 
 
 class KubeletStalls:
-    """The faults of all kubelets of one lab."""
+    """The faults of all kubelets of a lab."""
 
     def __init__(self) -> None:
         self._stalls: dict[str, tuple[Stall, frozenset[str]]] = {}
         self._changed = asyncio.Event()
 
     def stall(self, name: str, what: Stall, nodes: frozenset[str]) -> None:
-        """From now on."""
+        """Stall these nodes from now on."""
         self._stalls[name] = (what, nodes)
 
     def heal(self, name: str) -> None:
-        """No longer; what stalled goes on."""
+        """Remove the stall; stalled activities go on."""
         self._stalls.pop(name, None)
         self._changed.set()
         self._changed = asyncio.Event()
 
     def nodes(self, name: str) -> frozenset[str]:
-        """Where something stalls under this name."""
+        """Return the nodes of the stall with this name."""
         return self._stalls.get(name, ("pods", frozenset()))[1]
 
     def stalled(self, what: Stall, node: str) -> bool:
-        """Whether it stalls there now; a dead kubelet stalls with everything."""
+        """Return whether the activity stalls on a node now; a dead kubelet stalls with
+        everything."""
         return any(
             kind in (what, "dead") and node in nodes for kind, nodes in self._stalls.values()
         )

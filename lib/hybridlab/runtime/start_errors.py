@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the real runtimes word it when a command cannot be started: runc on Linux, hcsshim on Windows."""
+"""The real runtimes' messages when a command cannot be started: runc on Linux, hcsshim on
+Windows."""
 
 import errno
 import os
@@ -7,11 +8,13 @@ import os
 from hybridlab.runtime.model import OS
 
 START_ERROR_STATUS = 128
-"""The exit code that containerd gives a container whose process never started."""
+"""containerd's exit code for a container with a process that never started."""
 
 
 def reason(argv0: str, number: int = errno.ENOENT) -> str:
-    """runc's words for one failed exec: a bare name is looked up in $PATH, a path is opened."""
+    """Return runc's words for one failed exec: a bare name is looked up in $PATH, a path is
+    opened.
+    """
     if "/" in argv0:
         words = {errno.ENOENT: "no such file or directory", errno.EACCES: "permission denied"}
         return f'exec: "{argv0}": stat {argv0}: {words.get(number, os.strerror(number).lower())}'
@@ -23,7 +26,7 @@ def reason(argv0: str, number: int = errno.ENOENT) -> str:
 def exec_failed(
     system: OS, container: str, argv: tuple[str, ...], number: int = errno.ENOENT
 ) -> str:
-    """The message of a failed exec."""
+    """Return the message of a failed exec."""
     if system == "windows":
         return (
             f"failed to exec in container: failed to start exec: hcs::System::CreateProcess {container}: "
@@ -33,7 +36,7 @@ def exec_failed(
 
 
 def exec_timed_out(system: OS, container: str) -> str:
-    """The message of an exec that a busy node did not start in time."""
+    """Return the message of an exec that a busy node did not start in time."""
     why = f"hcs::System::CreateProcess {container}: The wait operation timed out."
     return (
         f"failed to exec in container: failed to start exec: {why if system == 'windows' else 'deadline exceeded'}"
@@ -44,7 +47,7 @@ def exec_timed_out(system: OS, container: str) -> str:
 def create_failed(
     system: OS, container: str, argv: tuple[str, ...], number: int = errno.ENOENT
 ) -> str:
-    """The message of a container whose main process cannot be started."""
+    """Return the message of a container with a main process that cannot be started."""
     if system == "windows":
         return (
             "failed to create containerd task: failed to create shim task: "

@@ -30,7 +30,7 @@ class FdOutput:
         self._fd = fd
 
     async def write(self, data: bytes) -> None:
-        """Write all of it.  Raises BrokenPipeError when nobody reads any more."""
+        """Write all data. Raise BrokenPipeError if no reader is left."""
         view = memoryview(data)
         while view:
             if not _ready(self._fd, select.POLLOUT):
@@ -96,7 +96,7 @@ class LazyReader(asyncio.StreamReader):
         return await super().read(n)
 
     async def readuntil(self, separator: bytes = b"\n") -> bytes:  # type: ignore[override]
-        """As StreamReader's; ``readline`` comes here too."""
+        """Read like StreamReader; ``readline`` calls this, too."""
         self._watch()
         return await super().readuntil(separator)
 
@@ -106,7 +106,7 @@ class LazyReader(asyncio.StreamReader):
 
 
 def empty_stdin() -> asyncio.StreamReader:
-    """A standard input at end-of-file."""
+    """Return a standard input at end-of-file."""
     reader = asyncio.StreamReader()
     reader.feed_eof()
     return reader

@@ -20,7 +20,9 @@ class Terminal:
     def __init__(
         self, stdin: int | None, stdout: int, on_interrupt: Callable[[], object] | None
     ) -> None:
-        """``on_interrupt``: Ctrl-C for a command that is no process and gets no signal from the line discipline."""
+        """Open the terminal; ``on_interrupt`` handles Ctrl-C for a command that is no process and
+        gets no signal.
+        """
         self._master, self.slave = os.openpty()
         self._stdin = LazyReader(stdin) if stdin is not None else None
         self._output = LazyReader(self._master)
@@ -43,7 +45,7 @@ class Terminal:
         await master.write(b"\x04")  # end of input: what Ctrl-D types
 
     async def close(self) -> None:
-        """Copy what is still in the terminal, then close it."""
+        """Copy the terminal's remaining output, then close it."""
         os.close(self.slave)
         if self._copying_in is not None and self._stdin is not None:
             self._copying_in.cancel()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seams: places in a lab where messages of one kind pass, and where taps may change them.
+"""Seams: places in a lab where messages of a kind pass, and where taps may change them.
 
 Faults put taps there while a lab runs. Tests of the judge put taps there when they start a lab, by
-``hybridlab.faults.model.Taps``. A lab without taps passes every message on as it is.
+``hybridlab.faults.model.Taps``. A lab without taps passes every message on unchanged.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ M = TypeVar("M")
 
 
 class Seam(Generic[M]):
-    """A place where messages of one kind pass."""
+    """A place where messages of a kind pass."""
 
     def __init__(self) -> None:
         self.taps: dict[str, Callable[..., M]] = {}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only Windows does: reserved addresses, service source NAT by build, PowerShell."""
+"""The special behaviour of Windows: reserved addresses, service source NAT by build, PowerShell."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kubeconfig of Calico's CNI plugin on a Windows node, with a token that ends a day after it was asked for.
+"""The kubeconfig of Calico's CNI plugin on a Windows node, with a token that ends a day after it
+was issued.
 
-Nobody is authenticated by it: the lab's CNI plugin asks by other ways.
+The lab's CNI plugin does not use it: it reaches the API in another way.
 """
 
 import base64
@@ -13,7 +14,7 @@ LIFE = 24 * 3600
 
 
 def text(asked: float) -> str:
-    """The file, with a token asked for at that moment (Unix seconds)."""
+    """Return the file, with a token asked for at that moment (Unix seconds)."""
     begin = {"aud": ["https://kubernetes.default.svc"], "exp": int(asked) + LIFE, "iat": int(asked)}
     token = f"{_encoded({'alg': 'RS256'})}.{_encoded(begin)}.c2lnbmF0dXJl"
     return f"apiVersion: v1\nkind: Config\nusers:\n- name: calico\n  user:\n    token: {token}\n"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a Windows node's service load balancer keeps the client's address (direct server return, DSR).
+"""Direct server return (DSR): a Windows node's service load balancer keeps the client's address.
 
-It takes both: a build that can, and kube-proxy told to with ``--enable-dsr=true``.
+It needs both a build that supports it, and kube-proxy with ``--enable-dsr=true``.
 """
 
 BUILD_1809 = 17763
@@ -10,7 +10,7 @@ BUILD_1903 = 18317
 
 
 def parse_build(windows_build: str) -> tuple[int, int]:
-    """(build, revision) of ``10.0.17763.1432``.  Raises ValueError for anything of another shape."""
+    """Return (build, revision) of ``10.0.17763.1432``. Raise ValueError for any other form."""
     parts = windows_build.split(".")
     if len(parts) != 4 or parts[:2] != ["10", "0"]:
         raise ValueError(f"Windows build is {windows_build!r}, expected like 10.0.17763.1432")
@@ -18,11 +18,12 @@ def parse_build(windows_build: str) -> tuple[int, int]:
 
 
 def supports_dsr(windows_build: str) -> bool:
-    """The build can: 1809 from revision 1432 on, and everything from build 18317 on (Calico's own decision)."""
+    """Return whether the build supports it: 1809 from revision 1432 on, and everything from build
+    18317 on (Calico's own decision)."""
     build, revision = parse_build(windows_build)
     return build >= BUILD_1903 or (build == BUILD_1809 and revision >= REVISION_1809)
 
 
 def uses_dsr(windows_build: str, *, enable_dsr: bool) -> bool:
-    """The build can and kube-proxy was told to."""
+    """Return whether the build supports DSR and kube-proxy is configured for it."""
     return enable_dsr and supports_dsr(windows_build)

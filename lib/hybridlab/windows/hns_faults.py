@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with a node's HNS on purpose, and what HNS asks instead of knowing any fault."""
+"""Deliberate faults of a node's HNS, and the interface by which HNS applies them without knowing
+any fault."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(kw_only=True)
 class HnsFaults:
-    """What is deliberately wrong with a node's HNS, by the ids of the faults that want it."""
+    """The deliberate faults of a node's HNS, by the ids of the faults that want them."""
 
     follows_delivered: dict[str, bool] = field(default_factory=dict)
     """A VSID that is delivered while the network is there becomes its own."""
@@ -23,11 +24,12 @@ class HnsFaults:
 
     @property
     def failing(self) -> str:
-        """How it answers who asks: by one of ``fails``; empty when it works."""
+        """Return the way in which requests fail, any of ``fails``; empty when HNS works."""
         return next(iter(self.fails.values()), "")
 
     def vsid_of_new(self, delivered: int | None) -> int | None:
-        """The VSID that a network gets which is made now: the one that is delivered."""
+        """Return the VSID of a network that is created now: the delivered VSID, unless a fault
+        remembers the removed network's."""
         return (
             self.removed_vsid
             if self.remembers_vsid and self.removed_vsid is not None
@@ -35,5 +37,6 @@ class HnsFaults:
         )
 
     def vsid_of_kept(self, vsid: int | None, delivered: int | None) -> int | None:
-        """The VSID of a network that is there when one is delivered: the one it has."""
+        """Return the VSID of an existing network when a VSID is delivered: its own, unless a fault
+        follows the delivered VSID."""
         return delivered if self.follows_delivered else vsid

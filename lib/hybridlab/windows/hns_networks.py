@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HNS of one Windows node: its networks, and the endpoints on them.
+"""HNS of a Windows node: its networks, and the endpoints on them.
 
-A network keeps the VSID that it was made with.  Calico makes its network "Calico" when there is none, and otherwise
-compares type, subnet and gateway only (``ensureVxlanNetworkExists``): a VSID that is delivered later changes nothing
-until the network is removed.
+A network keeps the VSID that it was created with.  Calico creates its network "Calico" when there
+is none, and otherwise compares type, subnet and gateway only (``ensureVxlanNetworkExists``): a VSID
+that is delivered later changes nothing until the network is removed.
 """
 
+import hashlib
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,33 +26,36 @@ HYPERV_OUI = "00:15:5d"
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSpec:
-    """How HNS is asked to make a network."""
+    """The request to HNS for a network."""
 
     name: str
     type: str
-    """As HNS calls it."""
+    """Type by HNS' name."""
     subnet: str
     gateway: str
     vsid: int | None = None
     """Virtual subnet id; None where networks of this type have none."""
     pods_gateway: str = ""
-    """Where endpoints send what is not on their subnet; empty: to the gateway."""
+    """Next hop of endpoints for addresses beyond their subnet; empty: the gateway."""
     host_endpoint: tuple[str, str] | None = None
     """Address and MAC of the endpoint that the host itself gets with the network."""
+    host_endpoint_name: str = HOST_ENDPOINT
+    endpoint_name: str = "{sandbox}_{network}"
+    """Name that the CNI plugin gives a pod's endpoint."""
     policies: tuple[Mapping[str, Any], ...] = ()
-    """What the network shows besides what Felix puts on it."""
+    """Policies of the network besides those that Felix puts on it."""
     endpoint_policies: tuple[Mapping[str, Any], ...] = ()
-    """What every endpoint on it has."""
+    """Policies of every endpoint on the network."""
 
 
 @dataclass(kw_only=True)
 class HnsNetwork:
-    """One network."""
+    """A network."""
 
     id: str
     spec: NetworkSpec
     vsid: int | None
-    """As it is now."""
+    """The network's present VSID."""
 
     @property
     def name(self) -> str:
@@ -60,7 +64,7 @@ class HnsNetwork:
 
 @dataclass(frozen=True, kw_only=True)
 class HnsEndpoint:
-    """One endpoint on a network."""
+    """An endpoint on a network."""
 
     id: str
     name: str
@@ -73,11 +77,12 @@ class HnsEndpoint:
 
 
 class Hns:
-    """The Host Networking Service of one node."""
+    """The Host Networking Service of a node."""
 
-    def __init__(self, node: str, external: NetworkSpec) -> None:
-        """``external`` is there from the beginning."""
+    def __init__(self, node: str, external: NetworkSpec, pods: str = POD_NETWORK) -> None:
+        """``external`` is there from the beginning; ``pods``: the name of the pods' network."""
         self.node = node
+        self.pods = pods
         self.faults = HnsFaults()
         self._networks: dict[str, HnsNetwork] = {}
         self._endpoints: dict[str, HnsEndpoint] = {}
@@ -85,7 +90,7 @@ class Hns:
         self._add(external, external.vsid)
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` whenever a network came, went or got another VSID."""
+        """Call ``listener`` whenever a network is added or removed, or gets another VSID."""
         self._listeners.append(listener)
 
     @property
@@ -94,21 +99,22 @@ class Hns:
 
     @property
     def pod_network(self) -> HnsNetwork | None:
-        """The network "Calico"; None while there is none."""
+        """Return the network of pods; None while there is none."""
         return next(
-            (network for network in self._networks.values() if network.name == POD_NETWORK), None
+            (network for network in self._networks.values() if network.name == self.pods), None
         )
 
     @property
     def vsid(self) -> int | None:
-        """VSID of the network "Calico"; None while there is none."""
+        """Return the VSID of the network of pods; None without this network."""
         network = self.pod_network
         return None if network is None else network.vsid
 
     def ensure_pod_network(self, spec: NetworkSpec) -> tuple[str, ...]:
-        """Make the network "Calico" as asked, when it is not there for the same subnet.
+        """Make the network of pods, unless it exists for the same subnet.
 
-        Returns the pods that were on a network of another subnet, which is removed for it: they have none any more.
+        A network of another subnet is removed first. Return the pods that were on it; they have
+        no network any more.
         """
         gone: tuple[str, ...] = ()
         network = self.pod_network
@@ -125,10 +131,12 @@ class Hns:
         return gone
 
     def set_vsid(self, vsid: int) -> None:
-        """Fault: give the network "Calico" another VSID.  Raises ValueError when there is none."""
+        """Give the network of pods another VSID, for a fault. Raise ValueError if there is no
+        network.
+        """
         network = self.pod_network
         if network is None:
-            raise ValueError(f"{self.node} has no HNS network {POD_NETWORK}")
+            raise ValueError(f"{self.node} has no HNS network {self.pods}")
         self._set_vsid(network, vsid)
 
     def _set_vsid(self, network: HnsNetwork, vsid: int | None) -> None:
@@ -136,9 +144,10 @@ class Hns:
         self._changed()
 
     def remove_network(self, identity: str) -> tuple[str, ...]:
-        """Remove a network with its endpoints; the pods that were on it.  Raises KeyError for an unknown one."""
+        """Remove a network with its endpoints; the pods that were on it.  Raise KeyError for an
+        unknown one."""
         network = self._networks.pop(identity)
-        if network.name == POD_NETWORK:
+        if network.name == self.pods:
             self.faults.removed_vsid = network.vsid
         gone = [endpoint for endpoint in self._endpoints.values() if endpoint.network == identity]
         for endpoint in gone:
@@ -150,7 +159,7 @@ class Hns:
         network = HnsNetwork(id=_identity(), spec=spec, vsid=vsid)
         self._networks[network.id] = network
         if spec.host_endpoint is not None:
-            self._attach(network, HOST_ENDPOINT, *spec.host_endpoint)
+            self._attach(network, spec.host_endpoint_name, *spec.host_endpoint)
         self._changed()
 
     def _changed(self) -> None:
@@ -160,25 +169,28 @@ class Hns:
     @property
     def endpoints(self) -> tuple[HnsEndpoint, ...]:
         return tuple(
-            one
-            for one in self._endpoints.values()
-            if one.name != HOST_ENDPOINT or not self.faults.bare
+            endpoint
+            for endpoint in self._endpoints.values()
+            if endpoint.pod or not self.faults.bare
         )
 
     @property
     def host_endpoint(self) -> str | None:
-        """Address of the host's own endpoint among the pods; None while there is none."""
+        """Return the address of the host's own endpoint among the pods; None without one."""
         return next(
-            (endpoint.address for endpoint in self.endpoints if endpoint.name == HOST_ENDPOINT),
+            (endpoint.address for endpoint in self.endpoints if not endpoint.pod),
             None,
         )
 
     def attach(self, pod: str, sandbox: str, address: str, mac: str) -> None:
-        """An endpoint on "Calico" for a pod, named as Calico's CNI plugin does.  Raises ValueError without network."""
+        """Make an endpoint on the network of pods, with the name that the CNI plugin gives. Raise
+        ValueError without network.
+        """
         network = self.pod_network
         if network is None:
-            raise ValueError(f"{self.node} has no HNS network {POD_NETWORK}")
-        self._attach(network, f"{sandbox}_{POD_NETWORK}", address, mac, pod)
+            raise ValueError(f"{self.node} has no HNS network {self.pods}")
+        name = network.spec.endpoint_name.format(sandbox=sandbox, network=self.pods)
+        self._attach(network, name, address, mac, pod)
 
     def attached(self, pod: str) -> bool:
         return any(endpoint.pod == pod for endpoint in self._endpoints.values())
@@ -195,6 +207,12 @@ class Hns:
             id=_identity(), name=name, network=network.id, address=address, mac=mac, pod=pod
         )
         self._endpoints[made.id] = made
+
+
+def endpoint_mac(node: str, address: str) -> str:
+    """Return the MAC of an endpoint from HNS' own range; it depends on node and address only."""
+    tail = hashlib.sha256(f"{node}/{address}".encode()).digest()[:3]
+    return f"{HYPERV_OUI}:" + ":".join(f"{byte:02x}" for byte in tail)
 
 
 def _identity() -> str:

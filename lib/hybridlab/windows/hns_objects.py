@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HNS' networks, endpoints and policy lists as Get-HnsNetwork, Get-HnsEndpoint and Get-HnsPolicyList show them."""
 
+import ipaddress
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,15 +12,18 @@ from hybridlab.windows.hns_networks import HnsEndpoint, HnsNetwork
 Object = dict[str, Any]
 RUNNING = 1
 """State of networks that are in order."""
+CREATED = 1
 ATTACHED = 2
 ATTACHED_SHARING = 3
-"""States of endpoints as hcsshim numbers them (internal/hns, EndpointState): 0 uninitialized, 1 created, 2 attached, 3
-attached and shared by several containers, 4 detached, 5 degraded, 6 destroyed."""
+"""States of endpoints by hcsshim's numbers (internal/hns, EndpointState): 0 uninitialized, 1
+created, 2 attached, 3 attached and shared by several containers, 4 detached, 5 degraded, 6
+destroyed."""
 PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
 def network(found: HnsNetwork, management_address: str, routes: Iterable[Object]) -> Object:
-    """A network; ``routes`` are the policies that lead to other nodes, which Felix has put on it."""
+    """Return a network; ``routes`` are the policies that lead to other nodes, which Felix has put
+    on it."""
     return {
         "ActivityId": found.id,
         "ID": found.id,
@@ -45,7 +49,8 @@ def endpoint(
     own_policies: Sequence[Mapping[str, Any]],
     acls: Sequence[Mapping[str, Any]],
 ) -> Object:
-    """An endpoint with the policies that the CNI plugin gave it and the ACLs that Felix did."""
+    """Return an endpoint with the policies that the CNI plugin gave it and the ACLs that Felix
+    did."""
     return {
         "ActivityId": found.id,
         "ID": found.id,
@@ -67,11 +72,47 @@ def endpoint(
     }
 
 
-def policy_lists(
-    node: str, table: ServiceTable, endpoints: Iterable[HnsEndpoint], *, dsr: bool
+def remote_endpoints(
+    node: str, own: str, table: ServiceTable, on: HnsNetwork, there: Iterable[HnsEndpoint]
 ) -> list[Object]:
-    """kube-proxy's load balancers, one for each ClusterIP port; they name the backends that are on the node."""
-    by_address = {item.address: item.id for item in endpoints}
+    """Return the endpoints that kube-proxy makes for backends elsewhere (kubernetes
+    pkg/proxy/winkernel, createEndpoint); it makes none for the node's own pods and ``own`` address.
+
+    Their policies (the other node's address) are not emulated: none.
+    """
+    subnet = ipaddress.IPv4Network(on.spec.subnet)
+    known = {own, *(item.address for item in there)}
+    addresses = {backend.address for port in table.ports for backend in port.backends}
+    return [
+        {
+            "ActivityId": _remote_id(node, address),
+            "ID": _remote_id(node, address),
+            "Name": "Ethernet",
+            "State": CREATED,
+            "VirtualNetwork": on.id,
+            "VirtualNetworkName": on.name,
+            "IPAddress": address,
+            "PrefixLength": subnet.prefixlen,
+            "MacAddress": "02-11-" + "-".join(f"{int(part):02X}" for part in address.split(".")),
+            "IsRemoteEndpoint": True,
+            "Policies": [],
+        }
+        for address in sorted(addresses - known)
+        if ipaddress.IPv4Address(address) not in subnet
+    ]
+
+
+def _remote_id(node: str, address: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{address}.{node}")).upper()
+
+
+def policy_lists(
+    node: str, table: ServiceTable, endpoints: Iterable[Object], *, dsr: bool
+) -> list[Object]:
+    """Return kube-proxy's load balancers, one for each ClusterIP port; ``endpoints``: all that HNS
+    shows, remote ones too.
+    """
+    by_address = {item["IPAddress"]: item["ID"] for item in endpoints}
     lists: list[Object] = []
     for port in table.ports:
         if port.cluster_ip is None or not port.backends:
@@ -98,5 +139,5 @@ def policy_lists(
 
 
 def hyphens(mac: str) -> str:
-    """``0E-2A-C0-A8-00-43``."""
+    """Return a MAC with hyphens: ``0E-2A-C0-A8-00-43``."""
     return mac.upper().replace(":", "-")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Windows node's host as PowerShell in a HostProcess container finds it: HNS, services, processes, files.
+"""A Windows node's host as PowerShell in a HostProcess container reads it: HNS, services,
+processes, files.
 
-Answers come from the lab's true state.  What is asked arrives from labd by name (see :meth:`WindowsHost.answer`),
-because PowerShell runs there and the state is here.
+Answers come from the lab's true state. PowerShell runs in labd and the state is here, so requests
+arrive by name (see :meth:`WindowsHost.answer`).
 """
 
 import asyncio
@@ -12,17 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybridlab.dataplane.model import ServiceTable
-from hybridlab.profiles.machines import Machine, told_to_use_dsr
+from hybridlab.profiles.machines import Machine, enables_dsr
 from hybridlab.profiles.model import Profile
 from hybridlab.windows import hns_objects, kube_proxy
 from hybridlab.windows.dsr import uses_dsr
-from hybridlab.windows.hns_networks import POD_NETWORK, Hns
+from hybridlab.windows.hns_networks import Hns
 
 ALWAYS_RUNNING = ("containerd", "hns", "kubelet", "vmcompute")
 FELIX_SERVICE = "CalicoFelix"
-SERVICES_FOLDER = "C:\\CalicoWindows"
-CONTAINER_FOLDER = "C:\\hpc\\CalicoWindows"
-"""Where Calico's program lies that runs: on the host, or as the HostProcess container that has it sees it."""
 HNS_QUESTIONS = frozenset(("networks", "endpoints", "policy-lists", "remove-network"))
 HNS_FAILURES = {
     "error": "An unexpected error occurred while processing the request.",
@@ -35,7 +33,7 @@ STOPPED = "Stopped"
 
 
 class HostRefused(Exception):
-    """The host cannot do what was asked; ``kind`` names which error PowerShell shows."""
+    """An operation that the host cannot do; ``kind`` names the error that PowerShell shows."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -44,17 +42,17 @@ class HostRefused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class HostState:
-    """Where a host's state is read and what can be done to it."""
+    """The sources of a host's state, and the actions on it."""
 
     hns: Hns
     acls: Callable[[], Mapping[str, tuple[dict[str, object], ...]]]
     """Pod uid to the ACL list that HNS was last given for it."""
     pod_policies: Callable[[], list[dict[str, Any]]]
-    """What the CNI plugin gives every endpoint of a pod besides its ACLs."""
+    """Policies that the CNI plugin gives every endpoint of a pod besides its ACLs."""
     remote_routes: Callable[[], list[dict[str, Any]]]
     """Policies that lead to other nodes, which Felix has put on the pod network."""
     services: Callable[[], ServiceTable | None]
-    """What kube-proxy has programmed on the node."""
+    """The table that kube-proxy has programmed on the node."""
     files: Callable[[], Mapping[str, str]]
     """Path (as written, backslashes) to content."""
     felix_process: Callable[[], int | None]
@@ -64,6 +62,10 @@ class HostState:
     restart_felix: Callable[[], Awaitable[None]]
     remove_network: Callable[[str], Awaitable[None]]
     """Remove a network by id, with everything that this cuts off."""
+    calico_folder: str = "C:\\hpc\\CalicoWindows"
+    """Folder of Felix' program: on the host, or in the HostProcess container that has it."""
+    end_felix: Callable[[], Awaitable[None]] | None = None
+    """What follows when the process of Felix is ended; None: it is started again."""
     calico_services: tuple[str, ...] = ()
     """Windows services that Calico runs as; none where it runs in pods alone."""
     kube_proxy_service: str = ""
@@ -73,11 +75,11 @@ class HostState:
     network_tables: Mapping[str, Callable[[], list[dict[str, object]]]] = field(
         default_factory=dict
     )
-    """What cmdlets about the network of pods list, by their names in lower case."""
+    """Results of cmdlets about the network of pods, by their names in lower case."""
 
 
 class WindowsHost:
-    """The host of one Windows node."""
+    """The host of a Windows node."""
 
     def __init__(self, machine: Machine, profile: Profile, state: HostState) -> None:
         self._machine = machine
@@ -86,15 +88,16 @@ class WindowsHost:
         self._acts: set[asyncio.Task[None]] = set()
 
     async def answer(self, question: str, arguments: Mapping[str, Any]) -> object:
-        """JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``, ``processes``, ``updates``,
-        ``registry``, ``calico-version``, ``files`` and cmdlets about pods' network; nothing for the acts
-        ``remove-network`` (id), ``restart-service`` (name) and ``stop-process`` (id).
+        """Return JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``,
+        ``processes``, ``updates``, ``registry``, ``calico-version``, ``files`` and cmdlets about
+        pods' network; nothing for the acts ``remove-network`` (id), ``restart-service`` (name)
+        and ``stop-process`` (id).
 
-        Raises HostRefused.
+        Raise HostRefused.
         """
         if question in HNS_QUESTIONS:
             self._hns_fails()
-        told: dict[str, Callable[[], object]] = {
+        answers: dict[str, Callable[[], object]] = {
             "networks": self._networks,
             "endpoints": self._endpoints,
             "policy-lists": self._policy_lists,
@@ -106,8 +109,8 @@ class WindowsHost:
             "files": lambda: dict(self._state.files()),
             **self._state.network_tables,
         }
-        if question in told:
-            return told[question]()
+        if question in answers:
+            return answers[question]()
         match question:
             case "remove-network":
                 await self._remove_network(str(arguments["id"]))
@@ -127,7 +130,9 @@ class WindowsHost:
         address = self._machine.address
         routes = self._state.remote_routes()
         return [
-            hns_objects.network(network, address, routes if network.name == POD_NETWORK else ())
+            hns_objects.network(
+                network, address, routes if network.name == self._state.hns.pods else ()
+            )
             for network in self._state.hns.networks
         ]
 
@@ -136,11 +141,23 @@ class WindowsHost:
         acls = self._state.acls()
         policies = self._state.pod_policies()
         networks = {network.id: network for network in hns.networks}
-        return [
-            hns_objects.endpoint(
-                endpoint, networks[endpoint.network], policies, acls.get(endpoint.pod, ())
+        table = self._state.services()
+        own = self._machine
+        remote = (
+            hns_objects.remote_endpoints(
+                own.name, own.address, table, hns.pod_network, hns.endpoints
             )
-            for endpoint in hns.endpoints
+            if table and hns.pod_network
+            else ()
+        )
+        return [
+            *(
+                hns_objects.endpoint(
+                    endpoint, networks[endpoint.network], policies, acls.get(endpoint.pod, ())
+                )
+                for endpoint in hns.endpoints
+            ),
+            *remote,
         ]
 
     def _policy_lists(self) -> list[dict[str, Any]]:
@@ -149,11 +166,9 @@ class WindowsHost:
             return []
         dsr = uses_dsr(
             self._machine.group.windows_build,
-            enable_dsr=told_to_use_dsr(self._profile, self._machine),
+            enable_dsr=enables_dsr(self._profile, self._machine),
         )
-        return hns_objects.policy_lists(
-            self._machine.name, table, self._state.hns.endpoints, dsr=dsr
-        )
+        return hns_objects.policy_lists(self._machine.name, table, self._endpoints(), dsr=dsr)
 
     async def _remove_network(self, identity: str) -> None:
         if identity not in {network.id for network in self._state.hns.networks}:
@@ -192,10 +207,7 @@ class WindowsHost:
         found: list[dict[str, Any]] = []
         if (process := self._state.felix_process()) is not None:
             name, command = felix_command(self._profile.calico.on("windows"))
-            folder = (
-                SERVICES_FOLDER if self._profile.calico.install == "services" else CONTAINER_FOLDER
-            )
-            path = f"{folder}\\{name}"
+            path = f"{self._state.calico_folder}\\{name}"
             found.append(
                 {"Name": name, "ProcessId": process, "CommandLine": command, "ExecutablePath": path}
             )
@@ -218,10 +230,10 @@ class WindowsHost:
             raise HostRefused(
                 "no-process", f"Cannot find a process with the process identifier {process}."
             )
-        await self._act(self._state.restart_felix())
+        await self._act((self._state.end_felix or self._state.restart_felix)())
 
     async def _act(self, work: Awaitable[None]) -> None:
-        """Do it to its end, even when whoever asked is cut off by it."""
+        """Run an operation to its end, even if it cuts off the caller."""
 
         async def run() -> None:
             await work
@@ -233,7 +245,8 @@ class WindowsHost:
 
 
 def felix_command(version: str) -> tuple[str, str]:
-    """Name and command line of Felix' process on Windows, by felix-service.ps1: ``calico.exe`` from v3.33 on."""
+    """Name and command line of Felix' process on Windows, by felix-service.ps1: ``calico.exe`` from
+    v3.33 on."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
     if found and (int(found[1]), int(found[2])) >= (3, 33):
         return "calico.exe", "calico.exe component felix"

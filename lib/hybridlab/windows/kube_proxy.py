@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy's process on a Windows node: its command line, and what the script that starts it writes before.
+"""kube-proxy's process on a Windows node: its command line, and the output of the script that
+starts it.
 
-The script is hostprocess/calico/kube-proxy/start.ps1 of kubernetes-sigs/sig-windows-tools.  It reads ``NODENAME``, but
-its DaemonSet sets ``NODE_NAME``: ``--hostname-override`` is empty, as it is on a real node.
+The script is hostprocess/calico/kube-proxy/start.ps1 of kubernetes-sigs/sig-windows-tools. It
+reads ``NODENAME``, but its DaemonSet sets ``NODE_NAME``: ``--hostname-override`` is empty, as it
+is on a real node.
 """
 
 from dataclasses import dataclass
 
-from hybridlab.profiles.machines import Machine, told_to_use_dsr
+from hybridlab.profiles.machines import Machine, enables_dsr
 from hybridlab.profiles.model import Profile
 
 NAME = "kube-proxy.exe"
@@ -15,22 +17,22 @@ SANDBOX = "C:\\hpc"
 """``CONTAINER_SANDBOX_MOUNT_POINT`` from containerd 1.7 on."""
 DSR_FLAG = "--enable-dsr=true"
 CONFIGURATION = "C:\\k\\kube-proxy.conf"
-"""Where a kube-proxy that a file configures has it."""
+"""Path of the file for a kube-proxy that a file configures."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkFlags:
-    """What kube-proxy is told of the network of pods."""
+    """kube-proxy's settings for the network of pods."""
 
     flags: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
     """Feature gates."""
     script: tuple[str, ...] = ()
-    """What start.ps1 writes about it."""
+    """Output of start.ps1 about it."""
 
 
 def service_command(profile: Profile, machine: Machine, program: str, network: NetworkFlags) -> str:
-    """The command line of a kube-proxy that the host itself runs."""
+    """Return the command line of a kube-proxy that the host itself runs."""
     if profile.kube_proxy.windows == "configuration":
         return f"{program} --v=3 --hostname-override={machine.name} --config={CONFIGURATION} {DSR_FLAG}"
     flags = [
@@ -42,17 +44,18 @@ def service_command(profile: Profile, machine: Machine, program: str, network: N
         *network.flags,
     ]
     gates = network.gates
-    if told_to_use_dsr(profile, machine):
+    if enables_dsr(profile, machine):
         flags.append(DSR_FLAG)
         gates = (*gates, "WinDSR=true")
     return " ".join([program, *flags, *_gates(gates)])
 
 
 def files(profile: Profile, machine: Machine) -> dict[str, str]:
-    """What kube-proxy reads on the host, by path: a KubeProxyConfiguration, in whose place no flag steps."""
+    """Return the files that kube-proxy reads on the host, by path: a KubeProxyConfiguration, which
+    no flag overrides."""
     if profile.kube_proxy.windows != "configuration":
         return {}
-    dsr = str(told_to_use_dsr(profile, machine)).lower()
+    dsr = str(enables_dsr(profile, machine)).lower()
     text = (
         "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: kernelspace\n"
         f"featureGates:\n  WinDSR: {dsr}\nwinkernel:\n  enableDSR: {dsr}\n  networkName: Calico\n"
@@ -61,21 +64,21 @@ def files(profile: Profile, machine: Machine) -> dict[str, str]:
 
 
 def script_command(profile: Profile, machine: Machine, network: NetworkFlags) -> str:
-    """The command line that start.ps1 puts together."""
+    """Return the command line that start.ps1 puts together."""
     flags = [
         "--hostname-override=",
         "--v=2",
         "--proxy-mode=kernelspace",
         f"--kubeconfig={SANDBOX}{KUBECONFIG}",
     ]
-    if told_to_use_dsr(profile, machine):
+    if enables_dsr(profile, machine):
         flags.append(DSR_FLAG)
     flags += [*network.flags, *_gates(_script_gates(profile, machine, network))]
     return " ".join([f"{SANDBOX}/kube-proxy/kube-proxy.exe", *flags])
 
 
 def _script_gates(profile: Profile, machine: Machine, network: NetworkFlags) -> tuple[str, ...]:
-    return ("WinDSR=true", *network.gates) if told_to_use_dsr(profile, machine) else network.gates
+    return ("WinDSR=true", *network.gates) if enables_dsr(profile, machine) else network.gates
 
 
 def _gates(gates: tuple[str, ...]) -> list[str]:
@@ -85,18 +88,18 @@ def _gates(gates: tuple[str, ...]) -> list[str]:
 KUBECONFIG = "/var/lib/kube-proxy/kubeconfig.conf"
 
 SCRIPT_WAITS = ("Running kub-proxy service.", "Waiting for HNS network Calico to be created...")
-"""What start.ps1 writes before the network is there; the word is the script's."""
+"""Output of start.ps1 before the network is there; the misspelt word is the script's."""
 
 
 def script_goes_on(profile: Profile, machine: Machine, network: NetworkFlags) -> list[str]:
-    """What start.ps1 writes once the network is there, up to the start of kube-proxy."""
+    """Return the output of start.ps1 once the network is there, up to the start of kube-proxy."""
     gates = " ".join(_script_gates(profile, machine, network))
     return [
         "HNS network Calico found.",
         f"kubeproxy version Kubernetes {profile.kubernetes.version}",
         "Write files so the kubeconfig points to correct locations",
         "Requires 2019 with KB4580390 (Oct 2020)"
-        if told_to_use_dsr(profile, machine)
+        if enables_dsr(profile, machine)
         else "DSR feature is not supported.",
         *network.script,
         *([f"Enabling feature gates: {gates}."] if gates else []),

@@ -20,12 +20,13 @@ SMALLEST_BLOCK = 29
 
 
 def reserved_ordinals(size: int) -> tuple[int, int, int, int]:
-    """The ordinals that no pod gets in a block of ``size`` addresses; the last one is the broadcast address."""
+    """Return the ordinals that no pod gets in a block of ``size`` addresses; the last ordinal is
+    the broadcast address."""
     return NETWORK, GATEWAY, HOST_ENDPOINT, size - 1
 
 
 def reserved_addresses(block: str) -> tuple[str, str, str, str]:
-    """The reserved addresses of a block: network, gateway, host endpoint, broadcast."""
+    """Return the reserved addresses of a block: network, gateway, host endpoint, broadcast."""
     network = ipaddress.IPv4Network(block)
     one, two, three, four = (
         str(network[ordinal]) for ordinal in reserved_ordinals(network.num_addresses)
@@ -34,10 +35,11 @@ def reserved_addresses(block: str) -> tuple[str, str, str, str]:
 
 
 def gateway(block: str) -> str:
-    """The address of the network's own gateway; on an overlay pods send to it, and it is the node's tunnel address."""
+    """Return the address of the network's own gateway; on an overlay pods send to it, and it is the
+    node's tunnel address."""
     return reserved_addresses(block)[GATEWAY]
 
 
 def source_vip(block: str) -> str:
-    """The host endpoint's address; on an overlay kube-proxy gets it as ``--source-vip``."""
+    """Return the host endpoint's address; on an overlay kube-proxy gets it as ``--source-vip``."""
     return reserved_addresses(block)[HOST_ENDPOINT]

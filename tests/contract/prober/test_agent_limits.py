@@ -119,7 +119,8 @@ def test_an_agent_for_which_no_slot_becomes_free_names_its_pod_and_what_to_do(
     prober = Prober(kube, tmp_path / "run", hasty, limits=Limits(agents=1))
     source = make.workload("client-0")
     expected = (
-        rf"^no agent could be started in {re.escape(source.label)}: no slot agent .*; fewer workers"
+        rf"^no agent could be started in {re.escape(source.label)}: "
+        "no slot agent .*; start fewer workers"
     )
     try:
         with prober.slots.hold("agent", 1, 1.0), pytest.raises(ProbeBroken, match=expected):

@@ -30,7 +30,7 @@ def test_what_the_others_saw_is_kept_when_one_source_breaks(
     agents.script = [lambda channel, _: missing_binary(channel, make)] * 50
     with pytest.raises(ProbeBroken) as caught:
         prober.observe([make.attempt(listening, good), make.attempt(listening, bad)])
-    assert [observation.attempt.source for observation in caught.value.seen] == [good]
+    assert [observation.attempt.source for observation in caught.value.observations] == [good]
 
 
 def test_an_overloaded_api_server_is_asked_again(

@@ -11,7 +11,7 @@ from hybridlab.calico.felix_faults import Tiers
 from hybridlab.faults.felix import of_felix
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import NODE_OR_ALL, Fault, Parameter, Types
-from hybridlab.faults.reprogramming import Several
+from hybridlab.faults.reprogramming import CompositeFault
 from hybridlab.policy.ipsets import SelectorSet
 from hybridlab.policy.policy import Policy
 from hybridlab.policy.render import set_keys
@@ -47,7 +47,7 @@ def policy_misread(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
         lab, nodes, identity, says, lambda faults: faults.policies.taps,
         value=read, put=anew, taken=anew,
     )  # fmt: skip
-    return Several(of_sets, of_policies)
+    return CompositeFault(of_sets, of_policies)
 
 
 def _members(way: str, graph: Graph, nodes: Iterable[str], members: Members, name: str) -> Members:

@@ -94,7 +94,32 @@ def announced_too(node: str, owner: str) -> Put:
     return put_it
 
 
+ODD = "ToR 1 \u00fc <'&\""
+"""A peer's name as somebody may have typed it on a host."""
+
+
+def odd_names(lab: LabParts) -> None:
+    """RemoteAccess of windows-2019 lists a router without an identifier, a peer that somebody
+    named, and a route that no peer brought."""
+    node = "windows-2019"
+
+    def peers(rows: Rows) -> Rows:
+        more = {"PeerName": ODD, "PeerIPAddress": "10.0.0.1", "ConnectivityStatus": "Connecting"}
+        return [{**rows[0], **more}, *rows]
+
+    def routes(rows: Rows) -> Rows:
+        more = {"DestinationNetwork": "172.16.0.0/24", "LearnedFromPeer": None}
+        return [{**rows[0], **more}, *rows] if rows else rows
+
+    listed(
+        lab, node, "get-bgprouter", lambda rows: [{**row, "BgpIdentifier": None} for row in rows]
+    )
+    listed(lab, node, "get-bgppeer", peers)
+    listed(lab, node, "get-bgprouteinformation", routes)
+
+
 PUTS: dict[str, Put] = {
+    "routes odd-names": odd_names,
     "routes another-vni": another_vni,
     "routes by-a-third-node": next_hop("linux-1", "windows-2022", "linux-2"),
     "routes learned-by-a-third-node": next_hop("windows-2019", "linux-1", "linux-2"),

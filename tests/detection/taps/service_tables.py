@@ -81,6 +81,99 @@ class NeverAgain:
         )
 
 
+class NeverReturns:
+    """A backend that was left out of a Service on a node is not used there again."""
+
+    def __init__(self) -> None:
+        self._lost: dict[tuple[str, str], set[Backend]] = {}
+        """Node and port of a Service to the backends that went."""
+
+    def __call__(self, table: Table, node: str, before: Table | None) -> Table:
+        had = {port.name: set(port.backends) for port in before.ports} if before else {}
+
+        def left(port: ServicePort, *_: object) -> ServicePort:
+            lost = self._lost.setdefault((node, port.name), set())
+            lost |= had.get(port.name, set()) - set(port.backends)
+            return replace(port, backends=tuple(one for one in port.backends if one not in lost))
+
+        return _each(left, table, before)
+
+
+class SharedLost:
+    """A Service that goes, or loses a port, takes its backends from a node's other Services."""
+
+    def __init__(self) -> None:
+        self._gone: dict[str, set[str]] = {}
+        """Node to the addresses of these backends."""
+
+    def __call__(self, table: Table, node: str, before: Table | None) -> Table:
+        there = {(port.cluster_ip, port.port) for port in table.ports}
+        gone = self._gone.setdefault(node, set())
+        gone |= {
+            backend.address
+            for port in (before.ports if before else ())
+            if port.cluster_ip and (port.cluster_ip, port.port) not in there
+            for backend in port.backends
+        }
+        return _each(
+            lambda port, *_: replace(
+                port, backends=tuple(one for one in port.backends if one.address not in gone)
+            ),
+            table,
+            before,
+        )
+
+
+def _early(port: ServicePort) -> ServicePort:
+    """Return the port of a Service with session affinity as a later Windows build has it."""
+    return replace(port, sticky=0) if "/session-affinity-" in port.name else port
+
+
+def _sticky_closed(port: ServicePort) -> Iterable[Backend]:
+    return port.backends if port.sticky is None else ()
+
+
+def _everywhere(*, by_node_port: bool) -> Way:
+    """Leave no backend out: of NodePorts, or of ClusterIPs."""
+
+    def way(port: ServicePort, *_: object) -> ServicePort:
+        if port.name.endswith(" (external)") is not by_node_port:
+            return port
+        return replace(port, backends=port.backends + port.elsewhere, node_port_keeps_client=False)
+
+    return way
+
+
+def _without_local(port: ServicePort, table: Table, before: Table | None) -> ServicePort:
+    """Return the port without backends where the node has none for its NodePort."""
+    twin = f"{port.name} (external)"
+    empty = any(one.name == twin and not one.backends for one in table.ports)
+    return replace(port, backends=()) if empty else port
+
+
+def _udp_beside_tcp(port: ServicePort, table: Table, before: Table | None) -> ServicePort:
+    tcp = {(one.cluster_ip, one.port) for one in table.ports if one.protocol == "tcp"}
+    beside = port.protocol == "udp" and (port.cluster_ip, port.port) in tcp
+    return replace(port, backends=()) if beside else port
+
+
+def _published_left_out(port: ServicePort, table: Table, before: Table | None) -> ServicePort:
+    """Leave out the backends of a Service that publishes all which no other Service has."""
+    if "/not-ready-too-" not in port.name:
+        return port
+    others = {
+        backend
+        for one in table.ports
+        if "/not-ready-too-" not in one.name
+        for backend in one.backends
+    }
+    return replace(port, backends=tuple(one for one in port.backends if one in others))
+
+
+def _without_selector(port: ServicePort) -> Iterable[Backend]:
+    return () if "/without-selector" in port.name else port.backends
+
+
 def _each(way: Way, table: Table, before: Table | None) -> Table:
     return replace(table, ports=tuple(way(port, table, before) for port in table.ports))
 
@@ -192,6 +285,72 @@ TYPES += (
         "backends at the Service's own port",
         _ports(_backends(lambda port: (replace(at, port=port.port) for at in port.backends))),
         "Kube-proxy asks the backends of Services at the Service's own port",
+    ),
+    _wrong(
+        "backends-never-return",
+        "no backend that was left out before",
+        NeverReturns,
+        "Kube-proxy does not use a backend again that a Service had lost",
+    ),
+    _wrong(
+        "shared-backends-lost",
+        "no backends of Services that went",
+        SharedLost,
+        "A Service that goes, or loses a port, takes its backends from all other Services",
+    ),
+    _wrong(
+        "session-affinity-ignored",
+        "no session affinity",
+        _ports(lambda port, *_: replace(port, sticky=None)),
+        "Kube-proxy leads each connection to any backend, whatever affinity a Service asks for",
+    ),
+    _wrong(
+        "session-affinity-early",
+        "session affinity as on later builds",
+        _ports(_of(_early, "tcp", "udp")),
+        "HNS of a build without session affinity keeps clients with their backend",
+    ),
+    _wrong(
+        "session-affinity-closed",
+        "no backends of Services with session affinity",
+        _ports(_backends(_sticky_closed)),
+        "A Service with session affinity leads nowhere",
+    ),
+    _wrong(
+        "internal-policy-ignored",
+        "backends of all nodes by ClusterIP",
+        _ports(_everywhere(by_node_port=False)),
+        "Kube-proxy ignores internalTrafficPolicy Local",
+    ),
+    _wrong(
+        "external-policy-ignored",
+        "backends of all nodes by NodePort",
+        _ports(_everywhere(by_node_port=True)),
+        "Kube-proxy ignores externalTrafficPolicy Local",
+    ),
+    _wrong(
+        "cluster-ip-needs-local-backend",
+        "no ClusterIP of Services with externalTrafficPolicy Local without a backend here",
+        _ports(_without_local),
+        "Where a node has no backend, a Service with externalTrafficPolicy Local has no ClusterIP",
+    ),
+    _wrong(
+        "udp-closed-beside-tcp",
+        "no backends of UDP ports whose number is a TCP port's, too",
+        _ports(_udp_beside_tcp),
+        "A Service's UDP port leads nowhere if its number is a TCP port's, too",
+    ),
+    _wrong(
+        "not-ready-left-out",
+        "only ready backends of Services that publish all",
+        _ports(_published_left_out),
+        "Kube-proxy ignores publishNotReadyAddresses",
+    ),
+    _wrong(
+        "foreign-slices-ignored",
+        "no backends of Services without a selector",
+        _ports(_backends(_without_selector)),
+        "Kube-proxy reads only EndpointSlices of Kubernetes' own controller",
     ),
     _wrong(
         "unready-backends-used",

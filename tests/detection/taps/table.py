@@ -7,14 +7,17 @@ from __future__ import annotations
 from hybridlab.faults.model import Taps
 from tests.detection.taps import (
     denials,
+    hns_state,
     others,
     over_time,
     policy_edits,
     policy_lost,
     policy_misread,
+    readings,
     routes,
     service_tables,
     updates,
+    windows_hosts,
 )
 from tests.detection.taps.clocks import ALL_BEHIND
 from tests.detection.taps.seams import Put
@@ -22,7 +25,16 @@ from tests.detection.taps.words import WAYS
 
 FAULTS = {
     fault.name: fault
-    for module in (policy_misread, policy_lost, policy_edits, denials, service_tables)
+    for module in (
+        policy_misread,
+        policy_lost,
+        policy_edits,
+        denials,
+        service_tables,
+        hns_state,
+        windows_hosts,
+        readings,
+    )
     for fault in module.TYPES
 }
 """Faults that only rows need, by name."""

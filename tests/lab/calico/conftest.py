@@ -91,6 +91,7 @@ class CalicoLab:
                 os=machine.os,
                 address=machine.address,
                 prefix_length=machine.prefix_length,
+                pod_prefix=self.calico.plane.pod_prefix,
             )
             await self.plane.add_node(spec)
         if len({machine.subnet for machine in machines(self.profile)}) > 1:
@@ -140,6 +141,8 @@ class CalicoLab:
         change = {"metadata": {"annotations": attachment.annotations}}
         self.pods[name] = await self.client.patch("pods", name, change, namespace)
         self.addresses[name] = attachment.address
+        address = {"status": {"podIP": attachment.address}}  # other plugins' pods have nothing else
+        await self.client.patch("pods", name, address, namespace, subresource="status")
         await self.settled()
 
     def remove(self, name: str) -> None:

@@ -169,11 +169,13 @@ def test_rules_of_every_rule_fault_are_taken_by_the_kernel_and_leave_nothing(
     pods.run(
         pods.client.create("services", {"metadata": {"name": "s", "namespace": "demo"}, **service})
     )
+    scopes = [*pods.calico.nodes, "fabric"]
+    before = [pods.run(pods.plane.fault_rules(scope)) for scope in scopes]
+    assert before[-1] == {}
     for name, parameters in (
         ("dns-silent", {}),
         ("service-backend-missing", {"service": "demo/s", "node": "windows-2022"}),
     ):
         with pods.fault(name, **parameters) as identity:
             assert pods.run(pods.injector.evidence(identity))
-    scopes = [*pods.calico.nodes, "fabric"]
-    assert [pods.run(pods.plane.fault_rules(scope)) for scope in scopes] == [{}] * len(scopes)
+    assert [pods.run(pods.plane.fault_rules(scope)) for scope in scopes] == before

@@ -41,6 +41,7 @@ def manifest() -> str:
         POD.format(
             name=name,
             node=node,
+            os=node.partition("-")[0],
             on_host=str(name == "outside").lower(),
             port=8080,
             image=f"mcr.microsoft.com/windows/servercore:ltsc20{node[-2:]}"

@@ -19,12 +19,23 @@ import pytest
 
 from tests.lab.lab_process import RunningLab, running_lab
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH"),
-    pytest.mark.xdist_group("source-addresses"),
-]
+pytestmark = pytest.mark.skipif(
+    shutil.which("kubectl") is None, reason="kubectl is not on the PATH"
+)
 
-PROFILES = {"overlay": "default", "l2bridge": "bgp"}
+PROFILES = {
+    "overlay": "default",
+    "l2bridge": "bgp",
+    "calico": "cloud-routes",
+    "win-bridge": "static-routes",
+    "azure": "aks-operator",
+    "vpc": "eks-vpc",
+    "flannel": "canal-host-gw",
+}
+"""A profile of each plane, and on routed networks of each CNI plugin."""
+KEPT = ("win-bridge", "azure", "vpc", "flannel")
+"""Plugins whose outbound NAT leaves out the network of nodes: a server on a node's host sees the
+pod."""
 NODES = {"dsr": "windows-2022", "no dsr": "windows-2019"}
 """kube-proxy of one is told to use direct server return, that of the other nothing."""
 PLACES = {
@@ -41,6 +52,7 @@ kind: Pod
 metadata: {{name: {name}, namespace: default, labels: {{app: {name}}}}}
 spec:
   nodeName: {node}
+  nodeSelector: {{kubernetes.io/os: {os}}}
   hostNetwork: {on_host}
   containers:
   - {{name: server, image: "registry.k8s.io/e2e-test-images/agnhost:2.53", args: [netexec, "--http-port={port}"]}}
@@ -76,10 +88,19 @@ TABLE = [
     ("beside", "node-port-local", ("stranger", "vip"), ("stranger", "node")),
 ]
 """By NodePort a stranger asks, from the host of another node; the NodePort is that of the first node."""
+ON_HOST = {("on-host", "address"): ("pod", "pod"), ("on-host", "cluster-ip"): ("pod", "node")}
+"""With DSR and without, for plugins of ``KEPT``; their other rows are those of l2bridge."""
 WANTED = {
     (plane, dsr, to, way): seen[index]
-    for to, way, *both in TABLE
-    for plane, seen in zip(PROFILES, both, strict=True)
+    for to, way, overlay, l2bridge in TABLE
+    for plane in PROFILES
+    for seen in (
+        overlay
+        if plane == "overlay"
+        else ON_HOST.get((to, way), l2bridge)
+        if plane in KEPT
+        else l2bridge,
+    )
     for index, dsr in enumerate(NODES)
 }
 
@@ -146,7 +167,7 @@ class Town:
         whose = {
             self.pods[node]: "pod",
             self.nodes[node]: "node",
-            str(self.blocks[node][2]): "vip",
+            str(self.blocks[node][2]) if node in self.blocks else "": "vip",
             self.nodes[PLACES["on-host"]]: "stranger",
         }
         return whose.get(address, address)
@@ -163,6 +184,7 @@ def manifest() -> str:
         POD.format(
             name=name,
             node=PLACES[name.removesuffix("-beside")],
+            os="windows" if name.startswith("windows") else "linux",
             on_host=str(name == "on-host").lower(),
             port=port_of(name),
             image=windows.format(name.removesuffix("-beside")[-2:])
@@ -176,7 +198,13 @@ def manifest() -> str:
     )
 
 
-@pytest.fixture(scope="module", params=PROFILES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.xdist_group(f"source-addresses-{name}"))
+        for name in PROFILES
+    ],
+)
 def answers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, ...], str]:

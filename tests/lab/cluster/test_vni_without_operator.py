@@ -20,7 +20,7 @@ pytestmark = [
 
 SETTLED_WITHIN = 15.0
 """Seconds; only a change that never comes takes so long."""
-DAEMON_SET = ("-n", "kube-system", "daemonset/calico-node-windows")
+DAEMON_SET = ("-n", "calico-system", "daemonset/calico-node-windows")
 NODE = "windows-2022"
 CNI = r"Get-Content -Raw -Path 'C:\etc\cni\net.d\10-calico.conf'"
 
@@ -41,11 +41,11 @@ def powershell(lab: RunningLab, script: str, *, check: bool = True) -> str:
         "-o",
         "name",
     )
-    pod = lab.kubectl("get", "pod", "-n", "kube-system", *chosen).stdout.strip()
+    pod = lab.kubectl("get", "pod", "-n", "calico-system", *chosen).stdout.strip()
     command = (
         "exec",
         "-n",
-        "kube-system",
+        "calico-system",
         pod,
         "-c",
         "felix",

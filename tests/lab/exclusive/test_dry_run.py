@@ -64,6 +64,7 @@ def test_nothing_is_changed_and_every_change_is_told(lab: RunningLab, tmp_path: 
         f"--report-dir={tmp_path / 'reports'}",
         "suites/vxlan",
         "suites/policy",
+        "suites/demo/test_web_server.py",
     ]
     done = subprocess.run(
         command, cwd=ROOT, env=kept, capture_output=True, text=True, timeout=120, check=False

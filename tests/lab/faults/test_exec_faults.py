@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 
 import pytest
 
@@ -98,3 +99,16 @@ def test_a_command_is_killed(town: Town) -> None:
     with town.fault("exec-killed"):
         assert town.run("sleep", "60").returncode == 137
     assert "sleep 60" not in town.run("ps").stdout
+
+
+def test_a_command_starts_late(town: Town) -> None:
+    began = time.monotonic()
+    with town.fault("exec-slow", seconds="1.5"):
+        assert town.run("hostname").stdout == "client\n"
+    assert time.monotonic() - began > 1.5
+
+
+def test_words_of_a_command_arrive_as_others(town: Town) -> None:
+    with town.fault("exec-other-words", words="client", instead="somebody"):
+        assert town.run("hostname").stdout == "somebody\n"
+    assert town.run("hostname").stdout == "client\n"

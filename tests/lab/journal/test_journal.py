@@ -160,7 +160,7 @@ def test_an_object_that_was_made_is_removed_and_one_of_somebody_else_is_left(
     foreign.create(body, "a user", foreign=True)
     (done,) = journalled.restore()
     assert done.outcome is Outcome.REFUSED
-    assert "is another one by now, with another uid; nothing was done" in str(done)
+    assert "was replaced by an object with another uid; nothing was done" in str(done)
     assert kube.find("v1", "ConfigMap", "made", "kube-system") is not None
     foreign.delete(target, "a user", foreign=True)
 
@@ -188,7 +188,7 @@ def test_a_procedure_that_cannot_be_noted_leaves_no_mark(
     kube: Kube, journal: Journal, begin: Begin
 ) -> None:
     too_much = {"node": a_node(kube).name, "pods": "x" * 1024 * 1024}
-    with pytest.raises(JournalRefused, match="of which a ConfigMap holds 1048576"):
+    with pytest.raises(JournalRefused, match=r"more than a ConfigMap holds \(1048576\)"):
         begin(heal=lambda run, arguments: None).procedure("heal", too_much, "a test")
     assert marks(kube) == []
     assert journal.entries() == []
@@ -233,7 +233,7 @@ def test_what_is_changed_bears_the_mark_until_it_is_put_back(
     [
         (
             {"uid": "00000000-0000-0000-0000-000000000000"},
-            "is another one by now, with another uid",
+            "was replaced by an object with another uid",
         ),
         ({"key": "1"}, "does not carry the mark calico-conformance/change-1"),
         ({"run": "j2"}, "it speaks of run j2"),
@@ -318,7 +318,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_changed(
 ) -> None:
     before = content(kube, FELIX)
     with pytest.raises(
-        JournalRefused, match="of which a ConfigMap holds 1048576; nothing was changed"
+        JournalRefused, match=r"more than a ConfigMap holds \(1048576\); nothing was changed"
     ):
         begin().patch(
             FELIX, {"metadata": {"annotations": {"example.org/a": "x" * 1024 * 1024}}}, "a test"
@@ -346,7 +346,7 @@ def test_a_pod_without_a_controller_is_not_deleted(kube: Kube, begin: Begin) -> 
     }  # fmt: skip
     Changes(kube, Ownership("foreign")).create(pod, "a user", foreign=True)
     target = ObjectRef(api_version="v1", kind="Pod", name="alone", namespace="kube-system")
-    with pytest.raises(EnvironmentBroken, match="no controller would make it anew"):
+    with pytest.raises(EnvironmentBroken, match="it has no controller that would make it anew"):
         begin().delete_owned_pod(target, "a test")
     assert kube.find("v1", "Pod", "alone", "kube-system") is not None
     Changes(kube, Ownership("foreign")).delete(target, "a user", foreign=True)

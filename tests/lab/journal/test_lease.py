@@ -89,7 +89,9 @@ def test_it_is_gone_when_it_was_given_back(make: Make, kube: Kube) -> None:
     lock.check()
     lock.release()
     assert holder(kube) == ""
-    with pytest.raises(LockLost, match="is gone"):
+    with pytest.raises(
+        LockLost, match="does not exist: it was never taken, or somebody has deleted it"
+    ):
         lock.check()
 
 

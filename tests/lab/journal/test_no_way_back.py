@@ -125,8 +125,13 @@ def test_a_token_that_dies_while_the_vni_is_changed(bench: Bench) -> None:
     assert bench.vni == 4097
     assert re.search(VNI, said), said
     assert f"put back by: pytest --kubeconfig={bench.proxy.kubeconfig} --restore" in said
-    writes = [asked.path for asked in bench.proxy.refused if asked.method == "PATCH"]
-    assert len(writes) == len(set(writes)), writes
+    # A pod in the making may have been asked for until the credentials were given up.
+    putting_back = [
+        asked.path
+        for asked in bench.proxy.refused
+        if asked.method == "PATCH" and "/felixconfigurations/" in asked.path
+    ]
+    assert len(putting_back) <= 1, putting_back
     bench.restore()
 
 

@@ -23,7 +23,10 @@ from tests.lab.lab_process import READY_WITHIN, hybridlab, running_lab
     ("arguments", "code", "expected"),
     [
         pytest.param(
-            ["up", "--profile", "defualt"], 4, "unknown profile 'defualt': known are ", id="profile"
+            ["up", "--profile", "defualt"],
+            4,
+            "unknown profile 'defualt': meant default? known are ",
+            id="profile",
         ),
         pytest.param(
             ["up", "--set", "network.vni=1"],
@@ -89,7 +92,7 @@ def test_a_port_that_is_taken_is_refused() -> None:
         port = taken.getsockname()[1]
         done = hybridlab("up", "--port", str(port))
     assert done.returncode == 7
-    assert f"port {port} on 127.0.0.1 is taken" in done.stderr
+    assert f"port {port} on 127.0.0.1 cannot be used: Address already in use" in done.stderr
 
 
 def test_a_file_that_no_lab_wrote_is_never_overwritten(tmp_path: Path) -> None:

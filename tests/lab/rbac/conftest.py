@@ -124,6 +124,12 @@ def lab(
                 "create", "clusterrolebinding", role, f"--clusterrole=calico-conformance-{role}",
                 f"--serviceaccount=calico-conformance:{role}",
             )  # fmt: skip
+        for beside in ("pools", "node-status"):  # as `calico-conformance kubeconfig` gives them
+            one.kubectl(
+                "create", "clusterrolebinding", f"disruptive-{beside}",
+                f"--clusterrole=calico-conformance-{beside}",
+                "--serviceaccount=calico-conformance:disruptive",
+            )  # fmt: skip
         one.kubectl(
             "create", "rolebinding", "disruptive", "--role=calico-conformance-disruptive",
             "--serviceaccount=calico-conformance:disruptive", "-n", "calico-conformance-system",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.facts.rights import lacking
+from conformance.facts.rights import OF_CLUSTER, lacking
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import MERGE_PATCH, Kube
 from conformance.kube.refused import ApiRefused
@@ -52,10 +52,28 @@ def test_the_file_is_private_and_knows_the_runner_alone(lab: RunningLab, tmp_pat
     assert [user["name"] for user in content["users"]] == ["runner"]
     assert set(content["users"][0]["user"]) == {"token"}
     assert administrator.partition(": ")[2].strip('"') not in lane.read_text()
-    assert lacks(lane) == ["disruption"]
+    assert lacks(lane) == ["service-backends", "disruption"]
     assert lacks(lane, Right("create", "clusterroles", "rbac.authorization.k8s.io")) != []
     assert done.stderr.startswith(
         "user runner of namespace calico-conformance, roles standard, until "
+    )
+
+
+def test_who_is_impersonated_has_the_rights_and_nobody_else(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    lane = tmp_path / "lane.yaml"
+    done = printed(lane, f"--kubeconfig={lab.kubeconfig}", "--role", "read-only")
+    assert done.returncode == 0, done.stderr
+    content = yaml.safe_load(lab.kubeconfig.read_text())
+    account = "system:serviceaccount:calico-conformance:runner-read-only"
+    content["users"][0]["user"] |= {"as": account, "as-groups": ["system:authenticated"]}
+    (tmp_path / "as.yaml").write_text(yaml.safe_dump(content))
+    assert lacks(lab.kubeconfig) == []
+    assert (
+        lacks(tmp_path / "as.yaml")
+        == lacks(lane)
+        == ["pods", "policies", "service-backends", "disruption"]
     )
 
 
@@ -76,12 +94,13 @@ def test_another_role_is_another_user_and_roles_beside_it_are_bound(
         Right("updatepsa", "projects", "management.cattle.io"),
         Right("create", "secrets"),
         Right("get", "secrets", namespace="default"),
+        *(right for rights in OF_CLUSTER.values() for right in rights),
     ]
     assert lacks(lane, *rights) == []
     assert secrets_read(lab, lane) == []
     reader = tmp_path / "reader.yaml"
     assert printed(reader, f"--kubeconfig={lab.kubeconfig}", "--role", "read-only").returncode == 0
-    assert set(lacks(reader)) == {"pods", "policies", "disruption"}
+    assert set(lacks(reader)) == {"pods", "policies", "service-backends", "disruption"}
     assert set(lacks(reader, *rights)) == {right.label for right in rights}
 
 

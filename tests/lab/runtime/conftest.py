@@ -29,7 +29,14 @@ from hybridlab.dataplane.model import (
 from hybridlab.kernel.wire import Channel
 from hybridlab.labd.launch import LabdSettings, launch
 from hybridlab.runtime.descriptors import RemoteStreams, remote_runtime
-from hybridlab.runtime.model import OS, ContainerExit, ContainerSpec, ExecResult, ExecSpec
+from hybridlab.runtime.model import (
+    OS,
+    ContainerExit,
+    ContainerSpec,
+    ExecResult,
+    ExecSpec,
+    PowerShell,
+)
 from hybridlab.runtime.streams import LazyReader
 
 T = TypeVar("T")
@@ -53,6 +60,7 @@ class Lab:
     """Containers by short names, each in a pod of its own unless told otherwise."""
 
     def __init__(self, runner: asyncio.Runner, channel: Channel) -> None:
+        self.within = 30.0
         self.runner = runner
         self.channel = channel
         self.plane = remote_dataplane(channel)
@@ -70,7 +78,7 @@ class Lab:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         async def bounded() -> T:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(self.within):
                 return await work
 
         return self.runner.run(bounded())
@@ -226,9 +234,10 @@ def patient_lab() -> Iterator[Lab]:
     yield from labs()
 
 
-def labs(**applet_settings: float) -> Iterator[Lab]:
+def labs(powershell: PowerShell | None = None, **applet_settings: float) -> Iterator[Lab]:
     with asyncio.Runner() as runner:
-        labd = launch(LabdSettings(applet_settings={**applet_settings}))
+        settings = LabdSettings(applet_settings={**applet_settings}, powershell=powershell)
+        labd = launch(settings)
         channel = runner.run(labd.connect())
         made = Lab(runner, channel)
         channel.on_event = made.streams.event

@@ -182,7 +182,7 @@ def test_agnhost_speaks_its_exact_words(lab: Lab) -> None:
     address = lab.address("agn-server")
 
     def connect(*words: str) -> tuple[int | None, str, str]:
-        ran = lab.exec(linux, "/agnhost", "connect", *words, "--timeout=1s")
+        ran = lab.exec(linux, "/agnhost", "connect", *words, "--timeout=5s")
         return ran.code, ran.out, ran.err
 
     assert connect(f"{address}:8080") == (0, "", "")

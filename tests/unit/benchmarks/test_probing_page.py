@@ -60,7 +60,7 @@ def test_methods_of_different_runs_are_not_compared_and_said_to_be_of_different_
 def test_what_a_method_does_not_count_is_in_no_total(book: Book) -> None:
     book.put(figure("warm", 2.0, wrong=3))
     book.put(figure("decision", 5.0, wrong=None, execs=None))
-    assert "Pairs that were not found as policy makes them: 3 of 81 probed" in section(book)
+    assert "Pairs with a result that contradicts the policy: 3 of 81 probed" in section(book)
 
 
 def test_agents_that_a_warm_round_had_to_start_are_shown(book: Book) -> None:
@@ -69,8 +69,8 @@ def test_agents_that_a_warm_round_had_to_start_are_shown(book: Book) -> None:
 
 
 def test_the_limits_that_the_suite_does_not_have_are_named(book: Book) -> None:
-    assert "200 agents may live and 200 sources" in section(book)
-    assert "in a run of\nthe suite it is 60 and 64" in section(book)
+    assert "200 agents may live and 200 clients" in section(book)
+    assert "in a run of the suite the limits are 60 and 64" in section(book)
 
 
 def test_the_page_is_what_the_results_make_it() -> None:

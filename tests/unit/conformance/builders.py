@@ -47,7 +47,7 @@ def a_path(
 ) -> Path:
     """Return a path that the engine asks with the patience of its client's operating system."""
     patience = timings.of(source.os)
-    attempt = Attempt(source=source, target=goal, kind=kind, give_up_after=patience.tcp_give_up)
+    attempt = Attempt(source=source, target=goal, kind=kind, give_up_after=patience.give_up(kind))
     rule = Rule.of(patience, [patience], patience.policy_effect)
     return Path(attempt, want, rule, steady=steady)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,11 +15,16 @@ from typing import Any
 
 import pytest
 
-from conformance.catalog import digest
-from conformance.cli import main
+from conformance import cli
+from conformance.catalog import catalog, digest
+from conformance.cli import ROOT, main
+from conformance.errors import SuiteError
+from conformance.kube import runner
+from conformance.qualify.sets import suite_parts
 from conformance.qualify.stored import parse
 from conformance.report.summed_up import grouped
 from tests.golden.reports.texts import names, stored
+from tests.unit.conformance.kube.test_access import lane
 from tests.unit.conformance.qualify.reports import NEW, decided, report
 from tests.unit.conformance.report.test_page import plain
 
@@ -219,21 +225,40 @@ def test_wrong_commands_and_files_end_with_4_and_say_what_was_meant(
         assert told in capsys.readouterr().err
 
 
-def test_markdown_begins_with_the_answer_and_keeps_columns(
+def test_a_user_that_is_made_over_an_unverified_connection_is_warned_about_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuses(*_: Any) -> None:
+        raise SuiteError("asked")
+
+    monkeypatch.setattr(runner, "runner", refuses)
+    more = {"insecure-skip-tls-verify": True}
+    path = lane(tmp_path / "k", "https://10.0.0.1:6443", more)
+    assert main(["kubeconfig", f"--kubeconfig={path}"]) == 7
+    said = capsys.readouterr()
+    note = "nobody verifies the certificate of https://10.0.0.1:6443 (insecure-skip-tls-verify)"
+    assert said.err == f"note: {note}\nERROR: asked\n"
+    assert said.out == ""
+
+
+def test_markdown_begins_with_the_answer_and_no_text_ends_its_blocks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}))
     assert main(["show", one, "--format", "markdown"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["# 1 claim is violated", "```"]
-    assert lines[-1] == "```"
+    assert lines[0] == "# 1 claim is violated"
+    assert "| | Cause | Claims | First observed |" in lines
     one = written(
         tmp_path / "r.json",
         decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": "it said ```` and ended"},
     )
     main(["show", one, "--format", "markdown"])
     lines = capsys.readouterr().out.splitlines()
-    assert (lines[1], lines[-1]) == ("`````", "`````"), "nothing that a cluster says ends the block"
+    begin = lines.index("`````text")
+    assert lines[begin + 1 : begin + 3] == ["it said ```` and ended", "`````"], (
+        "nothing that a cluster says ends the block"
+    )
 
 
 def test_diff_has_a_line_for_each_claim_and_says_more_where_asked(
@@ -284,3 +309,136 @@ def test_a_terminal_that_cannot_show_a_name_ends_nothing(tmp_path: Path) -> None
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert "label: by=J\\xfcrgen" in done.stdout
+
+
+def test_the_version_names_commit_and_catalog(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert re.fullmatch(r"calico-conformance \S+, commit .+, catalog [0-9a-f]{12}\n", said)
+    assert digest().startswith(said.split()[-1])
+
+
+def test_claims_are_listed_and_one_is_explained_in_any_case(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["claims"]) == 0
+    listed = capsys.readouterr().out
+    assert [claim for claim in catalog() if f"\n  {claim:9} " not in listed] == []
+    assert main(["claims", "demo-7"]) == 0
+    text = capsys.readouterr().out
+    claim = catalog()["DEMO-7"]
+    assert text.startswith(f"DEMO-7 ({claim.kind}): {claim.statement}\n")
+    for said in (claim.verify, claim.holds, claim.fails, claim.sources[0].url, "--claim DEMO-7"):
+        assert said in text
+    assert "suites/demo/test_" in text
+    assert main(["claims", "DEMO-7", "vxlan-1", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["id"] for each in found] == ["DEMO-7", "VXLAN-1"]
+    assert found[0]["verify"] == claim.verify
+    assert "policy" in found[0]["sets"]
+    assert main(["claims", "--format", "markdown"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert len(rows) == len(catalog()) + 2
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows)
+
+
+def test_each_claim_with_a_test_names_it_and_each_test_is_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["claims", "--format", "json"])
+    found = json.loads(capsys.readouterr().out)
+    for test in {test for claim in found for test in claim["tests"]}:
+        file, _, function = test.partition("::")
+        assert f"def {function}(" in (ROOT / file).read_text()
+    tested = {claim["id"] for claim in found if claim["tests"]}
+    assert tested == set(suite_parts()), "as the collection has it"
+
+
+@pytest.mark.parametrize("words", [["kinds", "BGP"], ["claims", "--kind", "bgp"]], ids=" ".join)
+def test_the_claims_of_a_kind_are_listed_in_any_case_and_by_the_older_option(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("bgp: Calico BGP by operator\n")
+    assert "\n  VXLAN-1   NOT_APPLICABLE " in said
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["claims", "DEMO-77"], "claims DEMO-77: no such claim; meant DEMO-7 or DEMO-9 or DEMO-8?"),
+        (["kinds", "akx"], "kinds akx: no such kind; meant aks?"),
+        (
+            ["show", "x", "--nonsense"],
+            "calico-conformance show: unrecognized arguments: --nonsense; "
+            "see calico-conformance show --help",
+        ),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_one_that_was_meant(
+    capsys: pytest.CaptureFixture[str], words: list[str], error: str
+) -> None:
+    assert main(words) == 4
+    assert capsys.readouterr().err == f"ERROR: {error}\n"
+
+
+def test_gates_and_summaries_are_json_for_programs_and_markdown_for_pages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": "a | b <img> [x](y)"}
+    one = written(tmp_path / "r.json", wrong, evidence="field")
+    assert main(["gate", one, "--require", "policy", "--format", "json"]) == 1
+    gates = json.loads(capsys.readouterr().out)["gates"]
+    assert "not qualified" in {gate["answer"] for gate in gates}
+    assert any("DEMO-7" in obstacle for gate in gates for obstacle in gate["obstacles"])
+    assert main(["gate", one, "--require", "policy", "--format", "markdown"]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("| gate | answer |\n| --- | --- |\n| policy on Windows ")
+    assert "<img" not in text
+    assert not re.search(r"(?<!\\)\[x", text)
+    assert main(["show", one, "--format", "json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["headline"] == "1 claim is violated"
+    assert [claim["id"] for claim in summary["fallen"]] == ["DEMO-7"]
+    assert summary["counts"]["VIOLATED"] == 1
+
+
+def test_every_command_helps_with_its_purpose_an_example_and_exit_codes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, command in cli._commands().items():
+        if name in ("run", "policy"):  # pytest's help, or one of its own
+            continue
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        text = capsys.readouterr().out
+        assert f"{command.help[:1].upper()}{command.help[1:]}." in text.replace("\n", " ")
+        assert "\nexamples:\n  " in text
+        assert "\nexit codes: 0 " in text
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "offered"),
+    [
+        ("conformance.command", "calico-conformance claims DEMO-", {"DEMO-1", "DEMO-9"}),
+        ("conformance.command", "calico-conformance run --no-", {"--no-watch", "--no-disruptive"}),
+        ("hybridlab", "hybridlab up --profile windows-", {"windows-2025"}),
+    ],
+)
+def test_a_shell_completes_commands_options_and_names(
+    tmp_path: Path, program: str, line: str, offered: set[str]
+) -> None:
+    answer = tmp_path / "answer"
+    variables = {
+        "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "COMP_LINE": line, "COMP_POINT": str(len(line)),
+    }  # fmt: skip
+    subprocess.run(
+        [sys.executable, "-m", program], env=os.environ | variables, timeout=120, check=False
+    )
+    words = {word.strip() for word in answer.read_text().split("\n")}
+    assert offered <= words
+    assert all(word.startswith(line.rpartition(" ")[2]) for word in words if word)

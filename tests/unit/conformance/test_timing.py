@@ -46,7 +46,7 @@ def test_agreement_in_a_row_ends_the_wait() -> None:
     ask = answers(clock, ["shut", "open", "shut", "open", "open", "open"])
     settled = until(ask, is_open, within=30, agree=3, every=1, description="it opens", clock=clock)
     assert settled.converged
-    assert settled.seen == ("shut", "open", "shut", "open", "open", "open")
+    assert settled.observations == ("shut", "open", "shut", "open", "open", "open")
 
 
 def test_what_agrees_is_asked_again_sooner_than_what_is_waited_for() -> None:
@@ -80,7 +80,7 @@ def test_an_unmet_wait_lasts_its_budget_and_no_longer() -> None:
     )
     assert not settled.converged
     assert settled.seconds == 10.0
-    assert len(settled.seen) == 11
+    assert len(settled.observations) == 11
 
 
 @pytest.mark.parametrize("within", [0.0, 5.0])
@@ -93,7 +93,7 @@ def test_even_without_time_it_asks_twice(within: float) -> None:
         description="it opens",
         clock=clock,
     )
-    assert settled.seen == ("shut", "shut")
+    assert settled.observations == ("shut", "shut")
 
 
 def test_a_row_that_began_in_time_is_let_finish_however_slow_the_answers_are() -> None:
@@ -116,7 +116,7 @@ def test_a_hopeless_answer_ends_the_wait_at_once() -> None:
         clock=clock,
         hopeless=lambda one: one == "broken",
     )
-    assert (settled.converged, settled.seen) == (False, ("shut", "broken"))
+    assert (settled.converged, settled.observations) == (False, ("shut", "broken"))
 
 
 def test_a_broken_question_is_no_answer_and_tells_what_came_before() -> None:
@@ -150,7 +150,7 @@ def test_holding_asks_for_its_whole_time() -> None:
         clock=clock,
     )
     assert held.converged
-    assert len(held.seen) == 6
+    assert len(held.observations) == 6
 
 
 def test_holding_ends_at_once_with_the_first_wrong_answer() -> None:
@@ -163,7 +163,7 @@ def test_holding_ends_at_once_with_the_first_wrong_answer() -> None:
         clock=clock,
     )
     assert not held.converged
-    assert held.seen == ("open", "open", "shut")
+    assert held.observations == ("open", "open", "shut")
 
 
 def test_holding_for_no_time_still_asks_twice() -> None:
@@ -172,7 +172,7 @@ def test_holding_for_no_time_still_asks_twice() -> None:
         len(
             hold(
                 answers(clock, ["open"]), is_open, seconds=0, description="it stays", clock=clock
-            ).seen
+            ).observations
         )
         == 2
     )

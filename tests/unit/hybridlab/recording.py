@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from hybridlab.calico.cluster import HOST_RULES
 from hybridlab.dataplane.contract import DataplaneError, remote_dataplane
 from hybridlab.dataplane.model import (
     EndpointProgram,
@@ -58,6 +59,8 @@ class RecordingDataplane(Recorder):
         self.endpoints: dict[str, dict[str, EndpointProgram]] = {}
         self.sets: dict[str, dict[str, tuple[str, ...]]] = {}
         self.faults: dict[str, dict[str, list[str]]] = {}
+        self.hosts: dict[str, dict[str, list[str]]] = {}
+        """Rules that keep nodes themselves from something, which are no faults."""
         self.latencies: dict[str, float] = {}
         self.services: dict[str, ServiceTable] = {}
         self.zone: Zone | None = None
@@ -125,11 +128,13 @@ class RecordingDataplane(Recorder):
         self, scope: str, name: str, rules: Sequence[tuple[str, str]]
     ) -> None:
         if not self.deaf:
-            self.faults.setdefault(scope, {})[name] = [f"{chain}: {rule}" for chain, rule in rules]
+            there = self.hosts if name == HOST_RULES else self.faults
+            there.setdefault(scope, {})[name] = [f"{chain}: {rule}" for chain, rule in rules]
 
     async def clear_fault_rules(self, scope: str, name: str) -> None:
         if not self.deaf:
-            self.faults.get(scope, {}).pop(name, None)
+            there = self.hosts if name == HOST_RULES else self.faults
+            there.get(scope, {}).pop(name, None)
 
     async def set_latency(self, node: str, seconds: float) -> None:
         if not self.deaf:
@@ -139,4 +144,5 @@ class RecordingDataplane(Recorder):
         return self.latencies.get(node, 0.0)
 
     async def fault_rules(self, scope: str) -> dict[str, list[str]]:
-        return {name: list(rules) for name, rules in self.faults.get(scope, {}).items()}
+        there = {**self.hosts.get(scope, {}), **self.faults.get(scope, {})}
+        return {name: list(rules) for name, rules in there.items()}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a path is decided: what is asked, how often, and when several answers agree."""
+"""The decision of a path: its attempts, their number, and when answers agree."""

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who answered: a connection counts for a path only if a backend gave the answer, wherever the answer can say so.
+"""The pod that answered: a connection counts for a path only if one of its backends gave the
+answer.
 
-The suite's echo servers always say which pod they are: an answer without a name, where one of them is asked, is another
-server's.  Where nobody says it (a node's own port, the cluster's DNS, ping, a bare connection), the decision says that.
+The suite's echo servers always name their pod: an answer without a name, where an echo server is
+asked, comes from another server.  Where no server can name itself (a node's own port, the cluster's
+DNS, ping, a bare connection), the decision reports that.
 """
 
 from collections.abc import Sequence
@@ -24,30 +26,34 @@ ARRIVED = frozenset(
         Verdict.NO_ANSWER,
     }
 )
-"""Verdicts that only a packet which got to the target, or to whoever has its address, can bring about."""
+"""Verdicts that only a packet which got to the target, or to whoever has its address, can bring
+about."""
 
-NAMELESS = "a server that does not say who it is"
-"""Who answered at an echo server's address, and is none."""
-UNTOLD = "who answered could not be told"
+NAMELESS = "a server that does not name itself"
+"""Name for a server at an echo server's address that is no echo server."""
+UNTOLD = "it is not known which pod answered"
 DNS_UNTOLD = f"{UNTOLD}: answers of DNS servers do not name the pod that gives them"
 PING_UNTOLD = f"{UNTOLD}: a reply to a ping names an address and no pod"
 _PAYLOAD = (ascii_lowercase * 2521).encode()
-"""What agents send as a payload (docs/probe-protocol.md, section 5)."""
+"""The payload of agents (docs/probe-protocol.md, section 5)."""
 COMMAND_UNTOLD = f"{UNTOLD} by this command: it prints no name of the server"
 
 
 def plain(target: Target) -> Kind:
-    """The least that shows whether a target is reached: a connection, or an echo."""
+    """Return the simplest kind of attempt that shows whether a target is reached: a connection,
+    or an echo.
+    """
     return Kind.UDP if target.protocol == "udp" else Kind.TCP
 
 
 def telling(target: Target) -> Kind:
-    """The kind of attempt whose server says whom it saw and who it is."""
+    """Return the kind of attempt whose server reports the client's address and its own name."""
     return Kind.UDP if target.protocol == "udp" else Kind.HTTP
 
 
 def asked_for(target: Target, kind: Kind) -> str:
-    """Return an attempt's request: at an echo server a path by which it says its port too, which no page does."""
+    """Return an attempt's request: at an echo server a path by which it says its port too, which no
+    page does."""
     echo = (
         kind is Kind.HTTP and target.backends and (target.backend_port or target.port) != DEMO_PORT
     )
@@ -69,9 +75,10 @@ def default_kind(target: Target, *, want: bool) -> Kind:
 
 
 def unexpected_backend(observation: Observation) -> str:
-    """Who answered and is no backend of the target; empty: a backend did, or nobody there says who it is.
+    """Return the pod that answered and is no backend of the target; empty: a backend did, or none
+    is named.
 
-    A backend's other port is as wrong as another pod: then the port is told too.
+    A backend's other port is as wrong as another pod: then the port is named, too.
     """
     who = observation.served_by
     target = observation.attempt.target
@@ -85,21 +92,22 @@ def unexpected_backend(observation: Observation) -> str:
     return f"port {observation.served_port} of {who}" if wrong_port else ""
 
 
-def with_who(because: str, seen: Sequence[Observation]) -> str:
-    """``because``, and where these answers of one open path do not name a pod, that and why."""
-    if not seen or all(_is_name(observation.served_by) for observation in seen):
+def with_who(because: str, observations: Sequence[Observation]) -> str:
+    """Return ``because``, and the reason why these answers of an open path name no pod, if they do
+    not."""
+    if not observations or all(_is_name(observation.served_by) for observation in observations):
         return because
-    return f"{because}; {UNTOLD}: {_why_untold(seen[-1].attempt)}"
+    return f"{because}; {UNTOLD}: {_reason_without_name(observations[-1].attempt)}"
 
 
 def _is_name(who: str) -> bool:
-    """Whether it is a pod's, with its namespace."""
+    """Return whether this is a pod's name with its namespace."""
     namespace, _, pod = who.partition("/")
     return bool(namespace and pod)
 
 
 def _has_to_tell(attempt: Attempt) -> bool:
-    """Whether an echo server is asked, in a way that it answers with its name.
+    """Return whether the target is an echo server that should answer with its name.
 
     The demo's page on Windows is an echo server's, too; on Linux it is nginx's.
     """
@@ -112,26 +120,27 @@ def _has_to_tell(attempt: Attempt) -> bool:
     )
 
 
-def _why_untold(attempt: Attempt) -> str:
+def _reason_without_name(attempt: Attempt) -> str:
     target = attempt.target
     if target is not None and not target.backends:
         beyond = target.path is Addressing.EXTERNAL
         return (
-            "nothing beyond the cluster says who it is"
+            "no server beyond the cluster names itself"
             if beyond
-            else "a node's own port does not say whose it is"
+            else "a node's own port names no pod"
         )
     return (
-        "a bare connection names nobody"
+        "a bare connection names no pod"
         if attempt.kind is Kind.TCP
         else "the server there does not name its pod"
     )
 
 
 def altered(observation: Observation) -> bool:
-    """Whether an echo of a payload is not what was sent, as far as agents hand it on: its first 65,536 bytes.
+    """Return whether an echo differs from the payload in the first 65,536 bytes, which agents
+    report.
 
-    Of a long datagram servers send back what their identity line, which comes first, leaves room for.
+    Of a long datagram, servers return the part for which the identity line leaves room.
     """
     sent = _PAYLOAD[: min(observation.attempt.payload, 1 << 16)]
     body = observation.body
@@ -143,12 +152,13 @@ def altered(observation: Observation) -> bool:
 
 
 def as_wanted(observation: Observation, want: bool) -> bool:
-    """Whether a path is open, or closed, as it is to be."""
+    """Return whether the observation shows an open path (``want``), or a closed path, as
+    expected."""
     if want:
         return observation.verdict is Verdict.CONNECTED and not unexpected_backend(observation)
     return observation.verdict in DENIED_VERDICTS
 
 
 def echoed(observation: Observation) -> bool:
-    """Whether a backend answered, and what was sent to it came back as it was."""
+    """Return whether a backend answered with exactly the bytes that were sent."""
     return as_wanted(observation, True) and not altered(observation)

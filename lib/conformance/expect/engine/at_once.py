@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several things that take their time, done at once: in a thread each, and told in the order they were named in."""
+"""Calls that take their time, made at once in threads; their results come in the order of the
+calls."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -10,9 +11,10 @@ T = TypeVar("T")
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[Future[T]]:
-    """What became of each call, once all have ended; the result of one that raised raises that.
+    """Return a future for each call, once all have ended; a call's exception is raised by its
+    result.
 
-    Whoever is interrupted meanwhile waits for none of them: the threads end with their process.
+    An interruption waits for none of them: the threads end with their process.
     """
     futures = [Future[T]() for _ in calls]
     for call, future in zip(calls, futures, strict=True):
@@ -26,5 +28,5 @@ def at_once(calls: Sequence[Callable[[], T]]) -> list[Future[T]]:
 def _carry_out(call: Callable[[], T], future: Future[T]) -> None:
     try:
         future.set_result(call())
-    except BaseException as error:  # who asks for the result hears of it
+    except BaseException as error:  # raised where the result is read
         future.set_exception(error)

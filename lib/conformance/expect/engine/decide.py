@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deciding paths: what the attempts seen so far say of each one.  Pure: no clock, no prober, no text for people.
+"""The decision about each path by its attempts so far.  Pure: no clock, no prober, no text for
+people.
 
-**Closed.**  Among a path's attempts, in the order in which its agent began them, there is a row of time-outs: at least
-``agree`` of them, the first begun within ``within`` and at least ``agree_span + hold`` before the last, no earlier one
-unanswered, and each with a control that connected beside it.  Controls are open paths of the same source, which have
-to connect within ``near``, and open paths of other sources to the same target, which have to connect within a give-up
-time: their agents keep time by themselves, and are not asked at the same moments.  Where an expectation has both, both
-are needed, since a dead client and a dead server look alike.  Another result or a lost control ends a row, and another
-may begin.  Once ``agree`` time-outs that span ``agree_span`` have agreed, a packet that arrives is a leak, at once.
+**Closed.**  Among a path's attempts, in the order in which its agent began them, there is a row of
+time-outs: at least ``agree`` of them, the first begun within ``within`` and at least ``agree_span +
+hold`` before the last, no earlier attempt unanswered, and each with a control that connected beside
+it.  Controls are open paths of the same source, which have to connect within ``near``, and open
+paths of other sources to the same target, which have to connect within a give-up time: their agents
+keep time by themselves and are not asked at the same moments.  An expectation that has both needs
+both, since a dead client and a dead server look alike.  Another result or a lost control ends a
+row, and another row may begin.  Once ``agree`` time-outs that span ``agree_span`` have agreed, a
+packet that arrives is a leak at once.
 
-A path that is watched (``Rule.watch``) is asked on for so long after its row: a packet that arrives then is a leak,
-too, and nothing else that is seen then takes the row back.
+A path that is watched (``Rule.watch``) is asked for that long after its row: a packet that arrives
+then is a leak, too, and no other observation takes the row back.
 
-SYNs are retransmitted within one attempt, so an outage of ``2 x give_up`` yields a run of time-outs of at most
-``2 x give_up - syn_again``: settings by which such a run would decide are refused (``settings.timings``).
+SYNs are retransmitted within one attempt, so an outage of ``2 x give_up`` yields a run of time-outs
+of at most ``2 x give_up - syn_again``: settings by which such a run would decide are refused
+(``settings.timings``).
 
-**Open.**  Of the answered attempts the newest ``agree`` connected, in a row without an unanswered one between them, and
-where the answer says which pod gave it, it was one of the target's.  What was begun before them may still wait: it left
-before the path was open.  Where connecting is what is said (``Path.steady``), a path that timed out, was refused or led
-to another pod after it had connected needs ``STEADY`` attempts in a row for each such outage, and none that left after
-it had connected may still wait before them: a path that loses a part of its connections is not open.
+**Open.**  Of the answered attempts the newest ``agree`` connected in a row, with no unanswered
+attempt between them, and where the answer names its pod, that is a pod of the target.  Attempts
+from before may still wait: they left before the path was open.  Where the claim is that the path
+connects (``Path.steady``), each outage after the first connection (a time-out, a refusal, another
+pod) needs ``STEADY`` attempts in a row, and no attempt from after the first connection may still
+wait before them: a path that loses a part of its connections is not open.
 
 Paths are decided independently of each other, but for the controls that they share.
 """
@@ -39,7 +44,8 @@ from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.settings import OsTimings
 
 LARGE = "?" + "a" * 999
-"""What every second datagram of a path that is to be closed carries: a denial holds for all that fits into a packet."""
+"""The payload of every second datagram of a path that should be closed: a denial holds for
+everything that fits into a packet."""
 LOSSES = DENIED_VERDICTS | {Verdict.REFUSED}
 STEADY = 20
 """Attempts in a row that make up for one outage of a path that had connected before.  Where a fifth of all connections
@@ -48,7 +54,7 @@ is lost, three in a row connect by chance each second time, twenty one time in 8
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """What decides one path; times in seconds."""
+    """The rule that decides one path; times in seconds."""
 
     agree: int
     """Attempts in a row."""
@@ -65,7 +71,8 @@ class Rule:
 
     @classmethod
     def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
-        """The rule that the slowest of a path's ends needs; its source is asked as often as its system says."""
+        """Return the rule that the slowest of a path's ends needs; its source is asked as often as
+        its system says."""
         return cls(
             agree=max(timings.agree for timings in ends),
             agree_span=max(timings.agree_span for timings in ends),
@@ -75,28 +82,30 @@ class Rule:
         )
 
     def for_single_packets(self, give_up: float) -> Rule:
-        """The rule for attempts that send no packet again (UDP): their row must outlast two give-up times alone."""
+        """Return the rule for attempts that send no packet again (UDP): their row must outlast two
+        give-up times alone."""
         return replace(self, hold=max(self.hold, 2 * give_up - self.agree_span + self.near))
 
     @property
     def span(self) -> float:
-        """From the beginning of the first to that of the last time-out of a row that decides."""
+        """Return the seconds from the beginning of the first to that of the last time-out of a
+        row."""
         return self.agree_span + self.hold
 
 
 @dataclass(eq=False)
 class Try:
-    """One attempt of a path: when it was asked for, and, once it is answered, what it showed."""
+    """An attempt of a path: when it was requested, and its observation once it is answered."""
 
     asked: float
     """s.  From the expectation's beginning, on the suite's clock."""
-    seen: Observation | None = None
+    observation: Observation | None = None
     at: float = 0.0
     """s.  As ``asked``, when its agent began it: an estimate; ``asked`` until it is answered."""
     error: float = 0.0
     """s.  By how much ``at`` may be wrong."""
     came: float = 0.0
-    """s.  As ``asked``, when its answer was heard."""
+    """s.  As ``asked``, when its answer arrived."""
 
     def __post_init__(self) -> None:
         self.at = self.asked
@@ -104,26 +113,29 @@ class Try:
 
 @dataclass(eq=False)
 class Path:
-    """One path in an expectation, with all its attempts and the paths that are controls for it."""
+    """A path in an expectation, with all its attempts and the paths that are controls for it."""
 
     attempt: Attempt
     want: bool
-    """Whether it is to be open."""
+    """The path should be open."""
     rule: Rule
     tries: list[Try] = field(default_factory=list)
-    """In the order in which they were asked for."""
+    """The attempts in the order in which they were started."""
     controls: tuple[tuple[Path, ...], ...] = ()
-    """For a closed path: open paths of its source, open paths to its target, as far as there are any."""
+    """For a closed path: open paths of its source, and open paths to its target, as far as they
+    exist."""
     steady: bool = False
-    """Whether that it stays open is what is said; not so of controls, and of what policies leave open."""
+    """The claim is that the path stays open; False for controls and for paths that policies leave
+    open."""
     later: bool = False
-    """Whether it is no control, and asked while the last attempts at closed paths are waited for, not before."""
+    """The path is no control, and is tried only during the wait for the last attempts at closed
+    paths."""
     given: float = 0.0
     """s.  Added to its budget since the machine ran late."""
     error: Exception | None = None
-    """What broke an attempt: it is not decided any more."""
+    """The error that broke an attempt: the path is not decided any more."""
     ended: Why | None = None
-    """What ended the newest row among the attempts that were passed over."""
+    """The reason that ended the newest row among the attempts that were passed over."""
     _passed: int = 0
     _connected: dict[str, list[float]] = field(default_factory=dict)
     """Clock to the moments on it at which attempts were begun that connected, in order."""
@@ -135,41 +147,41 @@ class Path:
     """s.  As :attr:`Try.asked`, the last attempt that was lost, or led elsewhere."""
 
     def ask(self, asked: float) -> Try:
-        """One attempt more."""
+        """Return one attempt more."""
         attempt = Try(asked)
         self.tries.append(attempt)
         return attempt
 
     @property
     def next_attempt(self) -> Attempt:
-        """How it is asked the next time."""
+        """Return the attempt to make next."""
         large = not self.want and self.attempt.kind is Kind.UDP and len(self.tries) % 2
         return replace(self.attempt, request=LARGE) if large else self.attempt
 
     def answer(
-        self, attempt: Try, seen: Observation, *, at: float, error: float, came: float
+        self, attempt: Try, observation: Observation, *, at: float, error: float, came: float
     ) -> None:
-        """What an attempt showed; times as in :class:`Try`."""
-        attempt.seen = seen
+        """Record the observation of an attempt; times as in :class:`Try`."""
+        attempt.observation = observation
         attempt.at = at
         attempt.error = error
         attempt.came = came
-        if seen.verdict in LOSSES or unexpected_backend(seen):
+        if observation.verdict in LOSSES or unexpected_backend(observation):
             self._lost = max(self._lost, attempt.asked)
-        if self.want and as_wanted(seen, True):
+        if self.want and as_wanted(observation, True):
             self._opened = min(self._opened, attempt.asked)
-            if seen.began is not None:
-                insort(self._connected.setdefault(seen.clock, []), seen.began)
+            if observation.began is not None:
+                insort(self._connected.setdefault(observation.clock, []), observation.began)
             insort(self._placed, (at, error))
 
     def owes(self, attempt: Try) -> bool:
-        """Whether the target has yet to answer it, and has answered one that was asked before."""
-        return attempt.seen is None and attempt.asked > self._opened
+        """Return whether an attempt is unanswered although the target answered an earlier one."""
+        return attempt.observation is None and attempt.asked > self._opened
 
     @property
-    def seen(self) -> list[Observation]:
-        """All that its attempts showed, in the order in which they were asked for."""
-        return [attempt.seen for attempt in self.tries if attempt.seen is not None]
+    def observations(self) -> list[Observation]:
+        """Return the observations of its attempts, in the order of the requests."""
+        return [attempt.observation for attempt in self.tries if attempt.observation is not None]
 
     @property
     def agree(self) -> int:
@@ -177,72 +189,81 @@ class Path:
         return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
 
     def may_waver(self, attempt: Try) -> bool:
-        """Whether an unanswered attempt may still show an outage: it left after the path had connected."""
+        """Return whether an unanswered attempt may show an outage: it left after the path had
+        connected."""
         return self.steady and attempt.asked > self._opened
 
     @property
     def _outages(self) -> int:
-        """How often it was lost, or led elsewhere, after it had connected, attempts in a row being one."""
+        """Return how often the path was lost or led elsewhere after it had connected; a row counts
+        once."""
         if self._lost < self._opened:
             return 0
         kinds = [
-            as_wanted(seen, True)
-            for seen in self.seen
-            if seen.verdict in {*LOSSES, Verdict.CONNECTED}
+            as_wanted(observation, True)
+            for observation in self.observations
+            if observation.verdict in {*LOSSES, Verdict.CONNECTED}
         ]
         return sum(connected and not after for connected, after in pairwise(kinds))
 
     @property
     def seconds(self) -> float:
-        """From the expectation's beginning to the newest answer."""
+        """Return the seconds from the expectation's beginning to the newest answer."""
         return max(
-            (attempt.came for attempt in self.tries if attempt.seen is not None), default=0.0
+            (attempt.came for attempt in self.tries if attempt.observation is not None), default=0.0
         )
 
     @property
     def first_right(self) -> float:
-        """s.  When the first answer came that was as wanted; ``inf``: none did."""
+        """Return the time (s) at which the first expected answer arrived; ``inf`` without any."""
         right = (
             attempt.came
             for attempt in self.tries
-            if attempt.seen is not None and as_wanted(attempt.seen, self.want)
+            if attempt.observation is not None and as_wanted(attempt.observation, self.want)
         )
         return min(right, default=float("inf"))
 
     @property
     def recent(self) -> list[Try]:
-        """All attempts but those that are known to decide nothing any more."""
+        """Return all attempts but those that are known to decide nothing any more."""
         return self.tries[self._passed :]
 
     @property
-    def heard(self) -> list[Try]:
-        """The tries of :attr:`recent` before the first unanswered one, in the order in which they were asked for."""
-        return list(takewhile(lambda attempt: attempt.seen is not None, self.recent))
+    def answered_first(self) -> list[Try]:
+        """Return the tries of :attr:`recent` before the first unanswered one, in the order in which
+        they were asked for."""
+        return list(takewhile(lambda attempt: attempt.observation is not None, self.recent))
 
     def answered(self) -> list[Try]:
-        """The same in the order in which the agent began them.
+        """Return the answered attempts in the order in which the agent began them.
 
-        An agent begins attempts in the order in which they are asked for; an agent that is started again has another
-        clock, and its attempts come after those of the one before.
+        An agent begins attempts in the order of the requests.  A restarted agent has another clock,
+        and its attempts come after those of the agent before.
         """
-        heard = self.heard
-        generations = {name: place for place, name in enumerate(dict.fromkeys(map(_clock, heard)))}
-        return sorted(heard, key=lambda attempt: (generations[_clock(attempt)], _began(attempt)))
+        answered_tries = self.answered_first
+        generations = {
+            name: place for place, name in enumerate(dict.fromkeys(map(_clock, answered_tries)))
+        }
+        return sorted(
+            answered_tries, key=lambda attempt: (generations[_clock(attempt)], _began(attempt))
+        )
 
     def pass_over(self, count: int, ended: Why | None) -> None:
-        """The first so many of :meth:`answered` decide nothing any more, whatever is seen later.
+        """Let the first ``count`` of :meth:`answered` decide nothing any more, whatever is
+        observed later.
 
-        ``ended``: what ended the newest row among them.
+        ``ended``: the reason that ended the newest row among them.
         """
         self._passed += max(0, count)
         self.ended = ended
 
     def connected_near(self, attempt: Try, near: float) -> bool:
-        """Whether one of its attempts that connected was begun so close to another path's attempt."""
-        assert attempt.seen is not None
-        moments = self._connected.get(attempt.seen.clock)
-        if moments is not None and attempt.seen.began is not None:
-            return _closest(moments, attempt.seen.began) <= near + EPSILON
+        """Return whether an attempt of this path that connected began close to another path's
+        attempt."""
+        assert attempt.observation is not None
+        moments = self._connected.get(attempt.observation.clock)
+        if moments is not None and attempt.observation.began is not None:
+            return _closest(moments, attempt.observation.began) <= near + EPSILON
         first = bisect_left(self._placed, (attempt.at - near, 0.0))
         for at, error in self._placed[first:]:
             if at > attempt.at + near:
@@ -253,7 +274,7 @@ class Path:
 
 
 class Why(StrEnum):
-    """What is wrong with a path, or why it could not be decided."""
+    """The fault of a path, or why it could not be decided."""
 
     LEAK = "a packet arrived after the route had been closed"
     OPEN = "packets arrive"
@@ -273,12 +294,12 @@ class Held:
 
     row: tuple[Try, ...]
     watched: bool = False
-    """Whether its denial lasted for ``Rule.watch``, with a control beside its end."""
+    """The denial lasted for ``Rule.watch``, with a control at its end."""
 
     @property
-    def seen(self) -> list[Observation]:
-        """What the row's attempts showed."""
-        return [attempt.seen for attempt in self.row if attempt.seen is not None]
+    def observations(self) -> list[Observation]:
+        """Return the observations of the row."""
+        return [attempt.observation for attempt in self.row if attempt.observation is not None]
 
 
 @dataclass(frozen=True)
@@ -290,14 +311,14 @@ class Wrong:
 
 @dataclass(frozen=True)
 class BrokenControl:
-    """Nothing can be said of the path: what shows that its attempts mean something was lost."""
+    """An undecided path: the control that gives its attempts their meaning was lost."""
 
     why: Why
 
 
 @dataclass(frozen=True)
 class Broken:
-    """Nothing can be said of the path: it could not be asked."""
+    """An undecided path: its probe broke."""
 
     error: Exception
     why: Why = Why.BROKEN
@@ -310,11 +331,11 @@ class NotYet:
     row: tuple[Try, ...]
     """The newest answered attempts that agree."""
     ended: Why | None
-    """What ended the row before it; None: nothing did."""
+    """The reason that ended the row before it; None: there is none."""
     alone: bool = False
-    """Whether a time-out had no control beside it yet: the answer of one can still change what is said."""
+    """A time-out has no control yet: a control's answer can still change the decision."""
     watching: bool = False
-    """Whether ``row`` has decided a denial, which is watched now."""
+    """``row`` has decided a denial, which is watched now."""
 
 
 Standing = Held | Wrong | BrokenControl | Broken | NotYet
@@ -322,16 +343,17 @@ EPSILON = 1e-6
 
 
 def decide(path: Path) -> Standing:
-    """How a path stands by what was seen so far; more attempts may follow."""
+    """Return how a path stands by the observations so far; more attempts may follow."""
     if path.error is not None:
         return Broken(path.error)
     return _open(path) if path.want else _closed(path)
 
 
 def conclude(path: Path, *, about_denial: bool) -> Standing:
-    """How a path ends when no attempt follows that could still decide it.
+    """Return how a path ends when no attempt follows that could still decide it.
 
-    ``about_denial``: the expectation is about denials, to which an open path that wavers is a broken control.
+    ``about_denial``: the expectation is about denials, so that an open path that wavers is a broken
+    control.
     """
     standing = decide(path)
     if not isinstance(standing, NotYet):
@@ -350,16 +372,17 @@ def conclude(path: Path, *, about_denial: bool) -> Standing:
 
 
 def completes_at(path: Path, standing: Standing) -> float:
-    """s.  When the attempt has to be begun that may complete the row which is under way, on the suite's clock.
+    """Return when the attempt has to begin that may complete the row under way.  In s, on the
+    suite's clock.
 
-    ``inf``: no row is under way, and no unanswered attempt may be the first of one.
+    ``inf``: no row is under way, and no unanswered attempt may begin one.
     """
     if not isinstance(standing, NotYet):
         return 0.0
     needed = path.rule.span + path.rule.watch
     if standing.row:
         return standing.row[0].at + needed
-    pending = next((attempt for attempt in path.recent if attempt.seen is None), None)
+    pending = next((attempt for attempt in path.recent if attempt.observation is None), None)
     return (pending.asked + needed) if pending is not None else float("inf")
 
 
@@ -384,26 +407,26 @@ class _Denial:
 
     path: Path
     ended: Why | None
-    """What ended the newest row."""
+    """The reason that ended the newest row."""
     row: list[Try] = field(default_factory=list)
     agreed: bool = False
-    """Whether the row is long enough that a packet that arrives is a leak."""
+    """The row is long enough that a packet that arrives is a leak."""
     alone: bool = False
     watching: bool = False
-    """As in :class:`NotYet`."""
+    """A time-out has no control yet, see :class:`NotYet`."""
     passed: int = 0
     """Attempts that decide nothing any more."""
 
     def take(self, attempt: Try, place: int) -> Standing | None:
         """Add the attempt at this place (from 1 on); return the standing that it decides, None: it
         decides none."""
-        assert attempt.seen is not None
+        assert attempt.observation is not None
         if self.watching:
-            return self._watch(attempt, attempt.seen)
-        if attempt.seen.verdict in DENIED_VERDICTS and attempt.seen.began is not None:
+            return self._watch(attempt, attempt.observation)
+        if attempt.observation.verdict in DENIED_VERDICTS and attempt.observation.began is not None:
             if _beside(self.path, attempt):
                 return self._extend(attempt)
-            # Its control may be unanswered yet: what comes later can still make it one of a row.
+            # Its control may be unanswered yet: a later answer can still make it part of a row.
             self._end_row(Why.CONTROL)
             self.alone = True
         elif self.agreed and _arrived(attempt):
@@ -413,13 +436,13 @@ class _Denial:
             self.passed = place
         return None
 
-    def _watch(self, attempt: Try, seen: Observation) -> Standing | None:
+    def _watch(self, attempt: Try, observation: Observation) -> Standing | None:
         """Look for a leak after the row has decided; the denial holds once the watch is over."""
         rule = self.path.rule
         if _arrived(attempt):
             return Wrong(Why.LEAK)
         if attempt.at + EPSILON >= self.row[0].at + rule.span + rule.watch:
-            denied = seen.verdict in DENIED_VERDICTS
+            denied = observation.verdict in DENIED_VERDICTS
             return Held(tuple(self.row), watched=denied and _beside(self.path, attempt))
         return None
 
@@ -444,18 +467,18 @@ class _Denial:
 
 
 def _arrived(attempt: Try) -> bool:
-    """Whether it shows that a packet got to the target."""
+    """Return whether the observation shows that a packet got to the target."""
     return (
-        attempt.seen is not None
-        and attempt.seen.verdict in ARRIVED
-        and not unexpected_backend(attempt.seen)
+        attempt.observation is not None
+        and attempt.observation.verdict in ARRIVED
+        and not unexpected_backend(attempt.observation)
     )
 
 
 def _ends_row(path: Path, attempt: Try) -> Why:
-    assert attempt.seen is not None
-    verdict = attempt.seen.verdict
-    if verdict in UNSENT or unexpected_backend(attempt.seen):
+    assert attempt.observation is not None
+    verdict = attempt.observation.verdict
+    if verdict in UNSENT or unexpected_backend(attempt.observation):
         return Why.ASTRAY
     if verdict in ARRIVED:
         return Why.OPEN
@@ -463,7 +486,7 @@ def _ends_row(path: Path, attempt: Try) -> Why:
 
 
 def _beside(path: Path, attempt: Try) -> bool:
-    """Whether a control of each kind connected beside an attempt."""
+    """Return whether a control of each kind connected beside an attempt."""
 
     def connected(control: Path) -> bool:
         own = control.attempt.source.uid == path.attempt.source.uid
@@ -482,48 +505,57 @@ def _open(path: Path) -> Standing:
     agree = path.agree
     owed = False
     for attempt in path.recent:
-        if attempt.seen is None:
+        if attempt.observation is None:
             held = row if len(row) >= agree and not owed else held
             row = []
             owed = owed or path.may_waver(attempt)
-        elif as_wanted(attempt.seen, True):
+        elif as_wanted(attempt.observation, True):
             row.append(attempt)
         else:
             held = []
             row = []
-            ended = Why.ANOTHER_POD if unexpected_backend(attempt.seen) else Why.CLOSED
-    path.pass_over(len(path.heard) - agree, ended)
+            ended = Why.ANOTHER_POD if unexpected_backend(attempt.observation) else Why.CLOSED
+    path.pass_over(len(path.answered_first) - agree, ended)
     decides = row if len(row) >= agree and not owed else held
     return Held(tuple(decides)) if decides else NotYet(tuple(row), ended)
 
 
 def _conclude_open(path: Path, about_denial: bool) -> Standing:
-    newest = [attempt.seen for attempt in path.answered()][-path.agree :]
-    wrong = [seen for seen in newest if seen is not None and not as_wanted(seen, True)]
+    newest = [attempt.observation for attempt in path.answered()][-path.agree :]
+    wrong = [
+        observation
+        for observation in newest
+        if observation is not None and not as_wanted(observation, True)
+    ]
     if any(map(unexpected_backend, wrong)):
         return Wrong(Why.ANOTHER_POD)
-    if about_denial and wrong and all(seen.verdict is Verdict.NO_ANSWER for seen in wrong):
+    if (
+        about_denial
+        and wrong
+        and all(observation.verdict is Verdict.NO_ANSWER for observation in wrong)
+    ):
         return BrokenControl(
             Why.SILENT
-        )  # its packets pass: a server that is too busy says nothing of policies
+        )  # its packets pass: a server that is too busy is no evidence about policies
     if len(wrong) == len(newest):
         return Wrong(Why.CLOSED)
     return BrokenControl(Why.WAVERS) if about_denial else Wrong(Why.WAVERS)
 
 
 def link(paths: Iterable[Path]) -> None:
-    """Tell each closed path its controls among the open ones; paths of one source, or to one target, share them."""
-    several = list(paths)
+    """Give each closed path its controls among the open paths; paths of a source or to a target
+    share them."""
+    linked = list(paths)
     by_source: dict[str, list[Path]] = {}
     by_target: dict[str, list[Path]] = {}
-    for path in several:
+    for path in linked:
         if path.want:
             by_source.setdefault(path.attempt.source.uid, []).append(path)
             if path.attempt.target:
                 by_target.setdefault(path.attempt.target.label, []).append(path)
     of_source = {uid: tuple(opened) for uid, opened in by_source.items()}
     to_target = {label: tuple(opened) for label, opened in by_target.items()}
-    for path in several:
+    for path in linked:
         if path.want:
             continue
         goal = path.attempt.target.label if path.attempt.target else ""
@@ -532,12 +564,18 @@ def link(paths: Iterable[Path]) -> None:
 
 
 def _clock(attempt: Try) -> str:
-    return attempt.seen.clock if attempt.seen else ""
+    return attempt.observation.clock if attempt.observation else ""
 
 
 def _began(attempt: Try) -> float:
-    """On the agent's clock; what sent no packet stands where it was asked for."""
-    return attempt.seen.began if attempt.seen and attempt.seen.began is not None else attempt.asked
+    """Return when an attempt began on the agent's clock; if it sent no packet, when it was
+    requested.
+    """
+    return (
+        attempt.observation.began
+        if attempt.observation and attempt.observation.began is not None
+        else attempt.asked
+    )
 
 
 def _closest(moments: Sequence[float], moment: float) -> float:

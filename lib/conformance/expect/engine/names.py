@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where names of targets led: a verdict about a path means nothing when its name led elsewhere, or nowhere."""
+"""The addresses to which names of targets led: a path's verdict means nothing if its name led
+elsewhere."""
 
 import ipaddress
 import math
@@ -16,14 +17,14 @@ UNSENT = frozenset({Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME})
 
 
 class Observer(Protocol):
-    """What asking for names needs of probing."""
+    """The probing that questions about names need."""
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
-        """One observation per attempt, in order."""
+        """Return one observation per attempt, in order."""
 
 
 class Asks(Protocol):
-    """What finding out why an expectation failed needs of it."""
+    """The tools for finding out why an expectation failed."""
 
     @property
     def prober(self) -> Observer: ...
@@ -33,7 +34,7 @@ class Asks(Protocol):
 
 
 def named(attempt: Attempt) -> bool:
-    """Whether the target is called by a name."""
+    """Return whether the target is called by a name."""
     if attempt.target is None or attempt.kind is Kind.DNS:
         return False
     try:
@@ -46,9 +47,10 @@ def named(attempt: Attempt) -> bool:
 def resolved_address(
     prober: Observer, attempt: Attempt, patience: float, *, slow: float = math.inf
 ) -> str:
-    """What the target's name resolves to now, as its source sees it: addresses, or the verdict; empty: not known.
+    """Return what the target's name resolves to now at its source: addresses, or the verdict.
 
-    An answer that takes longer than ``slow`` seconds says so.
+    It is empty where that is not known.  An answer that takes longer than ``slow`` seconds is
+    marked.
     """
     if attempt.target is None or not named(attempt):
         return ""
@@ -59,11 +61,13 @@ def resolved_address(
         answer = prober.observe([question])[0]
     except SuiteError:
         return ""
-    told = ", ".join(answer.answers) if answer.verdict is Verdict.RESOLVED else str(answer.verdict)
+    answers = (
+        ", ".join(answer.answers) if answer.verdict is Verdict.RESOLVED else str(answer.verdict)
+    )
     in_time = answer.verdict is Verdict.DNS_FAILED or answer.seconds <= slow
-    return told if in_time else f"{told}, slow: answered after {answer.seconds:.1f} s"
+    return answers if in_time else f"{answers}, slow: answered after {answer.seconds:.1f} s"
 
 
 def reached(observation: Observation) -> str:
-    """The address that an attempt got to, without its port; empty: not told."""
+    """Return the address that an attempt reached, without its port; empty: not reported."""
     return observation.remote.rpartition(":")[0]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do about a path that is not as it is to be: where to look first.  Builds text from its arguments alone."""
+"""Advice about a path that is not as expected: where to look first.  Builds text from its
+arguments."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,18 +12,22 @@ from conformance.model.endpoint import OS, Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 
 Side = Literal["source", "target", "both"]
-"""Whose node enforces a policy: the source's for egress, the target's for ingress."""
+"""The end whose node enforces a policy: the source's for egress, the target's for ingress."""
 PROGRAMMED: dict[OS, str] = {
     "windows": "Windows: Get-HnsEndpoint, its ACLs",
     "linux": "Linux: iptables-save, or nft list table ip calico",
 }
-"""Where a node shows what Felix has programmed for a pod."""
+"""The command that shows what Felix has programmed for a pod on a node."""
 SERVICES = (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME)
 """Ways to a pod that are not its own address."""
+TRANSLATES = "and compare OutBoundNAT and its ExceptionList (Get-HnsEndpoint)"
+"""What translates a Windows pod's traffic beyond the pools; the node follows."""
 
 
 def felix(attempt: Attempt, side: Side) -> str:
-    """Read Felix' log on the nodes that enforce the policy, and look at what it has programmed there."""
+    """Return the advice to read Felix' log on the nodes that enforce the policy, and its
+    programmed rules.
+    """
     backends = attempt.target.backends if attempt.target else ()
     ends = [
         *(backends if side != "source" else ()),
@@ -30,23 +35,29 @@ def felix(attempt: Attempt, side: Side) -> str:
     ]
     ends = ends or [attempt.source]
     nodes = {end.node: "target" if end in backends else "source" for end in ends}
-    told = " and ".join(f"node {node} ({role})" for node, role in nodes.items())
+    place = " and ".join(f"node {node} ({role})" for node, role in nodes.items())
     shown = dict.fromkeys(PROGRAMMED[end.os] for end in ends)
-    return "; ".join([f"read Felix' log on {told}", *shown, pods_on(*nodes)])
+    return "; ".join([f"read Felix' log on {place}", *shown, pods_on(*nodes)])
 
 
 def pods_on(*nodes: str) -> str:
-    """A command that names the pods that serve nodes: calico-node's and kube-proxy's."""
+    """Return a command that names the pods that serve nodes: calico-node's and kube-proxy's."""
     return " ; ".join(
         f"kubectl get pods -A -o wide --field-selector=spec.nodeName={node}" for node in nodes
     )
 
 
-def open_path(attempt: Attempt, seen: Sequence[Observation]) -> str:
-    """About a path that is to be open; ``seen``: all that its attempts showed."""
+def open_path(attempt: Attempt, observations: Sequence[Observation]) -> str:
+    """Return advice for a path that should be open; ``seen``: all observations of its attempts."""
     target = attempt.target
-    last = seen[-1] if seen else None
+    last = observations[-1] if observations else None
     nodes = between(attempt.source, target)
+    if target is not None and target.path is Addressing.EXTERNAL and attempt.source.os == "windows":
+        return (
+            f"see CONN-3, {TRANSLATES} of pod {attempt.source.pod} on node {attempt.source.node} "
+            "with natOutgoing of its IPPool: without OutBoundNAT, or with the target in the "
+            "exceptions, no answer finds back"
+        )
     if last is None or target is None:
         return f"look at the pods, and for packet loss {nodes}"
     if last.verdict in UNSENT:
@@ -66,11 +77,16 @@ def open_path(attempt: Attempt, seen: Sequence[Observation]) -> str:
         Verdict.TIMED_OUT: f"see CONN-3, then look for policies, firewalls and packet loss {nodes}",
     }
     lossy = f"look for packet loss {nodes}, and at the server's log"
-    return by_verdict.get(last.verdict, lossy) if len({one.verdict for one in seen}) == 1 else lossy
+    return (
+        by_verdict.get(last.verdict, lossy)
+        if len({observation.verdict for observation in observations}) == 1
+        else lossy
+    )
 
 
 def _refused(source: Workload, target: Target) -> str:
-    """Of a pod's own address nobody listens there; of any other kube-proxy may not know the way."""
+    """Return advice for a refusal: at a pod's own address nothing listens; else suspect
+    kube-proxy."""
     if target.path in SERVICES:
         return kube_proxy(source, target)
     logs = "".join(f": kubectl logs -n {pod.namespace} {pod.pod}" for pod in target.backends[:1])
@@ -78,7 +94,8 @@ def _refused(source: Workload, target: Target) -> str:
 
 
 def kube_proxy(source: Workload, target: Target) -> str:
-    """Look where a Service's rules are applied: on the node whose address was called, or else on the source's."""
+    """Return advice to look at the node that applies the Service's rules: the called node, or the
+    source's."""
     node = source.node
     system = source.os
     if target.path is Addressing.NODE_PORT:
@@ -98,7 +115,7 @@ def kube_proxy(source: Workload, target: Target) -> str:
 
 
 def between(source: Workload, target: Target | None) -> str:
-    """``between node linux-1 and node windows-2``, or ``on node linux-1``."""
+    """Return ``between node linux-1 and node windows-2``, or ``on node linux-1``."""
     nodes = list(
         dict.fromkeys(
             [source.node, *(backend.node for backend in (target.backends if target else ()))]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes have for each other's pods, where a path between them is shut: routes, forwarding, VNI and port."""
+"""The entries that nodes have for each other's pods when a path between them is closed: routes,
+forwarding, VNI, port."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ SHOWN = 3
 
 
 class Entries(Protocol):
-    """What is needed of reading nodes (``conformance.facts.vxlan.VxlanFacts``)."""
+    """The readings of nodes that are needed (``conformance.facts.vxlan.VxlanFacts``)."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
         """Overlay entries for ``toward``'s pods that are not as announced or configured."""
@@ -22,28 +23,32 @@ class Entries(Protocol):
 
 @dataclass(frozen=True)
 class Blamed:
-    """What the nodes of one dead path have for each other."""
+    """The entries that the nodes of a dead path have for each other."""
 
     wrong: tuple[str, ...] = ()
-    """What is not as announced or configured: ``route of node a to block B of node b: no route``."""
+    """Entries that are not as announced or configured: ``route of node a to block B of node b: no
+    route``."""
     unread: str = ""
     """Why something of it is not known; empty: all was read."""
     by: str = "overlay"
-    """What carries pods there, as the line of a message is called."""
+    """The carrier of pods there, as a message names it."""
     see: str = "VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9"
     """The claims about it."""
     sound: str = ""
-    """What both nodes have as they should; empty: something of it is wrong or not known, or there are no two nodes."""
+    """The entries that are right on both nodes; empty: an entry is wrong or unknown, or there are
+    no two nodes."""
 
     @property
     def shown(self) -> str:
-        """What is wrong, as a line of a message has it."""
+        """Return the wrong entries as a line of a message."""
         more = f"; {len(self.wrong) - SHOWN} more" if len(self.wrong) > SHOWN else ""
         return "; ".join(self.wrong[:SHOWN]) + more
 
 
 def blamed(entries: Entries, source: Workload, target: Target, sound: str = "") -> Blamed:
-    """What is wrong with what both ends' nodes have for each other, there and back; nothing within one node."""
+    """Return the wrong entries that both nodes have for each other, in both directions; empty
+    within a node.
+    """
     found: dict[str, None] = {}
     unread = ""
     ends = {server.node: None for server in target.backends if server.node != source.node}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wrong paths have in common, in words that begin a first line: ``windows-2019 does not enforce the policy``.
+"""The common cause of wrong paths as a first line begins with it: ``windows-2019 does not enforce
+the policy``.
 
-It names nodes and no pods, so that claims that fail of the same say the same.
+It names nodes and no pods, so that claims that fail for the same cause have the same text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,19 +14,20 @@ from conformance.model.endpoint import Addressing
 from conformance.model.observation import Observation, Verdict
 
 NAMED = 3
-"""Nodes that are named; of more their number is said."""
+"""The most nodes that are named; beyond that their number is given."""
 
 
 def passes(attempts: Sequence[Attempt], side: Side) -> str:
-    """Of paths that a policy is to close and that are open: whose node does not enforce it.
+    """Return which node does not enforce the policy that should close these open paths.
 
-    ``side``: whose node has to; where both have to, the one end that all of them share, else either.
+    ``side``: the end that has to enforce it; if both have to, the end that all paths share, else
+    either.
     """
     return f"{_enforcing(attempts, side)} the policy"
 
 
 def refuses(attempts: Sequence[Attempt], side: Side) -> str:
-    """Of paths that a policy is to close silently and that are refused: where."""
+    """Return where paths are refused that a policy should close silently."""
     nodes = _sources(attempts) if side == "source" else _targets(attempts) or _sources(attempts)
     return (
         f"connections to pods on {_named(nodes)} are refused, not dropped"
@@ -35,22 +37,26 @@ def refuses(attempts: Sequence[Attempt], side: Side) -> str:
 
 
 def stays(attempts: Sequence[Attempt], side: Side) -> str:
-    """Of paths that policies closed which are gone: whose node enforces them still."""
+    """Return which node still enforces policies that are gone."""
     who = _enforcing(attempts, side)
     return f"{who.replace('does not enforce', 'enforces').replace('do not enforce', 'enforce')} a policy that is gone"
 
 
-def closed(attempts: Sequence[Attempt], seen: Sequence[Observation]) -> str:
-    """Of paths that are to be open and are not.  ``seen``: what the attempts of the one that is told first showed."""
+def closed(attempts: Sequence[Attempt], observations: Sequence[Observation]) -> str:
+    """Return why paths are closed that should be open.  ``seen``: the observations of the first
+    path."""
     target = attempts[0].target
     path = target.path if target else None
-    last = seen[-1].verdict if seen else None
+    last = observations[-1].verdict if observations else None
     clients = _named(_sources(attempts))
     targets = _targets(attempts)
     if last in UNSENT:
-        return f"names do not resolve on {clients}"
+        return unresolved(attempts)
     if path is Addressing.NODE_PORT:
-        called = {one.target.at.node if one.target and one.target.at else "" for one in attempts}
+        called = {
+            attempt.target.at.node if attempt.target and attempt.target.at else ""
+            for attempt in attempts
+        }
         return f"NodePorts of {_named(called if '' not in called else targets)} do not lead to their pods"
     if path in SERVICES:
         on = f" on {_named(targets)}" if targets else ""
@@ -58,8 +64,14 @@ def closed(attempts: Sequence[Attempt], seen: Sequence[Observation]) -> str:
     return _unreached(attempts, "are refused by" if last is Verdict.REFUSED else "do not reach")
 
 
+def unresolved(attempts: Sequence[Attempt]) -> str:
+    """Return on which nodes names do not resolve."""
+    return f"names do not resolve on {_named(_sources(attempts))}"
+
+
 def _unreached(attempts: Sequence[Attempt], does: str) -> str:
-    """Of paths by pods' own addresses: between which nodes; ``does``: how they end."""
+    """Return between which nodes pods' own addresses are not reached; ``does``: how the paths
+    end."""
     sources = _sources(attempts)
     targets = _targets(attempts)
     clients = f"clients on {_named(sources)}"
@@ -98,13 +110,13 @@ def _targets(attempts: Iterable[Attempt]) -> set[str]:
 
 
 def _shared(attempts: Sequence[Attempt]) -> list[str]:
-    """The nodes that are an end of each path."""
+    """Return the nodes that are an end of each path."""
     ends = [_sources([attempt]) | _targets([attempt]) for attempt in attempts]
     return sorted(set.intersection(*ends))
 
 
 def _named(nodes: Iterable[str]) -> str:
-    """``a``, ``a and b``, or ``5 nodes``."""
+    """Return ``a``, ``a and b``, or ``5 nodes``."""
     names = sorted(nodes)
     if len(names) > NAMED:
         return f"{len(names)} nodes"

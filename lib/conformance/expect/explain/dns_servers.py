@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why names do not resolve, or late: what a pod hears from its resolver's server and from each DNS pod, given time.
+"""The reason why names resolve late or not at all: the late answers of a pod's own DNS server and
+of each DNS pod.
 
-It decides nothing.  It is asked when an expectation about a name has failed, so that the message can tell a server that
-is slow from one that is silent, and name the pod.
+It decides nothing. It is read after an expectation about a name has failed, so that the message
+can distinguish a slow server from a silent one, and name the pod.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from conformance.errors import SuiteError
@@ -20,66 +21,76 @@ SEARCHED = (
     "compare the pod's DNS search list (Linux: /etc/resolv.conf; Windows: ipconfig /all) with NAMESPACE.svc.DOMAIN, "
     "svc.DOMAIN and DOMAIN; Windows has only the first"
 )
-"""What to do about a name that the cluster's DNS does not know."""
+"""Advice about a name that the cluster's DNS does not know."""
 COMPARE = (
     "compare the answer with kubectl get service,endpointslices of that namespace,"
     " and read CoreDNS' log in kube-system"
 )
-"""What to do where nothing more is known."""
+"""Advice where nothing more is known."""
 LONGER = 3
-"""So many times as long as usual a source waits here: resolvers that send their question again give up before."""
+"""So many times as long as usual a source waits here: resolvers that send their question again give
+up before."""
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What one source heard from the cluster's DNS when it waited longer."""
+class DnsAnswers:
+    """The answers of the cluster's DNS to one source that waited longer."""
 
     server: Observation
-    """By the pod's own resolver settings; where a server was named, from that one."""
+    """The answer by the pod's own resolver settings, or of the server that was named."""
     pods: tuple[Observation, ...]
     """From each DNS pod by its own address."""
     slow: float
     """s.  An answer that takes longer is slow."""
+    share: bool
+    """The same question got an answer at times and none at others."""
 
     @property
     def answered_late(self) -> bool:
-        """Whether the server is slow and not silent."""
+        """Return whether the server is slow and not silent."""
         return _answers(self.server) and self.server.seconds > self.slow
 
     @property
     def answered(self) -> bool:
-        """Whether the server answers in time, another name than the one that failed."""
+        """Return whether the server answers in time for another name than the failed one."""
         return _answers(self.server) and not self.answered_late
 
     @property
     def silent(self) -> list[Workload]:
-        """The DNS pods that do not answer, where others do."""
-        silent = [pod for seen in self.pods if not _answers(seen) for pod in _pods(seen)]
+        """Return the DNS pods that do not answer, where others do."""
+        silent = [
+            pod
+            for observation in self.pods
+            if not _answers(observation)
+            for pod in _pods(observation)
+        ]
         return silent if len(silent) < len(self.pods) else []
 
     @property
     def named_silent(self) -> str:
-        """They, as messages name them; empty: none, or all of them."""
+        """Return the silent DNS pods as messages name them; empty: none, or all of them."""
         return ", ".join(pod.label for pod in self.silent)
 
     @property
     def lines(self) -> dict[str, str]:
-        """For a message: what was heard, and what to do about it."""
+        """Return the lines of a message: the answers, and what to do."""
         patience = f"waiting up to {self.server.attempt.give_up_after:g} s"
-        told = {
-            "asked again": f"{patience}: {self.server.attempt.query} {self._told(self.server, 'is answered')}"
+        lines = {
+            "asked again": f"{patience}: {self.server.attempt.query} {self._describe(self.server, 'is answered')}"
         }
         if self.pods:
-            told["DNS pods"] = "; ".join(
-                f"{pod.label} {self._told(seen)}" for seen in self.pods for pod in _pods(seen)
+            lines["DNS pods"] = "; ".join(
+                f"{pod.label} {self._describe(observation)}"
+                for observation in self.pods
+                for pod in _pods(observation)
             )
-        return {**told, "do": self._advice()}
+        return {**lines, "do": self._advice()}
 
-    def _told(self, seen: Observation, answers: str = "answers") -> str:
-        if _answers(seen):
-            slow = ", slow" if seen.seconds > self.slow else ""
-            return f"{answers} after {seen.seconds:.2f} s{slow}"
-        return f"fails: {seen.detail or seen.verdict} ({seen.seconds:.1f} s)"
+    def _describe(self, observation: Observation, answers: str = "answers") -> str:
+        if _answers(observation):
+            slow = ", slow" if observation.seconds > self.slow else ""
+            return f"{answers} after {observation.seconds:.2f} s{slow}"
+        return f"fails: {observation.detail or observation.verdict} ({observation.seconds:.1f} s)"
 
     def _advice(self) -> str:
         node = self.server.attempt.source.node
@@ -89,36 +100,51 @@ class Heard:
             return f"look at the load of the DNS pods, and for loss between node {node} and their nodes"
         if self.pods and not any(map(_answers, self.pods)):
             return f"no DNS pod answers: look at the network and at policies between node {node} and their nodes"
+        if self.share:
+            beside = ", while each DNS pod answers by its own address" if self.pods else ""
+            return (
+                f"the DNS Service has a backend on node {node} that is dead or gone{beside}: "
+                "compare that node's backends (Windows: Get-HnsPolicyList) with "
+                "kubectl -n kube-system get endpointslices, and restart its kube-proxy"
+            )
         if self.pods and not _answers(self.server):
             return f"each DNS pod answers by its own address: look at kube-proxy of node {node}, and at policies"
         return SEARCHED if self.answered else COMPARE
 
 
 def listen(
-    asks: Asks, attempts: Sequence[Attempt], servers: Callable[[], ClusterDns | None]
-) -> dict[str, Heard]:
-    """What the sources of these attempts hear, by the attempts' labels; empty where it could not be found out."""
+    asks: Asks,
+    attempts: Sequence[Attempt],
+    servers: Callable[[], ClusterDns | None],
+    at_times: Collection[str],
+) -> dict[str, DnsAnswers]:
+    """Return the DNS answers to the sources of these attempts, by label; empty where they are not
+    known.
+
+    ``at_times``: labels of attempts that got an answer at times and none at others.
+    """
     known = servers()
     if known is None or not attempts:
         return {}
     try:
         pods = known.pods()
-    except SuiteError:  # no right to read them, or nobody knows them
+    except SuiteError:  # no right to read them, or they are unknown
         pods = []
     asked = [
         [_question(asks, attempt, known), *_at_pods(asks, attempt, known, pods)]
         for attempt in attempts
     ]
     try:
-        seen = iter(asks.prober.observe([question for several in asked for question in several]))
+        observations = iter(
+            asks.prober.observe([question for questions in asked for question in questions])
+        )
     except SuiteError:
         return {}
     found = {}
-    for attempt, several in zip(attempts, asked, strict=True):
-        server, *others = [next(seen) for _ in several]
-        found[attempt.label] = Heard(
-            server, tuple(others), asks.timings.of(attempt.source.os).dns_slow
-        )
+    for attempt, questions in zip(attempts, asked, strict=True):
+        server, *others = [next(observations) for _ in questions]
+        slow = asks.timings.of(attempt.source.os).dns_slow
+        found[attempt.label] = DnsAnswers(server, tuple(others), slow, attempt.label in at_times)
     return found
 
 
@@ -128,25 +154,30 @@ def telling_otherwise(
     right: Callable[[Observation], bool],
     servers: Callable[[], ClusterDns | None],
 ) -> dict[str, str]:
-    """DNS pods that answer a question wrongly while others answer it rightly, each with what it answers.
+    """Return DNS pods that answer a query wrongly while others answer it correctly, each with its
+    answer.
 
-    They are asked for the name as it was asked for, without a search list.
+    They are queried for the failed name itself, without a search list.
     """
     known = servers()
     if known is None or attempt.target is not None:
         return {}
     try:
-        seen = asks.prober.observe([replace(attempt, target=pod) for pod in known.pods()])
+        observations = asks.prober.observe([replace(attempt, target=pod) for pod in known.pods()])
     except SuiteError:
         return {}
     wrong = {
-        pod.label: message.summary([one]) for one in seen if not right(one) for pod in _pods(one)
+        pod.label: message.summary([observation])
+        for observation in observations
+        if not right(observation)
+        for pod in _pods(observation)
     }
-    return wrong if len(wrong) < len(seen) else {}
+    return wrong if len(wrong) < len(observations) else {}
 
 
 def _question(asks: Asks, attempt: Attempt, servers: ClusterDns) -> Attempt:
-    """One question and no search list: where each name of a list waits for itself, the sum says nothing."""
+    """Return one question and no search list: where each name of a list waits for itself, the sum
+    says nothing."""
     patience = LONGER * asks.timings.of(attempt.source.os).dns_give_up
     return replace(attempt, query=servers.known_name, record="A", give_up_after=patience)
 
@@ -159,9 +190,9 @@ def _at_pods(
     return [replace(_question(asks, attempt, servers), target=pod) for pod in pods]
 
 
-def _answers(seen: Observation) -> bool:
-    return seen.verdict in (Verdict.RESOLVED, Verdict.NO_SUCH_NAME)
+def _answers(observation: Observation) -> bool:
+    return observation.verdict in (Verdict.RESOLVED, Verdict.NO_SUCH_NAME)
 
 
-def _pods(seen: Observation) -> tuple[Workload, ...]:
-    return seen.attempt.target.backends if seen.attempt.target else ()
+def _pods(observation: Observation) -> tuple[Workload, ...]:
+    return observation.attempt.target.backends if observation.attempt.target else ()

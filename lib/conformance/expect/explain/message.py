@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a failed expectation says: a first line that is enough at 3 a.m., then why, what was seen, what to do.
+"""The message of a failed expectation: a first line that is enough at 3 a.m., cause, observations,
+advice.
 
-Builds an :class:`Explanation`, or text, from its arguments and nothing else; at most twelve lines, everything longer is
-an attachment.
+Builds an :class:`Explanation`, or text, from its arguments and nothing else; at most twelve lines.
+Everything longer is an attachment.
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +17,7 @@ from conformance.expect.engine.answered import altered, unexpected_backend
 from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
 from conformance.model.explanation import Explanation
+from conformance.model.moment import utc
 from conformance.model.observation import Observation, Verdict
 
 MARK = "<---- WRONG"
@@ -26,7 +29,7 @@ def explanation(
     claims: Sequence[str],
     attempt: Attempt,
     expected: str,
-    seen: Sequence[Observation],
+    observations: Sequence[Observation],
     seconds: float,
     *,
     because: str = "",
@@ -35,36 +38,57 @@ def explanation(
     so: str = "",
     do: str = "",
 ) -> Explanation:
-    """What was expected of one attempt and seen of it; ``observed``: where what is wrong is not the verdict.
+    """Explain the expectation and the observation of an attempt; ``observed``: in place of the
+    verdict.
 
-    Lines below the first: why that is expected and what was seen last, where ``because`` is given; ``further`` ones in
-    order (policies, controls); what to do.  ``so``: what the first line ends with.
+    Below the first line come the reason of the expectation and the newest observation (with
+    ``because``), ``further`` lines in order (policies, controls), and the advice (``do``).  ``so``:
+    the end of the first line.
     """
-    lines = {"because": because, "observed": details(seen)} if because else {}
+    lines = {"because": because, "observed": details(observations)} if because else {}
     return Explanation(
         claims=tuple(claims),
         path=attempt.label,
         expected=expected,
-        observed=observed or summary(seen),
-        tries=sum(observation.tries for observation in seen),
+        observed=observed or summary(observations),
+        tries=sum(observation.tries for observation in observations),
         seconds=seconds,
+        since=since(observations),
         where=attempt.nodes,
         so=so,
         lines=lines | dict(further or {}) | ({"do": do} if do else {}),
     )
 
 
-def summary(seen: Sequence[Observation]) -> str:
-    """The verdicts of some observations of one attempt: ``CONNECTED``, or ``TIMED_OUT 7 times, last CONNECTED``.
-
-    What a name resolved to belongs to the verdict, who answered in place of a backend, and why a question failed:
-    ``RESOLVED to 203.0.113.9``, ``an answer of ns/another-pod``, ``DNS_FAILED (REFUSED from 10.96.0.10:53)``.
+def since(observations: Sequence[Observation]) -> str:
+    """Return when the first of the newest observations with the same verdict began; empty for
+    none.
     """
-    return tally([_word(observation) for observation in seen]) if seen else "nothing"
+    alike = itertools.takewhile(
+        lambda observation: observation.verdict is observations[-1].verdict,
+        reversed(observations),
+    )
+    return utc(min((observation.at for observation in alike), default=0.0))
+
+
+def summary(observations: Sequence[Observation]) -> str:
+    """Return the verdicts of an attempt's observations: ``CONNECTED``, or ``TIMED_OUT 7 times, last
+    CONNECTED``.
+
+    A verdict includes what a name resolved to, which pod answered in place of a backend, and why a
+    question failed: ``RESOLVED to 203.0.113.9``, ``an answer of ns/another-pod``, ``DNS_FAILED
+    (REFUSED from 10.96.0.10:53)``.
+    """
+    return (
+        tally([_word(observation) for observation in observations]) if observations else "nothing"
+    )
 
 
 def tally(words: Sequence[str]) -> str:
-    """At least one word, each with how often it was said, and the newest: ``A 7 times, B 1 time, last B``."""
+    """Return each word with its count, and the newest word: ``A 7 times, B 1 time, last B``.
+
+    There is at least one word.
+    """
     counts = Counter(words)
     if len(counts) == 1:
         return words[-1]
@@ -72,11 +96,11 @@ def tally(words: Sequence[str]) -> str:
     return f"{', '.join(parts)}, last {words[-1]}"
 
 
-def details(seen: Sequence[Observation]) -> str:
-    """The newest observation's own words."""
-    if not seen:
+def details(observations: Sequence[Observation]) -> str:
+    """Return the newest observation's own words."""
+    if not observations:
         return "nothing was observed"
-    last = seen[-1]
+    last = observations[-1]
     words = [f"{last.verdict.value} after {last.seconds * 1000:.0f} ms"]
     if last.detail:
         words.append(last.detail)
@@ -92,9 +116,10 @@ def details(seen: Sequence[Observation]) -> str:
 
 
 def of_control(text: Text, when: str = "") -> Text:
-    """A message about a control: ``POL-1  control before the change failed: ns/client ...``, the ids first.
+    """Return a message as that of a control: ``POL-1  control before the change failed: ns/client
+    ...``.
 
-    ``when``: words that say which control it is; they take the place of what was said of it before.
+    ``when``: which control it is; replaces an earlier description.
     """
     kind = f"control {when} failed: " if when else CONTROL
     if isinstance(text, Explanation):
@@ -104,21 +129,22 @@ def of_control(text: Text, when: str = "") -> Text:
 
 
 def explained(text: Text, by: str) -> Text:
-    """A message about what was seen, with what explains it: ``POL-1  pod ns/a restarted, while this was seen: ...``."""
+    """Return a message with its cause in front: ``POL-1  pod ns/a restarted; affected: ...``."""
     if isinstance(text, Explanation):
-        return replace(text, prefix=f"{by}, while this was seen: {text.prefix}", cause="", where="")
+        return replace(text, prefix=f"{by}; affected: {text.prefix}", cause="", where="")
     ids, rest = _ids(text)
-    return f"{ids}{by}, while this was seen: {rest}"
+    return f"{ids}{by}; affected: {rest}"
 
 
 def _ids(text: str) -> tuple[str, str]:
-    """What a message begins with, up to what is said of it, and the rest; empty: it begins without ids."""
+    """Split a message into the claim ids that it begins with, and the rest; empty: it begins
+    without ids."""
     found = re.match(r"(?:(?:[A-Z]+-\d+(?:, )?)+|no claim)(?:  |: )", text)
     return (found[0], text[found.end() :]) if found else ("", text)
 
 
 def table(rows: Sequence[tuple[str, str, str, bool]]) -> str:
-    """Expected and observed side by side: (what, expected, observed, right); wrong rows are marked."""
+    """Return rows of (what, expected, observed, right) as a table; wrong rows are marked."""
     what = max((len(row[0]) for row in rows), default=0)
     expected = max((len(row[1]) for row in rows), default=0)
     observed = max((len(row[2]) for row in rows), default=0)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies nearer than the path that failed: what its nodes lack for each other's pods, or what closes a backend.
+"""Causes nearer than the failed path: wrong entries of its nodes for each other's pods, or the
+cause that closes a backend.
 
-A Service whose backend is closed by its own address is no matter of Services alone: a policy that stays, or the
-network, explains both.  A path between nodes whose routes, forwarding entries, VNI or port are wrong is explained by
-them.  It decides nothing, and is asked once an expectation has failed, about the path that is told first.
+If a Service's backend is closed by its own address, the Service alone is not at fault: a policy
+that stays, or the network, explains both.  A path between nodes with wrong routes, forwarding
+entries, VNI or port is explained by them.  The search decides nothing.  It starts after an
+expectation has failed, for the path that the message names first.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,46 +17,77 @@ from conformance.expect.engine.names import Asks
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import SERVICES, kube_proxy
 from conformance.expect.explain.between_nodes import Blamed
-from conformance.model.attempt import Attempt
+from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 
 SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
 """How a path ends that leads nowhere."""
+UDP_ALONE = ", by UDP: TCP to the same address and port connects"
 TRIES = 2
 """How often a backend is asked by its own address: one lost packet closes nothing."""
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """What a message says about it; empty: nothing was found nearer."""
+    """The text of a message about the nearer cause; empty: nothing nearer was found."""
 
     observed: str = ""
-    """For the first line, after the verdicts."""
+    """Text for the first line, after the verdicts."""
     lines: dict[str, str] = field(default_factory=dict)
 
 
 Overlay = Callable[[Workload, Target], Blamed]
-"""What the overlay needs on the nodes of a path's ends and is wrong there; nothing without an overlay."""
+"""Reads the wrong entries of the overlay on the nodes of a path's ends; empty without an
+overlay."""
 
 
 def nearest(
     asks: Asks,
     attempt: Attempt,
-    seen: Sequence[Observation],
+    observations: Sequence[Observation],
     policies: Callable[[Sequence[Workload]], Sequence[str]],
     overlay: Overlay = lambda source, target: Blamed(),
 ) -> Nearest:
-    """What explains that nothing connects on this path, which is to be open.
+    """Return the likely reason why nothing connects on this path, which should be open, and whether
+    that is so of UDP alone.
 
-    ``policies`` names those that may be in force at these pods.
+    ``policies`` names policies that may be in force at these pods.
     """
+    near = _nearest(asks, attempt, observations, policies, overlay)
+    if observations and _udp_alone(asks, attempt, observations[-1].verdict):
+        return replace(near, observed=f"{UDP_ALONE}{near.observed}")
+    return near
+
+
+def _udp_alone(asks: Asks, attempt: Attempt, last: Verdict) -> bool:
+    """Return whether TCP connects to the address and port where UDP is not answered."""
     target = attempt.target
-    if target is None or not seen or seen[-1].verdict not in SILENT:
+    if target is None or target.protocol != "udp" or last not in (*SILENT, Verdict.REFUSED):
+        return False
+    give_up = asks.timings.of(attempt.source.os).tcp_give_up
+    tcp = replace(attempt, target=replace(target, protocol="tcp"), kind=Kind.TCP, payload=0)
+    try:
+        (answer,) = asks.prober.observe([replace(tcp, give_up_after=give_up)])
+    except SuiteError:
+        return False
+    return answer.verdict is Verdict.CONNECTED
+
+
+def _nearest(
+    asks: Asks,
+    attempt: Attempt,
+    observations: Sequence[Observation],
+    policies: Callable[[Sequence[Workload]], Sequence[str]],
+    overlay: Overlay,
+) -> Nearest:
+    """Return the likely reason why nothing connects on this path, whatever its protocol."""
+    target = attempt.target
+    if target is None or not observations or observations[-1].verdict not in SILENT:
         return Nearest()
     there = list(policies([attempt.source, *target.backends]))
     if target.path is Addressing.POD_IP:
-        return _of_pod(target, seen[-1].verdict, there, overlay(attempt.source, target))
+        return _of_pod(target, observations[-1].verdict, there, overlay(attempt.source, target))
     named = _named(there)
     if not target.backends:
         return Nearest(lines=named)
@@ -63,29 +96,29 @@ def nearest(
     own = _by_own_address(asks, attempt, target)
     if not own:
         return Nearest(lines=named)
-    told = "; ".join(f"{goal}: {message.summary(several)}" for goal, several in own.items())
-    if any(answer.verdict in ARRIVED for several in own.values() for answer in several):
+    results = "; ".join(f"{goal}: {message.summary(answers)}" for goal, answers in own.items())
+    if any(answer.verdict in ARRIVED for answers in own.values() for answer in answers):
         return Nearest(
             lines={
-                "own address": f"{told}: the pods are open, what leads to them is not",
+                "own address": f"{results}: the pods are open, what leads to them is not",
                 "do": kube_proxy(attempt.source, target),
             }
         )
     near = _of_backends(target, there, overlay(attempt.source, target))
-    return replace(near, lines={"own address": told} | near.lines)
+    return replace(near, lines={"own address": results} | near.lines)
 
 
 def _of_pod(target: Target, last: Verdict, there: Sequence[str], found: Blamed) -> Nearest:
-    """What lies nearer than a path by a pod's own address; ``there``: policies."""
-    told = found.wrong[0] if found.wrong else "" if there else found.sound
+    """Return the nearer cause for a path by a pod's own address; ``there``: policies."""
+    finding = found.wrong[0] if found.wrong else "" if there else found.sound
     lines = _named(there) | _lines(found)
     if target.backends and last is Verdict.TIMED_OUT:
         lines.setdefault("do", _advice(there, target, found))
-    return Nearest(observed=f", while {told}" if told else "", lines=lines)
+    return Nearest(observed=f", while {finding}" if finding else "", lines=lines)
 
 
 def _of_backends(target: Target, there: Sequence[str], found: Blamed) -> Nearest:
-    """What lies nearer than a path by a Service whose backends are closed by their own addresses,
+    """Return the nearer cause for a Service whose backends are closed by their own addresses,
     too."""
     if found.wrong:
         why = f", while {found.wrong[0]}"
@@ -106,7 +139,9 @@ def _named(policies: Sequence[str]) -> dict[str, str]:
 
 
 def _lines(found: Blamed) -> dict[str, str]:
-    """What a message says about the overlay; nothing where all that it needs is there."""
+    """Return a message's lines about the overlay; empty if the overlay has everything that it
+    needs.
+    """
     if found.wrong:
         return {
             found.by: found.shown,
@@ -117,7 +152,8 @@ def _lines(found: Blamed) -> dict[str, str]:
 
 
 def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, list[Observation]]:
-    """What each backend answers there, by the target's label; empty where that could not be asked."""
+    """Return the answers of each backend by its own address, by target label; empty if it was not
+    asked."""
     source = attempt.source
     port = target.backend_port or target.port
     give_up = asks.timings.of(source.os).tcp_give_up
@@ -133,7 +169,10 @@ def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, l
         rounds = [asks.prober.observe(questions) for _ in range(TRIES)]
     except SuiteError:
         return {}
-    return {goal.label: [seen[place] for seen in rounds] for place, goal in enumerate(goals)}
+    return {
+        goal.label: [observations[place] for observations in rounds]
+        for place, goal in enumerate(goals)
+    }
 
 
 def _advice(policies: Sequence[str], target: Target, found: Blamed) -> str:

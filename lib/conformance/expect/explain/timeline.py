@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened at both ends of streams, on one time line.  Builds text from its arguments and nothing else."""
+"""The events at both ends of streams on one time line.  Builds text from its arguments alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,19 +20,21 @@ class Mark:
 
 
 def lines(state: StreamState, marks: Sequence[Mark]) -> list[str]:
-    """``+1.234 s  server  ended  RESET ECONNRESET``, seconds since the first event, with the suite's marks between."""
+    """Return ``+1.234 s server ended RESET ECONNRESET``, seconds since the first event, with the
+    suite's marks between.
+    """
     found: list[tuple[float, str, str]] = [(mark.at, "suite", mark.what) for mark in marks]
     found += [
         (event.at, side, f"{event.what:9}  {event.detail}".rstrip())
         for event, side in state.timeline
     ]
-    found.sort(key=lambda one: one[0])
+    found.sort(key=lambda entry: entry[0])
     begin = found[0][0] if found else 0.0
     return [f"+{at - begin:7.3f} s  {who:6}  {text}" for at, who, text in found]
 
 
 def excerpt(state: StreamState, marks: Sequence[Mark]) -> str:
-    """The newest lines, as a message's last part."""
+    """Return the newest lines, as a message's last part."""
     whole = lines(state, marks)
     shown = whole[-SHOWN:]
     left = (
@@ -44,7 +46,7 @@ def excerpt(state: StreamState, marks: Sequence[Mark]) -> str:
 
 
 def whole(states: Sequence[StreamState], marks: Sequence[Mark]) -> str:
-    """Every stream's time line, for the report."""
+    """Return every stream's time line, for the report."""
     return "\n\n".join(
         "\n".join([state.label, f"  {state.words}", *lines(state, marks)]) for state in states
     )

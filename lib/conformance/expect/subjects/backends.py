@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about who answers behind a Service: each of its backends, and nobody else."""
+"""Expectations about the backends that answer behind a Service: each of them, and no other pod."""
 
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from conformance.errors import Nonconformance
+from conformance.errors import MissingCapability, Nonconformance
 from conformance.expect.check import Judged, Ruling
 from conformance.expect.engine.answered import as_wanted, echoed, telling, unexpected_backend
 from conformance.expect.explain import message
@@ -25,57 +25,94 @@ MISSED_BY_CHANCE = 1e-6
 need: kube-proxy chooses at random, so of ``n`` backends some are missed by ``m`` connections with less than
 ``n * e^(-m/n)``."""
 LARGE = 5000
-"""Bytes of an answer that no packet holds: addresses have to be rewritten in each of several."""
+"""Bytes of an answer that no packet holds: addresses have to be rewritten in each of its packets.
+"""
 ONE_PACKET = 1200
-"""Bytes of a datagram that is not cut up: how Services lead pieces that name no port is nobody's promise."""
+"""Bytes of a datagram that is not cut up: how Services lead pieces that name no port is nobody's
+promise."""
 SEE_CONN_3 = "see CONN-3: what is lost by the pod's own address says nothing about Services"
 NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
-"""What it looks like that nobody is behind a Service: kube-proxy refuses, or leaves the packet to die.  A connection
-that is reset or closed was one."""
+"""Verdicts of a Service without a backend: kube-proxy refuses, or leaves the packet to die.  A
+connection that is reset or closed had a backend."""
 KEPT_PORT = 40_000
-"""From which datagrams leave as from one socket that is kept: below those that systems choose by themselves."""
+"""From which datagrams leave as from one socket that is kept: below those that systems choose by
+themselves."""
 AT_LEAST = 12
-"""Connections of one source in a round, however few the backends are: a Service may still lead to one that went."""
+"""Connections of a source in a round, however few the backends are: a Service may still lead to a
+removed backend."""
 
 
 @dataclass
 class Backends(Subject):
-    """What one test expects of the pods behind Services."""
+    """The expectations of a test about the pods behind Services."""
 
     def all_used(self, sources: Sequence[Workload], *targets: Target, because: str) -> None:
-        """Each source's connections are answered by all backends of the targets, the same of each, and by no other pod.
+        """Expect all backends of each target, and no other pod, to answer each source's
+        connections. All targets have the same backends.
 
-        Decided for each source, target and backend, once as many rounds agree as verdicts need.  Raises Nonconformance.
+        Raise Nonconformance.
+        """
+        self._used([(client, target) for target in targets for client in sources], because)
+
+    def own_node_used(
+        self, sources: Sequence[Workload], target: Target, *, because: str, nobody: str
+    ) -> None:
+        """Expect the backends of each source's own node, and no other pod, to answer its
+        connections; none where its node has no backend, because of ``nobody``.
+
+        Raise Nonconformance; MissingCapability if no node of a source has a backend.
+        """
+        local = [
+            (source, replace(target, backends=own))
+            for source in sources
+            if (own := tuple(pod for pod in target.backends if pod.node == source.node))
+        ]
+        if not local:
+            raise MissingCapability(
+                "no client runs on a node with a backend", "cover more nodes: --max-nodes-per-os"
+            )
+        self._used(local, because)
+        there = {source.node for source, _ in local}
+        if elsewhere := [source for source in sources if source.node not in there]:
+            self.none(elsewhere, target, because=nobody)
+
+    def _used(self, pairs: Sequence[Pair], because: str) -> None:
+        """Expect all backends of each pair's target, and no other pod, to answer its source.
+
+        Each source and target is decided once as many rounds agree as verdicts need. Raise
+        Nonconformance.
         """
         expect = self.expect
-        pairs = [(client, target) for target in targets for client in sources]
         patience = [expect.timings.of(client.os) for client, _ in pairs]
         agree = max(timings.agree for timings in patience)
-        at_once = _connections(len(targets[0].backends), agree)
+        at_once = _connections(max(len(target.backends) for _, target in pairs), agree)
         attempts = [
             expect.attempt(client, target, telling(target))
             for client, target in pairs
             for _ in range(at_once)
         ]
-        row = _Row(targets[0], agree)
+        row = _Row([target for _, target in pairs], agree)
         polled = poll(
             expect,
             attempts,
-            lambda seen: row.accepts(_by_source(seen, at_once)),
+            lambda observations: row.accepts(_by_source(observations, at_once)),
             because=because,
-            several=patience,
+            all_timings=patience,
         )
-        rounds = [_by_source(seen, at_once) for seen in polled.settled.seen[-agree:]]
+        rounds = [
+            _by_source(observations, at_once)
+            for observations in polled.settled.observations[-agree:]
+        ]
 
         def judge(index: int) -> Judged:
             client, target = pairs[index]
-            seen = [one for round_ in rounds for one in round_[index]]
-            if polled.converged or (_proper(seen) and _all_answered(seen, target)):
+            observations = [observation for round_ in rounds for observation in round_[index]]
+            if polled.converged or (_proper(observations) and _all_answered(observations, target)):
                 return because
-            error = self._failure(client, target, seen, polled.settled.seconds, because)
+            error = self._failure(client, target, observations, polled.settled.seconds, because)
             observed = (
                 "an answer of another pod"
-                if any(map(unexpected_backend, seen))
+                if any(map(unexpected_backend, observations))
                 else "not all of them"
             )
             return Ruling(
@@ -86,10 +123,15 @@ class Backends(Subject):
         self.check("open", [(*pair, place) for place, pair in enumerate(pairs)], judge)
 
     def none(self, sources: Iterable[Workload], target: Target, *, because: str) -> None:
-        """No source's connection to the target is answered any more: it has no backend.  Raises Nonconformance."""
+        """Expect no source's connection to the target to be answered any more: it has no backend.
+        Raise Nonconformance."""
+        self.lead_nowhere([(source, target) for source in sources], because=because)
+
+    def lead_nowhere(self, pairs: Iterable[Pair], *, because: str) -> None:
+        """Expect as :meth:`none` of pairs of a source and a target.  Raise Nonconformance."""
         self._polled(
-            [self._attempt(source, target, Kind.TCP) for source in sources],
-            lambda one: one.verdict in NOBODY,
+            [self._attempt(source, target, Kind.TCP) for source, target in pairs],
+            lambda observation: observation.verdict in NOBODY,
             "no connection",
             because,
         )
@@ -97,22 +139,26 @@ class Backends(Subject):
     def answer_a_kept_socket(
         self, sources: Iterable[Workload], target: Target, *, because: str
     ) -> None:
-        """Datagrams that each source sends from one port, test after test, are answered by a backend of now.
+        """Expect a present backend to answer datagrams that each source sends from one port, test
+        after test.
 
-        Raises Nonconformance.
+        Raise Nonconformance.
         """
         attempts = [
             replace(self._attempt(source, target, Kind.UDP), from_port=KEPT_PORT)
             for source in sources
         ]
         self._polled(
-            attempts, lambda one: as_wanted(one, True), "an answer of a backend of now", because
+            attempts,
+            lambda observation: as_wanted(observation, True),
+            "an answer of a backend of now",
+            because,
         )
 
     def answer_whole(self, pairs: Iterable[Pair], *, because: str) -> None:
-        """What a client sends in :data:`LARGE` bytes, or in a datagram of one packet, comes back from a backend whole.
+        """Expect a backend to return :data:`LARGE` bytes, or a datagram of one packet, unchanged.
 
-        Raises Nonconformance, ControlBroken where it does not by the backend's own address either.
+        Raise Nonconformance; ControlBroken if the backend's own address does not, either.
         """
         asked = list(pairs)
         direct = [(source, _own(target)) for source, target in asked]
@@ -146,8 +192,14 @@ class Backends(Subject):
         because: str,
         controls: int = 0,
     ) -> None:
-        """Ask until enough rounds in a row are right, each path by itself; the last ``controls`` are theirs."""
-        polled = poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
+        """Ask until enough rounds in a row are right, each path by itself; the last ``controls``
+        are theirs."""
+        polled = poll(
+            self.expect,
+            attempts,
+            lambda observations: all(map(right, observations)),
+            because=because,
+        )
         decided = len(attempts) - controls
 
         def judge(index: int) -> Judged:
@@ -156,21 +208,21 @@ class Backends(Subject):
             assert target is not None
             if polled.converged or polled.agreed(index, right):
                 return because
-            seen = polled.seen(index)
+            observations = polled.observations(index)
             wanted = f"{expected} of {attempt.payload} bytes" if attempt.payload else expected
             wrong: Exception
             if controls and not polled.agreed(decided + index, right):
                 wrong = polled.broken_control(decided + index, wanted, {"do": SEE_CONN_3})
             else:
-                told = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
+                text = polled.message(index, wanted, {"do": kube_proxy(attempt.source, target)})
                 if target.protocol == "tcp" and all(
-                    one.verdict in NOBODY for one in seen
+                    observation.verdict in NOBODY for observation in observations
                 ):  # whatever its size is
-                    told = replace(told, cause=closed([attempt], seen))
-                wrong = Nonconformance(told, seen=seen)
+                    text = replace(text, cause=closed([attempt], observations))
+                wrong = Nonconformance(text, observations=observations)
             return Ruling(
                 error=self.unless_changed(attempt.source, target, wrong),
-                symptom=(wanted, str(seen[-1].verdict)),
+                symptom=(wanted, str(observations[-1].verdict)),
             )
 
         self.check("behaviour", polled.cases()[:decided], judge)
@@ -179,7 +231,7 @@ class Backends(Subject):
         self,
         client: Workload,
         target: Target,
-        seen: Sequence[Observation],
+        observations: Sequence[Observation],
         seconds: float,
         because: str,
     ) -> Nonconformance:
@@ -187,86 +239,103 @@ class Backends(Subject):
         expected = f"{'all of ' if len(target.backends) > 1 else ''}{_listed(target)} and no other"
         text = message.explanation(
             self.expect.context.claims,
-            seen[-1].attempt,
+            observations[-1].attempt,
             expected=expected,
             because=because,
-            seen=seen,
+            observations=observations,
             seconds=seconds,
             further={"do": kube_proxy(client, target)},
-            observed=_told(seen, target),
+            observed=_describe(observations, target),
         )
-        return Nonconformance(text, seen=seen)
+        return Nonconformance(text, observations=observations)
 
 
 @dataclass
 class _Row:
-    """The latest rounds in which every connection got to a backend, at most as many as have to agree."""
+    """The latest rounds in which every connection got to a backend, at most as many as have to
+    agree."""
 
-    target: Target
+    targets: Sequence[Target]
+    """Of each source, in its order."""
     agree: int
     rounds: list[list[list[Observation]]] = field(default_factory=list)
 
     def accepts(self, round_: list[list[Observation]]) -> bool:
-        """Whether a round agrees; one that completes the row does if each source got to each backend in the row."""
-        if not all(_proper(seen) for seen in round_):
+        """Return whether a round agrees; the last round of a row needs each source to reach each
+        backend."""
+        if not all(_proper(observations) for observations in round_):
             self.rounds.clear()
             return False
         self.rounds = [*self.rounds, round_][-self.agree :]
         return len(self.rounds) < self.agree or all(
-            _all_answered([seen for part in parts for seen in part], self.target)
-            for parts in zip(*self.rounds, strict=True)
+            _all_answered([observation for part in parts for observation in part], target)
+            for target, *parts in zip(self.targets, *self.rounds, strict=True)
         )
 
 
 def _own(target: Target) -> Target:
-    """The address of a target's first backend, and the port that leads there."""
+    """Return the address of a target's first backend, and the port that leads there."""
     backend = target.backends[0]
     return (backend.udp if target.protocol == "udp" else backend.tcp)(target.backend_port)
 
 
 def _connections(backends: int, rounds: int) -> int:
-    """How many connections a source needs in each round to get to all backends in these rounds."""
+    """Return how many connections a source needs per round to get to all backends in these
+    rounds."""
     in_all = backends * math.log(max(backends, 1) / MISSED_BY_CHANCE)
     return max(AT_LEAST, math.ceil(in_all / rounds))
 
 
-def _by_source(seen: Sequence[Observation], at_once: int) -> list[list[Observation]]:
-    return [list(seen[start : start + at_once]) for start in range(0, len(seen), at_once)]
+def _by_source(observations: Sequence[Observation], at_once: int) -> list[list[Observation]]:
+    return [
+        list(observations[start : start + at_once])
+        for start in range(0, len(observations), at_once)
+    ]
 
 
-def _proper(seen: Sequence[Observation]) -> bool:
-    """All connected, each to a backend."""
-    return all(one.verdict is Verdict.CONNECTED and not unexpected_backend(one) for one in seen)
+def _proper(observations: Sequence[Observation]) -> bool:
+    """Return whether all connected, each to a backend."""
+    return all(
+        observation.verdict is Verdict.CONNECTED and not unexpected_backend(observation)
+        for observation in observations
+    )
 
 
-def _all_answered(seen: Sequence[Observation], target: Target) -> bool:
-    return all(_answered(backend, seen) for backend in target.backends)
+def _all_answered(observations: Sequence[Observation], target: Target) -> bool:
+    return all(_answered(backend, observations) for backend in target.backends)
 
 
 def _listed(target: Target) -> str:
     return ", ".join(backend.pod for backend in target.backends)
 
 
-def _told(seen: Sequence[Observation], target: Target) -> str:
-    """Who never answered, who did and is no backend, and how else connections ended; then who answered how often."""
-    answers = [one for one in seen if one.verdict is Verdict.CONNECTED]
+def _describe(observations: Sequence[Observation], target: Target) -> str:
+    """Return which backends never answered, which other pods did, and how often; then other
+    ends."""
+    answers = [
+        observation for observation in observations if observation.verdict is Verdict.CONNECTED
+    ]
     others = Counter(_who(answer) for answer in answers if unexpected_backend(answer))
-    failed = Counter(_who(one) for one in seen if one.verdict is not Verdict.CONNECTED)
+    failed = Counter(
+        _who(observation)
+        for observation in observations
+        if observation.verdict is not Verdict.CONNECTED
+    )
     right = Counter(_who(answer) for answer in answers if not unexpected_backend(answer))
-    told = [f"{pod.pod} never answered" for pod in target.backends if not _answered(pod, answers)]
-    told += [
+    lines = [f"{pod.pod} never answered" for pod in target.backends if not _answered(pod, answers)]
+    lines += [
         f"{who} answered {counted(count, 'time')} although it is no backend"
         for who, count in others.items()
     ]
-    told += [f"{verdict} {counted(count, 'time')}" for verdict, count in failed.items()]
+    lines += [f"{verdict} {counted(count, 'time')}" for verdict, count in failed.items()]
     beside = ", ".join(f"{who} {counted(count, 'time')}" for who, count in right.most_common())
-    return f"{', '.join(told)}{f' ({beside})' if beside else ''}"
+    return f"{', '.join(lines)}{f' ({beside})' if beside else ''}"
 
 
-def _answered(backend: Workload, seen: Iterable[Observation]) -> bool:
-    return any(same_pod(backend, one.served_by) for one in seen)
+def _answered(backend: Workload, observations: Iterable[Observation]) -> bool:
+    return any(same_pod(backend, observation.served_by) for observation in observations)
 
 
-def _who(seen: Observation) -> str:
-    named = seen.verdict is Verdict.CONNECTED and seen.served_by
-    return seen.served_by.rpartition("/")[2] if named else seen.verdict.value
+def _who(observation: Observation) -> str:
+    named = observation.verdict is Verdict.CONNECTED and observation.served_by
+    return observation.served_by.rpartition("/")[2] if named else observation.verdict.value

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Windows builds and container runtimes a Calico version lists, as its requirements page of that version says."""
+"""The Windows builds and container runtimes that the requirements page of each Calico version
+lists."""
 
 from dataclasses import dataclass
 
@@ -8,9 +9,11 @@ from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Facts
 
 CONTAINERD_FLOOR = "1.6"
-"""What HostProcess containers need, and so every installation but the one by hand (HOST_PROCESS)."""
+"""containerd version that HostProcess containers need, and thus every installation but the manual
+one (HOST_PROCESS)."""
 HOST_PROCESS = ("operator", "manifest")
-"""Ways of installation that run Calico in HostProcess containers on Windows; by hand it runs as services."""
+"""Ways of installation that run Calico in HostProcess containers on Windows; by hand it runs as
+services."""
 FLOORS = {"operator": "3.27"}
 """Way of installation to the first Calico version that has it for Windows."""
 FLOOR = "3.12"
@@ -25,30 +28,31 @@ class Builds:
 
     @property
     def calico(self) -> str:
-        """Calico's versions on the Windows nodes, for messages."""
+        """Return Calico's versions on the Windows nodes, for messages."""
         return " and ".join(version or "of an unknown version" for version in self._versions)
 
     @property
     def install(self) -> str:
-        """How Calico was installed, for messages."""
+        """Return how Calico was installed, for messages."""
         return self.facts.install.value or "not known how"
 
     @property
     def calico_floor(self) -> str:
-        """The first Calico version for this way of installation."""
+        """Return the first Calico version for this way of installation."""
         return FLOORS.get(self.install, FLOOR)
 
     def recent(self, version: str) -> bool:
-        """Whether a Calico version is at or above the floor."""
+        """Return whether a Calico version is at or above the floor."""
         return Version.parse(version) >= Version.parse(self.calico_floor)
 
     def listed(self, there: BuildUnderCalico) -> bool:
-        """Whether the Calico version on a node lists its Windows build."""
+        """Return whether the Calico version on a node lists its Windows build."""
         return any(Version.of(*there.build) in Range(item) for item in _row(there.calico))
 
     @property
     def row(self) -> str:
-        """``build.revision >=17763.1432 <17764 or >=20348.169 <20349``; by version where nodes differ."""
+        """Return ``build.revision >=17763.1432 <17764 or >=20348.169 <20349``, by version if nodes
+        differ."""
         rows = {
             version: f"build.revision {' or '.join(_row(version))}" for version in self._versions
         }
@@ -61,7 +65,7 @@ class Builds:
 
     @property
     def runtimes(self) -> str:
-        """What :meth:`runtime_fits` accepts, in words."""
+        """Return the runtimes that :meth:`runtime_fits` accepts, in words."""
         return (
             f"containerd {CONTAINERD_FLOOR} or later"
             if self.install in HOST_PROCESS
@@ -69,7 +73,7 @@ class Builds:
         )
 
     def runtime_fits(self, runtime: str) -> bool:
-        """Whether a node's ``containerRuntimeVersion`` is one that Calico for Windows names."""
+        """Return whether Calico for Windows names a node's ``containerRuntimeVersion``."""
         name, _, version = runtime.partition("://")
         if self.install not in HOST_PROCESS:
             return name in ("containerd", "docker")
@@ -83,5 +87,5 @@ class Builds:
 
 
 def _row(calico: str | None) -> tuple[str, ...]:
-    """The ranges of builds that a Calico version lists."""
+    """Return the ranges of builds that a Calico version lists."""
     return (row("builds", calico) or tables()["builds"][0]).listed

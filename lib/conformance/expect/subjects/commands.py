@@ -23,12 +23,14 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Half
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.explanation import Explanation
+from conformance.probe.host import quoted
 from conformance.settings import Timings
 
 TIMED_OUT = "The operation has timed out"
-"""What Windows PowerShell says of a request that nobody answered."""
+"""Windows PowerShell's message about a request without an answer."""
 UNKNOWN_NAME = "SocketException"
-"""In what PowerShell says when Windows' resolver gives no address: the error's id, the same in every language."""
+"""Part of PowerShell's message when Windows' resolver gives no address: the error's id, the same in
+every language."""
 COMPARE_SUFFIXES = (
     "compare Get-DnsClientGlobalSetting and Get-DnsClient in the pod with its namespace"
     " (dns of CNI's file)"
@@ -42,7 +44,7 @@ class Ended(Protocol):
 
     @property
     def exit_code(self) -> int:
-        """Its exit status."""
+        """Return its exit status."""
 
     @property
     def output(self) -> str:
@@ -50,7 +52,7 @@ class Ended(Protocol):
 
     @property
     def seconds(self) -> float:
-        """How long it ran."""
+        """Return how many seconds it ran."""
 
 
 Run = Callable[[Workload, Sequence[str], float], Ended]
@@ -59,14 +61,14 @@ Run = Callable[[Workload, Sequence[str], float], Ended]
 
 @dataclass
 class Commands:
-    """Literal commands of one test."""
+    """The literal commands of a test."""
 
     run: Run
     timings: Timings
     context: Context = field(default_factory=Context)
 
     def nc_opens(self, pairs: Sequence[Pair], *, because: str) -> None:
-        """``nc -vz ADDRESS PORT`` in each Linux client says open, with exit code 0."""
+        """Expect ``nc -vz ADDRESS PORT`` in each Linux client to report open, with exit code 0."""
         self._succeed(
             pairs,
             lambda target: ["nc", "-vz", target.host, str(target.port)],
@@ -75,20 +77,26 @@ class Commands:
         )
 
     def web_request_shows(self, pairs: Sequence[Pair], page: str, *, because: str) -> None:
-        """``Invoke-WebRequest`` in each Windows client answers with status 200 and a page that contains ``page``."""
+        """Expect ``Invoke-WebRequest`` in each Windows client to print status 200 and a page that
+        contains ``page``.
+        """
         self._succeed(pairs, _web_request, lambda _: page, because)
 
     def web_request_times_out(self, pairs: Sequence[Pair], *, because: str) -> None:
-        """``Invoke-WebRequest`` in each Windows client says that the operation has timed out, with exit code 1."""
+        """Expect ``Invoke-WebRequest`` in each Windows client to print that the operation has
+        timed out, with exit code 1.
+        """
 
-        def judge(said: _Said, _: Target) -> None:
-            if said.ended.exit_code == 0:
+        def judge(output: _Output, _: Target) -> None:
+            if output.ended.exit_code == 0:
                 raise Nonconformance(
-                    said.but("attempts timed out there: the denial does not hold for every request")
+                    output.but(
+                        "attempts timed out there: the denial does not hold for every request"
+                    )
                 )
-            if not _says(said.ended.output, TIMED_OUT):
+            if not _says(output.ended.output, TIMED_OUT):
                 raise ProbeBroken(
-                    said.but("attempts timed out there: the command failed for another reason")
+                    output.but("attempts timed out there: the command failed for another reason")
                 )
 
         self._each(
@@ -103,20 +111,22 @@ class Commands:
     def windows_resolves(
         self, clients: Sequence[Workload], name: str, to: Sequence[str], *, because: str
     ) -> None:
-        """Windows' own resolver, as applications use it in each client, gives these addresses for the name.
+        """Expect Windows' own resolver in each client to give these addresses for the name, as
+        for applications.
 
-        It takes the pod's suffix list, the DNS client's cache and its rules; one answer decides.  Raises
-        Nonconformance where it gives others or knows no such name, ProbeBroken where the command says neither.
+        It uses the pod's suffix list, the DNS client's cache and its rules; one answer decides.
+        Raise Nonconformance if it gives other addresses or no such name, ProbeBroken if the
+        command's output shows neither.
         """
         wanted = sorted(to)
         shown = "ForEach-Object { $_.IPAddressToString }"
-        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses('{name}') | {shown}"]
+        words = ["powershell", f"[System.Net.Dns]::GetHostAddresses({quoted(name)}) | {shown}"]
         ran = at_once([partial(self._run, client, words) for client in clients])
 
         def judge(case: tuple[Workload, Future[Ended]]) -> Judged:
             client, future = case
             ended = future.result()
-            told = Explanation(
+            explanation = Explanation(
                 claims=self.context.claims,
                 path=client.label,
                 where=client.node,
@@ -125,14 +135,16 @@ class Commands:
                 prefix=f"{name} by Windows' own resolver: ",
                 lines={"because": because},
             )
-            said = _Said(ended, told, " ".join(words))
+            output = _Output(ended, explanation, " ".join(words))
             if UNKNOWN_NAME in ended.output:
-                return Nonconformance(said.but(do=COMPARE_SUFFIXES))
+                return Nonconformance(output.but(do=COMPARE_SUFFIXES))
             if ended.exit_code != 0:
-                return ProbeBroken(said.but("it failed for another reason than the name"))
-            return because if sorted(ended.output.split()) == wanted else Nonconformance(said.but())
+                return ProbeBroken(output.but("it failed for another reason than the name"))
+            return (
+                because if sorted(ended.output.split()) == wanted else Nonconformance(output.but())
+            )
 
-        cases = [(one[0], None, one) for one in zip(clients, ran, strict=True)]
+        cases = [(pair[0], None, pair) for pair in zip(clients, ran, strict=True)]
         check(self.context, "behaviour", cases, judge)
 
     def _succeed(
@@ -142,12 +154,12 @@ class Commands:
         shows: Callable[[Target], str],
         because: str,
     ) -> None:
-        """Every command ends with exit code 0, and shows these words."""
+        """Expect every command to end with exit code 0, and to print these words."""
 
-        def judge(said: _Said, target: Target) -> None:
-            if said.ended.exit_code != 0 or not _says(said.ended.output, shows(target)):
+        def judge(output: _Output, target: Target) -> None:
+            if output.ended.exit_code != 0 or not _says(output.ended.output, shows(target)):
                 raise ProbeBroken(
-                    said.but(
+                    output.but(
                         "attempts connected there: the command, its image or its server is not the demo's"
                     )
                 )
@@ -166,35 +178,34 @@ class Commands:
         pairs: Sequence[Pair],
         argv: Callable[[Target], Sequence[str]],
         expected: Callable[[Target], str],
-        judge: Callable[[_Said, Target], None],
+        judge: Callable[[_Output, Target], None],
         *,
         half: Half,
         because: str,
     ) -> None:
-        """Every path's command runs, at once, and each is judged on its own.
-
-        Raises the worst failure.
-        """
-        several = [(pair, argv(pair[1])) for pair in pairs]
-        ran = at_once([partial(self._run, client, words) for (client, _), words in several])
+        """Run every path's command at once, and judge each on its own. Raise the worst failure."""
+        commands = [(pair, argv(pair[1])) for pair in pairs]
+        ran = at_once([partial(self._run, client, words) for (client, _), words in commands])
 
         def judged(case: tuple[Pair, Sequence[str], Future[Ended]]) -> Judged:
             pair, words, future = case
-            judge(self._said(pair, words, future.result(), expected(pair[1]), because), pair[1])
+            judge(
+                self._output_of(pair, words, future.result(), expected(pair[1]), because), pair[1]
+            )
             return f"{because}; {COMMAND_UNTOLD}" if half == "open" else because
 
         cases = [
             (*pair, (pair, words, future))
-            for (pair, words), future in zip(several, ran, strict=True)
+            for (pair, words), future in zip(commands, ran, strict=True)
         ]
         check(self.context, half, cases, judged)
 
     def _run(self, client: Workload, argv: Sequence[str]) -> Ended:
         return self.run(client, argv, self.timings.of(client.os).exec_overhead + REQUEST_TIMEOUT)
 
-    def _said(
+    def _output_of(
         self, pair: Pair, argv: Sequence[str], ended: Ended, expected: str, because: str
-    ) -> _Said:
+    ) -> _Output:
         client, target = pair
         self.context.sink.attach(
             f"{argv[0]} in {client.role}",
@@ -203,7 +214,7 @@ class Commands:
         attempt = Attempt(
             source=client, target=target, kind=Kind.TCP, give_up_after=REQUEST_TIMEOUT
         )
-        told = Explanation(
+        explanation = Explanation(
             claims=self.context.claims,
             path=attempt.label,
             where=attempt.nodes,
@@ -212,41 +223,42 @@ class Commands:
             observed="",
             lines={"because": because},
         )
-        return _Said(ended, told, " ".join(argv))
+        return _Output(ended, explanation, " ".join(argv))
 
 
 def _says(output: str, words: str) -> bool:
-    """Whether an output has these words, wherever Format-List has wrapped them: at the console's width, or at 80."""
+    """Return whether an output has these words, wherever Format-List wrapped them (console width or
+    80)."""
     return "".join(words.split()) in "".join(output.split())
 
 
 @dataclass(frozen=True)
-class _Said:
-    """A command that ended, and what is said of it should it be wrong."""
+class _Output:
+    """A command that ended, and its explanation in case it is wrong."""
 
     ended: Ended
-    _told: Explanation
-    """What was expected of it where."""
+    _explanation: Explanation
+    """The expectation about the command, and its place."""
     command: str
 
     def but(self, so: str = "", do: str = "") -> Explanation:
-        """The message; ``so``: what its first line ends with."""
+        """Return the message; ``so``: the end of its first line."""
         lines = {
             "command": self.command,
             "printed": " ".join(self.ended.output.split())[:300] or "nothing",
         }
         return replace(
-            self._told,
+            self._explanation,
             observed=f"exit code {self.ended.exit_code}",
             tries=1,
             seconds=self.ended.seconds,
             so=so,
-            lines=self._told.lines | lines | ({"do": do} if do else {}),
+            lines=self._explanation.lines | lines | ({"do": do} if do else {}),
         )
 
 
 def _web_request(target: Target) -> list[str]:
-    """As the demo has it."""
+    """Return the demo's web request."""
     where = f"http://{target.host}" if target.port == 80 else f"http://{target.host}:{target.port}"
     return [
         "powershell",

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about connections that are open while something changes.
 
-Windows pods may lose theirs (and must get a new one); Linux pods must keep theirs.  ``begin`` opens the streams before
-any policy is laid, ``under`` lays the policies that the change will be about and sees the witness closed by them.
-``survive_or_reconnect`` and ``survive`` are called after the change: they see that the witness opened, watch both ends,
-and decide.  A restart of Felix is its own witness, because an unchanged ACL list that is programmed again looks like
-the one before.  Which end saw what is recorded, never expected.
+Windows pods may lose theirs (and must get a new connection); Linux pods must keep theirs.
+``begin`` opens the streams before any policy is applied. ``under`` applies the policies that will
+change, and waits until they close the witness. ``survive_or_reconnect`` and ``survive`` are
+called after the change: they wait until the witness opens, watch both ends, and decide. A restart
+of Felix is its own witness, because an unchanged ACL list looks the same once it is programmed
+again. The observations of each end are recorded, never expected.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from dataclasses import dataclass
 
 from conformance.catalog import Range, Version
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
+from conformance.expect.case import Row, rows_of
 from conformance.expect.subjects.streams import StreamExpect
 from conformance.expect.subjects.witnesses import Opens, Restart, Restarted, Witness
 from conformance.expect.traffic import Expect, Policies
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Pair
 from conformance.model.facts import Facts
 from conformance.model.stream import StreamState
 from conformance.pods.groups import PodPair
@@ -28,12 +29,14 @@ from conformance.probe.streams import Stream
 from conformance.verdicts.meaning import of_chance, of_failure
 
 LEFT_ALONE = Range(">=3.31")
-"""Versions of Calico that give an ACL list anew only when it has changed (calico#10199, calico#10437)."""
+"""Versions of Calico that give an ACL list anew only when it has changed (calico#10199,
+calico#10437)."""
 
 
 @dataclass
 class ConnectionsDuringChange:
-    """The connections of one test; each watched stream is decided on its own, NOT_OBSERVED where it was not lost."""
+    """The connections of a test; each watched stream has its own decision, NOT_OBSERVED if it was
+    kept."""
 
     streams: StreamExpect
     expect: Expect
@@ -42,33 +45,35 @@ class ConnectionsDuringChange:
 
     _begun: _Begun | None = None
 
-    # --- what tests say --------------------------------------------------------------------------------------------
+    # --- for tests --------------------------------------------------------------------------------------------
 
     def begin(self, watched: Sequence[PodPair], *, beside: PodPair) -> None:
         """Open the ``watched`` streams, and one ``beside`` them between Linux pods; no policy is in force yet.
 
-        Raises ControlBroken when one does not open.
+        Raise ControlBroken when one does not open.
         """
         *streams, control = self.streams.open(*watched, beside)
         self._begun = _Begun(dict(zip(watched, streams, strict=True)), beside, control)
 
-    def under(self, *policies: Policies, closed: Sequence[Pair], because: str) -> None:
-        """Lay ``policies``: they close these paths and let streams pass, and the change to come finds them at work.
+    def under(self, *policies_and_rows: Policies | Row) -> None:
+        """Lay policies that close paths and let streams pass, as the rows say.
 
-        A stream that this loses says nothing about the change, and is opened again; one without a new connection in
-        time, or later, is a Nonconformance, since this changes policy as well; so is a path that is not closed by it.
-        Raises ControlBroken when nothing can be said of the paths, or the stream beside does not open.
+        The change to come finds them at work.
+
+        A stream that this loses says nothing about the change and is opened again.  A stream
+        without a new connection in time is a Nonconformance, since laying policies is a change as
+        well; so is a path that the policies do not close.  Raise ControlBroken if the paths cannot
+        be decided, or the stream beside them does not open.
         """
         begun = self._opened()
-        sources = {source.uid: source for source, _ in closed}
-        beside = [(source, begun.control.target) for source in sources.values()]
+        because = next(iter(rows_of(policies_and_rows).values())).because
         watched = list(begun.streams.values())
         try:
-            Opens(self.expect, closed).closed_by(policies, beside=beside, because=because)
+            Opens(self.expect).closed_by(*policies_and_rows)
         except (ControlBroken, Nonconformance):
             self._come_back(watched, because)
             raise
-        again = self._come_back(watched, because)
+        again = self._come_back(watched, because, witnessed=True)
         (beside_them,) = self.streams.standing([begun.control], because=because)
         control = self.streams.open(begun.beside)[0] if beside_them.lost else begun.control
         if lost := sum(
@@ -84,38 +89,41 @@ class ConnectionsDuringChange:
     def survive_or_reconnect(
         self,
         streams: Sequence[PodPair],
-        *,
+        *opened: Row,
         survives: PodPair,
-        opened: Sequence[Pair] = (),
         restarts: Sequence[Restart] = (),
-        still_closed: Sequence[Pair] = (),
+        still: Sequence[Row] = (),
         because: str,
     ) -> list[StreamState]:
-        """The change may have lost these streams, each of which then comes back; the Linux one ``survives``.
+        """Expect each of these streams to survive the change or to come back; the Linux
+        one ``survives``.
 
-        Witnesses that the change took effect: paths that it ``opened``, or ``restarts``, which testify for themselves.
-        Without any, ControlBroken is raised.  Paths that policies close are ``still_closed`` after it.
+        Witnesses that the change took effect: paths that it ``opened``, or ``restarts``, which
+        testify for themselves. Without any, ControlBroken is raised. ``still``: rows that are so
+        after it as before.
 
         Returns how the streams stand, in their order.
         """
         chosen, states = self._after(
-            streams, survives, opened, restarts, still_closed=still_closed, because=because
+            streams, survives, opened, restarts, still=still, because=because
         )
         for stream, state in zip(chosen, states, strict=True):
             if state.lost:
                 self._say(stream, of_chance(True), f"{state.label}: {state.words}")
             else:
-                told = f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}"
-                self._say(stream, of_chance(False), told)
+                text = f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}"
+                self._say(stream, of_chance(False), text)
         return states
 
     def survive(
-        self, streams: Sequence[PodPair], *, survives: PodPair, opened: Sequence[Pair], because: str
+        self, streams: Sequence[PodPair], *opened: Row, survives: PodPair, because: str
     ) -> None:
-        """The change matters to no policy, and loses none of these streams from Calico v3.31 on; before, it may.
+        """Expect these streams to survive, since the change affects no policy; before Calico
+        v3.31 they may be lost.
 
-        It can have no witness of its own: what is ``opened`` is another change, to another pod of the same node, made
-        after it.  Felix takes changes in turn, so what came before has been dealt with.
+        Such a change can have no witness. Its witness is a later change, to another pod of the
+        same node, which opens the paths ``opened``: Felix handles changes in order, so the
+        earlier change has been handled by then.
         """
         chosen, states = self._after(streams, survives, opened, because=because)
         wrong: list[Exception] = []
@@ -123,14 +131,14 @@ class ConnectionsDuringChange:
             version = self._oldest_calico(stream)
             left_alone = not version or Version.parse(version) in LEFT_ALONE
             if state.lost and not version:
-                told = (
+                text = (
                     f"{state.label}: {state.words}; Calico's version on Windows nodes is not known,"
                     " and before v3.31 "
                 )
                 self._say(
                     stream,
                     of_chance(None),
-                    f"{told}it may lose it; --windows-calico-version names it",
+                    f"{text}it may lose it; --windows-calico-version names it",
                 )
             elif left_alone and state.lost:
                 wrong.append(
@@ -141,21 +149,22 @@ class ConnectionsDuringChange:
             elif left_alone or state.lost:
                 self._say(stream, of_chance(True), because)
             else:
-                told = f"{state.label}: {state.words}, where Calico {version} may lose it"
-                self._say(stream, of_chance(False), told)
+                text = f"{state.label}: {state.words}, where Calico {version} may lose it"
+                self._say(stream, of_chance(False), text)
         if wrong:
             raise wrong[0]
 
     # --- how --------------------------------------------------------------------------------------------------------
 
     def _oldest_calico(self, stream: Stream) -> str:
-        """The oldest version of Calico on the Windows nodes of a stream's ends; empty: one is not known."""
+        """Return the oldest version of Calico on the Windows nodes of a stream's ends; empty: one
+        is not known."""
         ends = [workload for workload in (stream.client, stream.server) if workload.os == "windows"]
-        told = [self.facts.calico_on(workload.node) for workload in ends] or [
+        reported = [self.facts.calico_on(workload.node) for workload in ends] or [
             self.facts.calico_version
         ]
-        versions = [fact.value for fact in told if fact.value]
-        return min(versions, key=Version.parse) if len(versions) == len(told) else ""
+        versions = [fact.value for fact in reported if fact.value]
+        return min(versions, key=Version.parse) if len(versions) == len(reported) else ""
 
     def _say(self, stream: Stream, verdict: ClaimVerdict, reason: str) -> None:
         part = f"{stream.client.os} to {stream.server.os}"
@@ -173,31 +182,31 @@ class ConnectionsDuringChange:
         *,
         too_late: bool = False,
     ) -> Exception:
-        """What a wrong outcome of one stream deserves, said as its decision; as ``StreamExpect.violation`` has it."""
+        """Return the exception for a stream's wrong outcome, and record its decision, as
+        ``StreamExpect.violation``."""
         found = self.streams.violation(state, expected, because, then, too_late=too_late)
         self._say(stream, of_failure(found), str(found))
         return found
 
     def _opened(self) -> _Begun:
         if self._begun is None:
-            raise UsageProblem(
-                "connections are judged that were never opened: begin(...) opens its streams before the change"
-            )
+            raise UsageProblem("no connection was opened: call begin(...) before the change")
         return self._begun
 
     def _after(
         self,
         watched: Sequence[PodPair],
         survives: PodPair,
-        opened: Sequence[Pair],
+        opened: Sequence[Row],
         restarts: Sequence[Restart] = (),
         *,
-        still_closed: Sequence[Pair] = (),
+        still: Sequence[Row] = (),
         because: str,
     ) -> tuple[list[Stream], list[StreamState]]:
-        """The story's end: what became of the watched streams.
+        """Return the watched streams, reopened where they were lost, and their states.
 
-        What is ``still_closed`` is looked at while they are watched, so that both take the time of one.
+        The ``still`` rows are checked while the streams are watched, so that both take the time of
+        one check.
         """
         begun = self._opened()
         streams = self.streams
@@ -220,15 +229,15 @@ class ConnectionsDuringChange:
             # A stream that was lost is a witness itself, and the others cannot testify where no new connection works.
             self._come_back(chosen, because)
             raise
-        seen = self.expect.clock.monotonic()
-        if still_closed:
-            self._see_closed(still_closed, f"{because}; what policies close stays closed")
-        states = self._outcome(chosen, because, since=seen)
-        (still,) = streams.standing([begun.control], because=because)
-        streams.report([*states, still])
-        if still.lost:
+        observed = self.expect.clock.monotonic()
+        if still:
+            self.expect.matrix(*still)
+        states = self._outcome(chosen, because, since=observed)
+        (beside,) = streams.standing([begun.control], because=because)
+        streams.report([*states, beside])
+        if beside.lost:
             raise streams.violation(
-                still, "the control stream (Linux to Linux) to survive at both ends", because
+                beside, "the control stream (Linux to Linux) to survive at both ends", because
             )
         for state in states:
             for end in state.ends:
@@ -237,42 +246,32 @@ class ConnectionsDuringChange:
                 self.record("seconds to a new connection", round(state.recovered_after, 3))
         return chosen, states
 
-    def _see_closed(self, pairs: Sequence[Pair], because: str) -> None:
-        """All of them are closed, while each source reaches the server of the stream beside."""
-        beside = [
-            (source, self._opened().control.target)
-            for source in {source.uid: source for source, _ in pairs}.values()
-        ]
-        self.expect.matrix(open=[beside], closed=[pairs], because=because)
-
     def _outcome(
         self, streams: Sequence[Stream], because: str, *, since: float
     ) -> list[StreamState]:
-        """What became of each; one that does not come back makes its own decision VIOLATED."""
+        """Return the result of each stream; a stream that does not come back is VIOLATED."""
         states = self.streams.followed(streams, because=because, since=since)
-        if any(map(self.streams.not_recovered, states)):  # the others are decided all the same
-            for stream, state in zip(streams, states, strict=True):
-                if not self.streams.not_recovered(state):
-                    self._say(stream, of_chance(state.lost), f"{state.label}: {state.words}")
-        self._demand_recovery(streams, states, because)
+        self._demand_recovery(streams, states, because, witnessed=True)
         self.streams.same_pods(states)
         return states
 
-    def _come_back(self, streams: Sequence[Stream], because: str) -> list[Stream]:
-        """Wait until each stream is decided, reopen lost ones, return all.
+    def _come_back(
+        self, streams: Sequence[Stream], because: str, *, witnessed: bool = False
+    ) -> list[Stream]:
+        """Wait until each stream is decided, reopen lost streams, return all.
 
-        Raises as :meth:`_demand_recovery`, and the same for one in whose place none opens: that a new connection worked
-        at once does not say that the next one does.
+        Raise the errors of :meth:`_demand_recovery`, also for a stream that cannot be reopened: a
+        new connection that worked at once does not show that the next will.
         """
         states = self.streams.standing(streams, because=because)
-        self._demand_recovery(streams, states, because)
+        self._demand_recovery(streams, states, because, witnessed=witnessed)
         return [
             self._again(stream, state, because) if state.lost else stream
             for stream, state in zip(streams, states, strict=True)
         ]
 
     def _again(self, stream: Stream, state: StreamState, because: str) -> Stream:
-        """One in place of a stream that is lost."""
+        """Open a stream in place of a lost stream."""
         try:
             return self.streams.open((stream.client, stream.server))[0]
         except ControlBroken as broken:
@@ -285,24 +284,37 @@ class ConnectionsDuringChange:
             ) from broken
 
     def _demand_recovery(
-        self, streams: Sequence[Stream], states: Sequence[StreamState], because: str
+        self,
+        streams: Sequence[Stream],
+        states: Sequence[StreamState],
+        because: str,
+        *,
+        witnessed: bool,
     ) -> None:
-        """Each that is lost without a new connection in time is a violation of its own; raises the first."""
-        wrong = [
-            self._violated(stream, state, expected, because, too_late=True)
-            for stream, state in zip(streams, states, strict=True)
-            if (expected := self.streams.not_recovered(state))
-        ]
-        if wrong:
-            self.streams.report(states)
-            raise wrong[0]
+        """Record a violation for each stream without a new connection in time, and raise the
+        first.
+
+        The other streams are decided, too: lost streams, and streams that survived if it is
+        ``witnessed`` that the change took effect.
+        """
+        late = [self.streams.not_recovered(state) for state in states]
+        if not any(late):
+            return
+        self.streams.report(states)
+        wrong: list[Exception] = []
+        for stream, state, expected in zip(streams, states, late, strict=True):
+            if expected:
+                wrong.append(self._violated(stream, state, expected, because, too_late=True))
+            elif witnessed or state.lost:
+                self._say(stream, of_chance(state.lost), f"{state.label}: {state.words}")
+        raise wrong[0]
 
 
 @dataclass(frozen=True)
 class _Begun:
-    """What was before the change."""
+    """The state before the change."""
 
     streams: Mapping[PodPair, Stream]
     beside: PodPair
     control: Stream
-    """The one beside them."""
+    """The stream beside the others."""

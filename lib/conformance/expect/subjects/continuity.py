@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about what holds all the while that something happens, and not only before and after it."""
+"""Expectations about conditions that hold all the time during a change, and not only before and
+after it.
+"""
 
 import math
 import threading
@@ -7,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from conformance.errors import ControlBroken, Nonconformance
+from conformance.errors import ControlBroken, Nonconformance, UsageProblem
 from conformance.expect.case import Case, rows_of
 from conformance.expect.check import Judged
 from conformance.expect.engine.answered import ARRIVED, as_wanted, default_kind
@@ -21,20 +23,21 @@ from conformance.probe.asking import Asking
 from conformance.settings import Timings
 
 AGREE = 2
-"""Connections at one target that show that it was open: a single one may have begun before the denial did."""
+"""Connections at a target that show that it was open: a single connection may have begun before the
+denial."""
 NAP = 0.05
 """s.  Longest wait for an answer before looking whether it is over."""
 
 _Way = tuple[str, str]
-"""A client (uid) and a protocol: one that gets through by UDP may still be dead by TCP."""
+"""A client (uid) and a protocol: a client that gets through by UDP may still be dead by TCP."""
 
 
 @dataclass
-class _Asked:
-    """One path, with what it answered and how many seconds after the beginning it was asked."""
+class _PathState:
+    """A path with its answers, and the seconds from the beginning at which each was requested."""
 
     attempt: Attempt
-    seen: list[tuple[float, Observation]] = field(default_factory=list)
+    observations: list[tuple[float, Observation]] = field(default_factory=list)
     error: Exception | None = None
 
     @property
@@ -44,8 +47,8 @@ class _Asked:
 
 
 @dataclass
-class Throughout(Subject):
-    """What one test expects of paths while it does something."""
+class Continuity(Subject):
+    """The expectations of a test about paths while it performs an operation."""
 
     def closed_while(
         self,
@@ -53,16 +56,20 @@ class Throughout(Subject):
         *cases: Case,
         because: str,
     ) -> None:
-        """No closed case opens while ``work`` is done; each of their clients gets through an open one meanwhile.
+        """Expect no closed case to open during ``work``; each client gets through an open case
+        meanwhile.
 
-        All are asked at the cadence of their source's system, from a moment before the work begins to one after it has
-        ended; after that the open ones alone, until each source gets through or ``policy_effect`` is over: what a busy
-        machine was late with is no silence.  Raises what the work raises, Nonconformance with the second in which a
-        path was first seen open, and ControlBroken for a path that was open once, that ended otherwise than denials do,
-        or whose source got nowhere at the end.
+        All paths are tried at the cadence of their source's system, from a moment before the work
+        begins until a moment after its end.  Then only the open paths are tried, until each source
+        gets through or ``policy_effect`` is over: delays of a busy machine are no silence.  Raise
+        what the work raises; Nonconformance with the second in which a path was first observed
+        open; ControlBroken for a path that was open once, that ended otherwise than denials do, or
+        whose source reached no server at the end; UsageProblem where no case is closed.
         """
         shut = self._paths(cases, want=False)
         opened = self._paths(cases, want=True)
+        if not shut:
+            raise UsageProblem("continuity.closed_while(...): name a case that stays closed")
         stop = threading.Event()
         with ThreadPoolExecutor(1, thread_name_prefix="asks throughout") as pool:
             asking = pool.submit(self._ask, shut, opened, stop)
@@ -73,16 +80,18 @@ class Throughout(Subject):
         asking.result()  # what breaks it is no silence of the paths
         alive = _alive(opened)
 
-        def judge(one: _Asked) -> Judged:
-            asked = counted(len(one.seen), "time", "times")
-            return self._problem(one, shut, alive, because) or f"{because}; asked {asked} meanwhile"
+        def judge(state: _PathState) -> Judged:
+            asked = counted(len(state.observations), "time", "times")
+            return (
+                self._problem(state, shut, alive, because) or f"{because}; asked {asked} meanwhile"
+            )
 
-        self.check("closed", [(one.attempt.source, one.target, one) for one in shut], judge)
+        self.check("closed", [(state.attempt.source, state.target, state) for state in shut], judge)
 
-    def _paths(self, cases: Sequence[Case], *, want: bool) -> list[_Asked]:
+    def _paths(self, cases: Sequence[Case], *, want: bool) -> list[_PathState]:
         patience = self.expect.timings
         return [
-            _Asked(
+            _PathState(
                 Attempt(
                     source=source,
                     target=target,
@@ -94,15 +103,19 @@ class Throughout(Subject):
             if case.open is want
         ]
 
-    def _ask(self, shut: Sequence[_Asked], opened: Sequence[_Asked], stop: threading.Event) -> None:
-        """Ask until it is over, and whoever got nowhere then a while longer, and hear what is under way at the end."""
+    def _ask(
+        self, shut: Sequence[_PathState], opened: Sequence[_PathState], stop: threading.Event
+    ) -> None:
+        """Probe until the end, and clients without an answer a while longer; then read the last
+        answers.
+        """
         clock = self.expect.clock
         began = clock.monotonic()
         rounds = _Rounds(self.expect.prober.asking(), self.expect.timings)
         paths = [*shut, *opened]
         last = math.inf
         longer = max(
-            (self.expect.timings.of(one.attempt.source.os).policy_effect for one in opened),
+            (self.expect.timings.of(state.attempt.source.os).policy_effect for state in opened),
             default=0.0,
         )
         try:
@@ -110,42 +123,46 @@ class Throughout(Subject):
                 now = clock.monotonic() - began
                 rounds.begin(paths, now)
                 rounds.hear()
-                if stop.is_set():  # only now, since what has just been heard may be a silence
+                if stop.is_set():  # only now, since the newest answers may be time-outs
                     last = min(last, now + longer)
                     alive = _alive(opened)
                     paths = [
-                        one
-                        for one in opened
-                        if _way(one) not in alive and now < last and one.error is None
+                        state
+                        for state in opened
+                        if _way(state) not in alive and now < last and state.error is None
                     ]
         finally:
             rounds.asking.cancel()
 
     def _problem(
-        self, one: _Asked, all_closed: Sequence[_Asked], alive: set[_Way], because: str
+        self, state: _PathState, all_closed: Sequence[_PathState], alive: set[_Way], because: str
     ) -> Exception | None:
-        """What is wrong with a path that was to be closed."""
-        attempt = one.attempt
-        all_seen = [seen for _, seen in one.seen]
-        reached = [(at, seen) for at, seen in one.seen if seen.verdict in ARRIVED]
+        """Return what is wrong with a path that should be closed."""
+        attempt = state.attempt
+        all_seen = [observation for _, observation in state.observations]
+        reached = [
+            (at, observation)
+            for at, observation in state.observations
+            if observation.verdict in ARRIVED
+        ]
         there = [
-            seen
+            observation
             for other in all_closed
-            if other.target == one.target
-            for _, seen in other.seen
-            if seen.verdict in ARRIVED
+            if other.target == state.target
+            for _, observation in other.observations
+            if observation.verdict in ARRIVED
         ]
         line = message.explanation(
             self.expect.context.claims,
             attempt,
             expected="TIMED_OUT all the while",
             because=because,
-            seen=all_seen,
-            seconds=max((at for at, _ in one.seen), default=0.0),
+            observations=all_seen,
+            seconds=max((at for at, _ in state.observations), default=0.0),
             further={"policies": self._policies},
         )
         if reached and len(there) >= AGREE:
-            nodes = dict.fromkeys((one.target.backends[0].node, attempt.source.node))
+            nodes = dict.fromkeys((state.target.backends[0].node, attempt.source.node))
             further = {
                 "open": f"from {reached[0][0]:.1f} s to {reached[-1][0]:.1f} s after the beginning",
                 "policies": self._policies,
@@ -154,19 +171,21 @@ class Throughout(Subject):
             text = replace(line, lines={**line.lines, **further})
             return self.unless_changed(
                 attempt.source,
-                one.target,
-                Nonconformance(text, seen=[seen for _, seen in reached]),
+                state.target,
+                Nonconformance(text, observations=[observation for _, observation in reached]),
                 want=False,
             )
-        if one.error is not None:
-            return one.error
-        why = _doubt(one, alive)
+        if state.error is not None:
+            return state.error
+        why = _doubt(state, alive)
         if not why:
             return None
         text = replace(
             line, so=why, lines={**line.lines, "do": "run it again; then look at the source's node"}
         )
-        return ControlBroken(message.of_control(text), control="all the while", seen=all_seen)
+        return ControlBroken(
+            message.of_control(text), control="all the while", observations=all_seen
+        )
 
     @property
     def _policies(self) -> str:
@@ -179,58 +198,59 @@ class _Rounds:
 
     asking: Asking
     timings: Timings
-    under_way: dict[int, tuple[_Asked, float]] = field(default_factory=dict)
+    under_way: dict[int, tuple[_PathState, float]] = field(default_factory=dict)
     """Ticket to the path and the second in which it was asked."""
     _due: dict[str, float] = field(default_factory=dict)
 
-    def begin(self, paths: Sequence[_Asked], now: float) -> None:
-        """Ask those that are due."""
+    def begin(self, paths: Sequence[_PathState], now: float) -> None:
+        """Begin the attempts that are due."""
         again = [
-            one
-            for one in paths
-            if one.error is None
-            and self._due.get(one.attempt.source.uid, 0.0) <= now
-            and not self.asking.waits(one.attempt.source.uid)
+            state
+            for state in paths
+            if state.error is None
+            and self._due.get(state.attempt.source.uid, 0.0) <= now
+            and not self.asking.waits(state.attempt.source.uid)
         ]
-        for one in again:
-            source = one.attempt.source
+        for state in again:
+            source = state.attempt.source
             self._due[source.uid] = now + self.timings.of(source.os).poll_every
-        tickets = self.asking.begin([one.attempt for one in again]) if again else []
+        tickets = self.asking.begin([state.attempt for state in again]) if again else []
         self.under_way.update(
-            (ticket, (one, now)) for ticket, one in zip(tickets, again, strict=True)
+            (ticket, (state, now)) for ticket, state in zip(tickets, again, strict=True)
         )
 
     def hear(self) -> None:
-        """Take all answers that have come, and wait a moment for one."""
+        """Read all answers that have arrived; wait a moment for one."""
         while (answer := self.asking.next(NAP)) is not None:
-            one, at = self.under_way.pop(answer.ticket)
-            one.error = answer.error
+            state, at = self.under_way.pop(answer.ticket)
+            state.error = answer.error
             if answer.observation is not None:
-                one.seen.append((at, answer.observation))
+                state.observations.append((at, answer.observation))
 
 
-def _doubt(one: _Asked, alive: set[_Way]) -> str:
+def _doubt(state: _PathState, alive: set[_Way]) -> str:
     """Return why the answers of a path that was to be closed show nothing; empty: it was closed."""
-    reached = [at for at, seen in one.seen if seen.verdict in ARRIVED]
+    reached = [at for at, observation in state.observations if observation.verdict in ARRIVED]
     if reached:
         return (
             f"a single connection got through, after {reached[0]:.1f} s, which alone shows nothing"
         )
-    if any(seen.verdict not in DENIED_VERDICTS for _, seen in one.seen):
+    if any(observation.verdict not in DENIED_VERDICTS for _, observation in state.observations):
         return "which is no denial"
-    if _way(one) not in alive or not one.seen:
-        return "and its source got through to nobody at the end, so that its silence proves nothing"
+    if _way(state) not in alive or not state.observations:
+        return "and its source reached no server at the end, so its silence proves nothing"
     return ""
 
 
-def _way(one: _Asked) -> _Way:
-    return one.attempt.source.uid, one.target.protocol
+def _way(state: _PathState) -> _Way:
+    return state.attempt.source.uid, state.target.protocol
 
 
-def _alive(opened: Iterable[_Asked]) -> set[_Way]:
-    """Return those whose attempt that left last got through."""
+def _alive(opened: Iterable[_PathState]) -> set[_Way]:
+    """Return the clients and protocols whose newest attempt succeeded."""
     return {
-        _way(one)
-        for one in opened
-        if one.seen and as_wanted(max(one.seen, key=lambda each: each[0])[1], True)
+        _way(state)
+        for state in opened
+        if state.observations
+        and as_wanted(max(state.observations, key=lambda each: each[0])[1], True)
     }

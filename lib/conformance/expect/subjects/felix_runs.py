@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does Felix run on nodes?  Where it does not, nothing is programmed there, and whatever fails there fails of that."""
+"""Expectations that Felix runs on nodes. Without Felix nothing is programmed there, and other
+failures follow.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,22 +14,23 @@ from conformance.model.facts import NodeFacts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 DOWN = "Felix does not run on {node}"
-"""What is said of a node where it does not, by every test that fails there."""
+"""Text in every failing test's report about a node on which Felix does not run."""
 
 
 @dataclass(frozen=True)
 class FelixRuns:
-    """Expectations of one test about Felix on the cluster's Windows nodes."""
+    """The expectations of a test about Felix on the cluster's Windows nodes."""
 
     context: Context
     nodes: Sequence[NodeFacts]
-    """Those that were Ready when the run began."""
+    """The nodes that were Ready when the run began."""
     down: Callable[[Sequence[str]], Mapping[str, str]]
-    """Which of some nodes it does not run on, each with what it does instead, or that nothing of it is there."""
+    """Which of some nodes it does not run on, each with what it does instead, or that nothing of it
+    is there."""
     lost: Callable[[Sequence[str]], Mapping[str, str]]
-    """Which of some nodes died during the run, each with what is said of it."""
+    """Maps those of some nodes that died during the run to their error."""
     changed: Callable[[str], bool]
-    """Whether this run has restarted it there itself, or may have."""
+    """Return whether this run has restarted Felix on a node, or may have."""
     within: float
     """s.  It may be away for so long."""
     every: float
@@ -35,10 +38,10 @@ class FelixRuns:
     clock: Clock = SYSTEM_CLOCK
 
     def everywhere(self, *, because: str) -> None:
-        """It runs on every node at two looks in a row, or does again in time.
+        """Expect Felix to run on every node at two checks in a row, or to run again in time.
 
-        Raises Nonconformance where it does not; EnvironmentBroken where a node died, or this run's own restarts may be
-        why.
+        Raise Nonconformance where it does not; EnvironmentBroken where a node died, or this run's
+        own restarts may be the cause.
         """
         names = [node.name for node in self.nodes]
         settled = until(
@@ -62,9 +65,9 @@ class FelixRuns:
 
         check(self.context, "read", [(None, node, node) for node in self.nodes], judge)
 
-    def _error(self, node: str, told: str, seconds: float, because: str) -> Exception:
+    def _error(self, node: str, text: str, seconds: float, because: str) -> Exception:
         claims = ", ".join(self.context.claims)
-        line = f"{claims}: {DOWN.format(node=node)}: {told}, for {seconds:.0f} s or again and again"
+        line = f"{claims}: {DOWN.format(node=node)}: {text}, for {seconds:.0f} s or again and again"
         lines = f"  because  {because}\n  do       {pods_on(node)}"
         if self.changed(node):
             return EnvironmentBroken(f"{line}; this run has restarted it itself\n{lines}")

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about what fits into no packet: it is sent in several, and the receiver's system puts it together.
+"""Expectations about what fits into no packet: it is sent in parts, and the receiver's system joins
+them.
 
-Datagrams are sent without Don't Fragment and answered shortly, so that each path is judged by itself.  UDP hands over
-whole datagrams or none: an answer of the server says that all pieces came.  TCP fills packets as far as both ends say
-that they may, and has them answered in as many: what is lost by its size on either way leaves it without an end.
+Datagrams are sent without Don't Fragment and answered with few bytes, so that each path is judged
+by itself.  UDP delivers whole datagrams or none: an answer of the server shows that all parts came.
+TCP fills packets as far as both ends allow, and the answer has as many: a connection that loses
+packets by their size never ends.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from conformance.expect.case import Row, rows_of
 from conformance.expect.check import Judged
 from conformance.expect.engine.answered import as_wanted, echoed, with_who
 from conformance.expect.explain import message
@@ -20,19 +23,20 @@ from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation
 
 WHOLE = 12000
-"""Bytes of a datagram that no MTU takes: more than jumbo frames (9216), and few enough pieces to arrive at once."""
+"""Bytes of a datagram that no MTU takes: more than jumbo frames (9216), and few enough pieces to
+arrive at once."""
 
 TRANSFER = 1_200_000
-"""Bytes there and back over TCP: more than a connection sends before it has heard of the first of it (RFC 6928), and
-than 64 KiB and 1 MiB, at which windows and counters end."""
+"""Bytes there and back over TCP: more than a connection sends before the first acknowledgement (RFC
+6928), and more than 64 KiB and 1 MiB, at which windows and counters end."""
 ROUND_TRIPS = 20
 """Round trips that :data:`TRANSFER` takes there and back at most: a connection begins with ten packets (RFC 6928) and
 doubles them with each, seven times each way, and needs some for its beginning and for what is lost."""
 BETWEEN = tuple(range(100, 1300, 100))
-"""Bytes that one packet takes, and less than 100 more by the path: what loses packets of some sizes alone may let full
-ones pass, and the smallest."""
+"""Sizes in bytes that fit into a packet, to which the path adds less than 100 more: a fault that
+loses packets of some sizes only may let the full and the smallest packets pass."""
 SENT_BACK = BETWEEN[-1]
-"""Of these sizes the one at which a datagram is sent back whole, so that its bytes are compared."""
+"""The size among these at which a datagram is returned whole, so that its bytes are compared."""
 TINY = 50
 """Bytes that pass where any do: less than those sizes."""
 DO = {
@@ -45,25 +49,33 @@ DO = {
 
 @dataclass
 class Fragments(Subject):
-    """Expectations of one test about datagrams above the MTU, and transfers of many full packets."""
+    """The expectations of a test about datagrams above the MTU, and transfers of many full
+    packets."""
 
-    def arrive(self, pairs: Sequence[Pair], *, because: str) -> None:
-        """A datagram of :data:`WHOLE` bytes arrives on each path to a UDP port, and so do those of one packet.
+    def arrive(self, *rows: Row) -> None:
+        """Expect a datagram of :data:`WHOLE` bytes to arrive on each path to a UDP port, and
+        datagrams of a single packet, too.
 
-        To a TCP port :data:`TRANSFER` bytes do, and come back.  Raises Nonconformance, ControlBroken when what is small
-        does not arrive either.
+        To a TCP port :data:`TRANSFER` bytes arrive and come back.  Raise Nonconformance;
+        ControlBroken if small datagrams do not arrive, either.
         """
-        small = self.expect.controls(
-            [pairs], because="where nothing small arrives nothing is said about what is larger"
+        reasons = {pair: row.because for pair, row in rows_of(rows).items()}
+        pairs = list(reasons)
+        because = next(iter(reasons.values()))
+        small = self.expect.control(
+            pairs, because="small datagrams have to arrive before larger ones are judged"
         )
-        took = {(one.attempt.source.uid, one.attempt.target): one.seconds for one in small}
+        took = {
+            (observation.attempt.source.uid, observation.attempt.target): observation.seconds
+            for observation in small
+        }
         attempts = [
             self._attempt(source, target, size, answered_in=took[source.uid, target])
             for source, target in pairs
             for size in (WHOLE if target.protocol == "udp" else TRANSFER, SMALLEST)
         ]
         polled = poll(self.expect, attempts, _all_echoed, because=because)
-        lost = self._lost(pairs, because)
+        lost = self._find_lost(pairs, because)
 
         def judge(place: int) -> Judged:
             wrong = lost.get(place)
@@ -71,16 +83,17 @@ class Fragments(Subject):
                 wrong = self._failure(polled, 2 * place, 2 * place + 1)
             if wrong:
                 return self.unless_changed(*pairs[place], wrong)
-            return with_who(because, polled.seen(2 * place)[-polled.agree :])
+            return with_who(reasons[pairs[place]], polled.observations(2 * place)[-polled.agree :])
 
         self.check("behaviour", [(*pair, place) for place, pair in enumerate(pairs)], judge)
 
-    def _lost(self, pairs: Sequence[Pair], because: str) -> dict[int, Exception]:
-        """By its place a path on which some size of one packet never arrives, and what is said of it.
+    def _find_lost(self, pairs: Sequence[Pair], because: str) -> dict[int, Exception]:
+        """Return the error of each path, by place, on which packets of some size never arrive.
 
-        Each size has a round of its own, so that queues of busy nodes do not overflow; who did not get it is asked
-        again and again, beside what is small.  Each path has its own sizes, so that those of a node lie close, odd
-        ones among them: between three nodes of one system and two of another none is more than 37 bytes from the next.
+        Each size has a round of its own, so that queues of busy nodes do not overflow.  A path
+        without an answer is tried again, together with a small datagram.  Each path has its own
+        sizes, so that the sizes of a node lie close, odd sizes among them: between three nodes of
+        one system and two of another no gap is more than 37 bytes.
         """
         found = dict[int, Exception]()
         for size in BETWEEN:
@@ -91,14 +104,18 @@ class Fragments(Subject):
                 for place, pair in enumerate(pairs)
                 if place not in found
             }
-            seen = zip(attempts, self.expect.prober.observe([*attempts.values()]), strict=True)
-            if not (silent := [place for place, one in seen if not echoed(one)]):
+            observations = zip(
+                attempts, self.expect.prober.observe([*attempts.values()]), strict=True
+            )
+            if not (
+                silent := [place for place, observation in observations if not echoed(observation)]
+            ):
                 continue
             again = [attempts[place] for place in silent]
             again += [self._attempt(*pairs[place], TINY) for place in silent]
             polled = poll(self.expect, again, _all_echoed, because=because)
             for index, place in enumerate(silent):
-                if not any(map(echoed, polled.seen(index))):
+                if not any(map(echoed, polled.observations(index))):
                     found[place] = self._failure(polled, index, index + len(silent))
         return found
 
@@ -111,10 +128,11 @@ class Fragments(Subject):
         sent_back: bool = False,
         answered_in: float = 0.0,
     ) -> Attempt:
-        """With the patience that the slower end and the path need: a slow answer is no silence.
+        """Return an attempt with the patience that the slower end and the path need: a slow answer
+        is no silence.
 
-        What goes over TCP is always ``sent_back``, and a datagram where that is asked for.  ``answered_in``: s, what is
-        small on the same path; no round trip takes longer.
+        Over TCP the payload is always ``sent_back``; a datagram only on request.  ``answered_in``:
+        s, for a small payload on the same path; no round trip takes longer.
         """
         ends = [
             self.expect.timings.of(system)
@@ -136,9 +154,11 @@ class Fragments(Subject):
 
     @staticmethod
     def _failure(polled: Polled, index: int, beside: int) -> Exception:
-        """``index``: of the attempt that is lost; ``beside``: of that with what is small on the same path."""
-        lost = polled.seen(index)
-        small = polled.seen(beside)
+        """Return the failure; ``index``: the lost attempt; ``beside``: the attempt with a small
+        datagram on the same path.
+        """
+        lost = polled.observations(index)
+        small = polled.observations(beside)
         attempt = polled.attempts[index]
         size = _size(attempt)
         is_udp = attempt.kind is Kind.UDP
@@ -146,10 +166,10 @@ class Fragments(Subject):
             f"datagrams of {_size(each)} bytes" if is_udp else f"{_size(each)} bytes over TCP"
             for each in (attempt, polled.attempts[beside])
         )
-        if not polled.agreed(beside, lambda one: as_wanted(one, True)):
+        if not polled.agreed(beside, lambda observation: as_wanted(observation, True)):
             lines = {
                 "beside": f"{whole} in the same rounds: {message.summary(lost)}",
-                "do": "see CONN-3 on this way first: nothing is said about what is large while small ones vanish",
+                "do": "see CONN-3 on this way first: while small packets vanish, larger ones cannot be judged",
             }
             return polled.broken_control(beside, f"{little} answered", lines)
         lines = {
@@ -160,12 +180,12 @@ class Fragments(Subject):
         return polled.nonconformance(index, f"{what} answered", lines)
 
 
-def _all_echoed(seen: Sequence[Observation]) -> bool:
-    return all(map(echoed, seen))
+def _all_echoed(observations: Sequence[Observation]) -> bool:
+    return all(map(echoed, observations))
 
 
 def _beyond(place: int, pair: Pair) -> int:
-    """Bytes that a path's sizes have beyond round ones; with others for each system, one node's are not the same."""
+    """Return the bytes that a path's sizes have beyond round sizes; each system has others."""
     return (37 * place + 69 * (pair[1].backends[0].os == "windows")) % 100
 
 

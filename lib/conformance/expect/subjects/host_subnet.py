@@ -1,35 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom servers in nodes' own network see of Windows pods, on a port that is free there: the node, or the pod."""
+"""The source that servers in nodes' own network see of Windows pods, on a free port: the node, or
+the pod."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, first_line
 from conformance.expect.check import Judged, Ruling, check
-from conformance.expect.subjects.ping import asked_for
+from conformance.expect.explain.advice import TRANSLATES
+from conformance.expect.subjects.ping import ExternalPaths, asked_for
 from conformance.expect.subjects.streams import StreamExpect
-from conformance.model.claim import ClaimVerdict
+from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.model.facts import Fact
 from conformance.model.stream import StreamState
 from conformance.pods.groups import PodPairs
 from conformance.probe.streams import Stream
+from conformance.verdicts.meaning import of_absence
+
+NAME_TARGET = "name a host beyond the cluster, so that NAT-2 is decided: --external-target ADDRESS"
 
 
 @dataclass
 class HostSubnet:
-    """Expectations of one test."""
+    """The expectations of a test about NAT of pods towards nodes' networks (natOutgoing)."""
 
     streams: StreamExpect
+    external: ExternalPaths
+    _unknown: list[str] = field(default_factory=list)
+    """What was seen of pods of which nothing shows whether their node translates."""
 
     def is_natted(
-        self, ways: PodPairs, pools: Mapping[str, Fact[str]], *, beside: PodPairs, because: str
+        self,
+        ways: PodPairs,
+        pools: Mapping[str, Fact[str]],
+        exclusions: Fact[str],
+        *,
+        beside: PodPairs,
+        because: str,
     ) -> None:
-        """Servers in nodes' network see the nodes of these clients; where one sees the pod, the claim is LIFTED.
+        """Expect servers in nodes' network to receive the address of these clients' nodes; LIFTED
+        if a server receives the pod's, and a server beyond the cluster the node's.
 
-        Raises MissingCapability where they do not hear the clients ``beside`` either, as behind a firewall, or one of
-        the ``pools`` has no natOutgoing; Nonconformance where one sees a third address, ControlBroken where a client is
-        not heard.
+        ``exclusions``: Felix' natOutgoingExclusions.  Raise MissingCapability if the clients
+        ``beside`` cannot reach the servers either, as behind a firewall, if one of the ``pools``
+        has no natOutgoing, or if nothing shows whether any of these nodes translates;
+        Nonconformance if a server receives a third address; ControlBroken if a client does not
+        reach it, or if its traffic beyond the cluster is not translated.
         """
         asked_for(pools)
         try:
@@ -45,15 +62,13 @@ class HostSubnet:
         def judge(case: tuple[Stream, StreamState]) -> Judged:
             stream, state = case
             client = stream.client
-            seen = state.server.remote.rpartition(":")[0]
+            source = state.server.remote.rpartition(":")[0]
             path = f"{client.label} -> {stream.target.label}"
-            if seen == client.node_address:
-                return because
-            if seen == client.address:
-                return Ruling(
-                    f"{path}: the server saw the pod's own address {seen}, although {because}",
-                    ClaimVerdict.LIFTED,
-                )
+            if source == client.node_address:
+                return f"{because}; natOutgoingExclusions is {exclusions.value}"
+            if source == client.address:
+                text = f"{path}: the server saw the pod's own address {source}"
+                return self._untranslated(client, text, f"although {because}", exclusions)
             do = (
                 f"compare the OutBoundNAT policy of the pod's endpoint on node {client.node}, "
                 "and see NAT-2"
@@ -64,7 +79,7 @@ class HostSubnet:
                     path=path,
                     where=f"{client.node} to a node's own port",
                     expected=f"source {client.node_address} (its node)",
-                    observed=f"source {seen}",
+                    observed=f"source {source}",
                     lines={"because": because, "do": do},
                 )
             )
@@ -74,3 +89,22 @@ class HostSubnet:
             for stream, state in zip(opened, states, strict=True)
         ]
         check(context, "open", cases, judge)
+        if len(self._unknown) == len(cases):
+            raise MissingCapability(self._unknown[0], NAME_TARGET)
+
+    def _untranslated(
+        self, client: Workload, text: str, although: str, exclusions: Fact[str]
+    ) -> Judged:
+        """Decide about a pod whose own address a node's server receives: only where its traffic
+        beyond the cluster is translated (NAT-2), the nodes' subnet is an exception."""
+        beyond = self.external.source_of(client)
+        if beyond == client.node_address:
+            found = f"natOutgoingExclusions is {exclusions.value}, {exclusions.source}"
+            return Ruling(f"{text}, {although} ({found})", of_absence(expected=True))
+        if self.external.outside is None:
+            why = "which shows nothing as long as nobody knows whether its node translates at all"
+            self._unknown.append(f"{text}, {why}")
+            return Ruling(self._unknown[-1], of_absence(expected=False))
+        seen = f"saw {beyond}" if beyond else "got nothing from it"
+        why = f"and a server beyond the cluster {seen}: see NAT-2, {TRANSLATES}"
+        return ControlBroken(f"{text}, {why} of node {client.node}", control="beyond the cluster")

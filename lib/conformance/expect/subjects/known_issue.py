@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about issues that can happen: they did, or they did not although something shows that they could."""
+"""Expectations about issues that can happen: they did, or they did not although something shows
+that they could."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,21 +21,23 @@ from conformance.verdicts.meaning import of_chance
 
 @dataclass
 class KnownIssue(Subject):
-    """A known issue of one test; paths on which it does not happen are NOT_OBSERVED."""
+    """The known issue of a test; paths on which it does not happen are NOT_OBSERVED."""
 
     def may_be_cut_off(
         self, source: Workload, targets: Sequence[Target], *, beside: Target, because: str
     ) -> None:
-        """As :meth:`may_fail`, with one witness for all."""
+        """Record as :meth:`may_fail`, with one witness for all."""
         self.may_fail(source, [(target, beside) for target in targets], because=because)
 
     def may_fail(
         self, source: Workload, goals: Sequence[tuple[Target, Target]], *, because: str
     ) -> None:
-        """Connecting to the first of each two targets may fail, while the second connects; whether it did is recorded.
+        """Record whether connecting to the first target of each pair fails while the second
+        connects.
 
-        It failed if it has not connected, several times in a row, by the time in which a change of a Service has to
-        take effect: rules that came late are no failure.  Raises Nonconformance when another pod answers.
+        It failed if no connection came within the time that a change of a Service may take, at
+        consecutive attempts: rules that come late are no failure.  Raise Nonconformance if another
+        pod answers.
         """
         expect = self.expect
         beside = [witness for _, witness in goals]
@@ -47,24 +50,30 @@ class KnownIssue(Subject):
         polled = poll(
             expect,
             attempts,
-            lambda seen: all(as_wanted(observation, True) for observation in seen),
+            lambda observations: all(as_wanted(observation, True) for observation in observations),
             because=because,
         )
         expect.control(source, beside, because=f"the witness, again: {because}")
         expect.context.sink.attach(
             "known issue",
-            "\n".join([f"{attempt.label}: {message.summary(seen)}" for attempt, seen in polled]),
+            "\n".join(
+                [
+                    f"{attempt.label}: {message.summary(observations)}"
+                    for attempt, observations in polled
+                ]
+            ),
         )
 
         def judge(index: int) -> Judged:
-            seen = polled.seen(index)
-            if unexpected_backend(seen[-1]):
+            observations = polled.observations(index)
+            if unexpected_backend(observations[-1]):
                 return polled.nonconformance(index, "CONNECTED, or no answer at all", {})
-            if as_wanted(seen[-1], True):
-                times = counted(len(seen), "time")
+            if as_wanted(observations[-1], True):
+                times = counted(len(observations), "time")
                 return Ruling(
                     with_who(
-                        f"{attempts[index].label} connected {times}, where it may fail", seen[-1:]
+                        f"{attempts[index].label} connected {times}, where it may fail",
+                        observations[-1:],
                     ),
                     ClaimVerdict.NOT_OBSERVED,
                 )
@@ -75,9 +84,10 @@ class KnownIssue(Subject):
     def may_be_read(
         self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str
     ) -> None:
-        """What a look into each node tells: it has happened there, it has not, or (not known) nothing shows either.
+        """Record each node's reading: the issue has occurred there, has not occurred, or is
+        unknown.
 
-        ``do``: what makes it known.  Raises MissingCapability where it is known of no node.
+        ``do``: the step that makes it known. Raise MissingCapability if it is known of no node.
         """
         unknown = list[str]()
 

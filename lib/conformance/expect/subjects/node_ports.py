@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NodePorts between nodes: a firewall that closes their range is told from a NodePort that does not work.
+"""NodePorts between nodes: distinguishes a firewall that closes their range from a NodePort that
+does not work.
 
-Security groups, network security groups and host firewalls often admit no NodePorts from node to node.  A Linux
-backend's NodePort, which nobody doubts, is asked first.
+Security groups, network security groups and host firewalls often admit no NodePorts from node to
+node. So the NodePort of a Linux backend, which should work on every cluster, is tried first.
 """
 
 from collections.abc import Sequence
@@ -20,16 +21,16 @@ REMEDY = (
 
 @dataclass
 class NodePorts:
-    """The control of one test."""
+    """The control of NodePorts for a test."""
 
     expect: Expect
 
     def pass_between_nodes(
         self, sources: Sequence[Workload], of_linux: Sequence[Target], *, because: str
     ) -> None:
-        """Each of these nodes reaches the NodePorts of Linux backends at other nodes.
+        """Expect each of these nodes to reach the NodePorts of Linux backends at other nodes.
 
-        Raises MissingCapability when not.  A single Linux node has no other: then nothing is told apart.
+        Raise MissingCapability if not.  Nothing is tried if there is no other node.
         """
         pairs = [
             (source, target)
@@ -40,7 +41,7 @@ class NodePorts:
         if not pairs:
             return
         try:
-            self.expect.controls(pairs, because=because)
+            self.expect.control(pairs, because=because)
         except ControlBroken as closed:
             raise MissingCapability(
                 f"NodePorts of Linux backends are not reached from node to node either: {first_line(closed)}",

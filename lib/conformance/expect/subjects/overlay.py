@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the overlay pass between nodes?  And if not: is it the network between the nodes, or what carries pods?
+"""The overlay between nodes; and if it does not pass, the cause: the network of the nodes, or the
+overlay.
 
-Paths within a node and the nodes' own addresses are controls, and so is what each node has for the other one's pods:
-route, forwarding, VNI.  Only when all are well and nothing at all passes between two nodes, no datagram and no
-connection, of no pod and neither way, is UDP 4789 on the way to blame.
+Paths within a node and the nodes' own addresses are controls, and so is what each node holds for
+the other node's pods: route, forwarding, VNI.  UDP 4789 is to blame only if all controls are sound
+and nothing at all passes between two nodes: no datagram and no connection, of no pod, in neither
+direction.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from conformance.errors import ControlBroken, MissingCapability, Unmet
+from conformance.errors import ControlBroken, MissingCapability, Unmet, UsageProblem
+from conformance.expect.case import Row, rows_of
 from conformance.expect.engine.answered import (
     ARRIVED,
     UNTOLD,
@@ -36,13 +39,13 @@ REACHED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET})
 
 @dataclass(frozen=True)
 class Carrier:
-    """How messages name what carries pods between nodes, and what to do about it."""
+    """The name of the network between nodes in messages, and the advice about it."""
 
     name: str
     blamed: str
-    """What is to blame where all else is well, and does not pass between the nodes."""
+    """The culprit where all entries are right, and packets do not pass between the nodes."""
     whole: str
-    """What both nodes have as they should then."""
+    """The entries that are right on both nodes then."""
     do: str
     see: str
     """The claims about what nodes have for each other's pods."""
@@ -67,22 +70,29 @@ ADDRESSES = Carrier(
 
 @dataclass
 class Overlay:
-    """Expectations of one test about what carries pods between nodes."""
+    """The expectations of a test about the carrier of pods between nodes."""
 
     expect: Expect
     entries: Entries
     by: Carrier = VXLAN
 
-    def passes(
-        self, *, between: Sequence[Pair], within: Sequence[Pair], node: Workload, because: str
-    ) -> list[Observation]:
-        """Every path between nodes connects.
+    def passes(self, *rows: Row, node: Workload) -> list[Observation]:
+        """Expect every path between nodes to connect.
 
-        ``within``: paths inside one node, ``node``: a pod in a node's network that asks each target's node; both are
-        controls.  Raises Unmet when only UDP 4789 can be to blame, ControlBroken when the controls are broken, or what
-        the nodes of every dead path have for each other is not as announced: that is said first.
+        Rows that are a ``witness`` are of paths inside a node; ``node`` is a pod in a node's
+        network that connects to each target's node.  Both are controls.  Raise Unmet when only UDP
+        4789 can be to blame; ControlBroken when the controls are broken, or when the entries of the
+        nodes of every dead path are not as announced, which comes first in the message.
         """
         expect = self.expect
+        paths = rows_of(rows)
+        between = [pair for pair, row in paths.items() if not row.witness]
+        within = [pair for pair, row in paths.items() if row.witness]
+        if not between:
+            raise UsageProblem(
+                "overlay.passes(...): name a case between nodes beside the witnesses"
+            )
+        because = paths[between[0]].because
         addresses = dict.fromkeys(
             server.node_address for _, target in between for server in target.backends
         )
@@ -106,7 +116,9 @@ class Overlay:
         polled = poll(
             expect,
             attempts,
-            lambda seen: all(as_wanted(observation, True) for observation in seen[:count]),
+            lambda observations: all(
+                as_wanted(observation, True) for observation in observations[:count]
+            ),
             because=because,
         )
         last = polled.settled.last
@@ -116,7 +128,7 @@ class Overlay:
                     source,
                     target,
                     ClaimVerdict.CONFIRMED,
-                    with_who(because, polled.seen(index)[-polled.agree :]),
+                    with_who(because, polled.observations(index)[-polled.agree :]),
                 )
             return list(last[:count])
         self._demand_controls(polled, count, count + len(within))
@@ -130,19 +142,21 @@ class Overlay:
         )
 
     def _demand_controls(self, polled: Polled, count: int, connect: int) -> None:
-        """Raise ControlBroken when a path inside a node is dead, or a node cannot be reached.
+        """Raise ControlBroken if a path inside a node is dead, or a node cannot be reached.
 
-        ``count``: paths between nodes, the first of those that are ``polled``; ``connect``: those
-        and the paths inside one node; the others lead to nodes.
+        ``count``: number of paths between nodes, which come first in ``polled``; ``connect``:
+        number of these and of the paths inside one node; the other paths lead to nodes.
         """
         rows = [
             (
                 attempt.label,
                 "CONNECTED" if index < connect else "an answer",
-                message.summary(seen),
-                seen[-1].verdict in REACHED if index >= connect else as_wanted(seen[-1], True),
+                message.summary(observations),
+                observations[-1].verdict in REACHED
+                if index >= connect
+                else as_wanted(observations[-1], True),
             )
-            for index, (attempt, seen) in enumerate(polled)
+            for index, (attempt, observations) in enumerate(polled)
         ]
         self.expect.context.sink.attach("expected and observed", message.table(rows))
         last = polled.settled.last
@@ -155,22 +169,21 @@ class Overlay:
                 "do": "see CONN-3 for pods of one node; where nodes do not reach each other, look at the underlay"
             }
             who = "pods inside one node" if dead else "nodes"
-            told = polled.message(
+            text = polled.message(
                 index,
                 "CONNECTED" if dead else "an answer",
                 lines,
                 so=f"{who} do not reach each other, so {self.by.name} cannot be judged",
             )
             raise ControlBroken(
-                message.of_control(told),
+                message.of_control(text),
                 control=polled.attempts[index].label,
-                seen=polled.seen(index),
+                observations=polled.observations(index),
             )
 
     def _explanations(self, polled: Polled, between: Sequence[Pair]) -> dict[int, Blamed]:
-        """Return what explains each dead path between nodes, by its place.
-
-        Where none is dead any more, the first path stands for them.
+        """Return the explanation of each dead path between nodes, by its place; of the first path
+        if none is dead any more.
         """
         last = polled.settled.last
         places = range(len(between))
@@ -183,7 +196,7 @@ class Overlay:
     def _decide_each(
         self, polled: Polled, between: Sequence[Pair], found: Mapping[int, Blamed]
     ) -> None:
-        """Decide each path between nodes once some are dead; ``found``: what explains these."""
+        """Decide each path between nodes after some were dead; ``found``: their explanations."""
         for index, (source, target) in enumerate(between):
             last = polled.settled.last[index]
             names: Sequence[str] = ()
@@ -199,7 +212,9 @@ class Overlay:
     def _failure(
         self, polled: Polled, found: Mapping[int, Blamed], beside: str
     ) -> Unmet | ControlBroken:
-        """Return that the overlay is blocked, or what else explains every dead path."""
+        """Return the error that the overlay is blocked, or another explanation of all
+        dead paths.
+        """
         unexplained = [index for index, blame in found.items() if not blame.wrong]
         if unexplained:
             return self._blocked(polled, unexplained[0], found, beside)
@@ -208,7 +223,8 @@ class Overlay:
     def _passing(
         self, polled: Polled, between: Sequence[Pair], blank: set[frozenset[str]]
     ) -> dict[frozenset[str], Blamed]:
-        """What passes between pairs of nodes (``blank``) between which paths are dead, and nothing says why."""
+        """Return the traffic that passes between pairs of nodes (``blank``) whose paths are dead
+        for no known cause."""
         pods = {
             pod.uid: pod for source, target in between for pod in (source, *target.backends)
         }.values()
@@ -219,20 +235,30 @@ class Overlay:
             if frozenset((source.node, server.node)) in blank
             for goal in (server.tcp(between[0][1].port), server.udp(between[0][1].port))
         ]
-        seen = [one for index in range(len(between)) for one in polled.seen(index)]
+        observations = [
+            observation
+            for index in range(len(between))
+            for observation in polled.observations(index)
+        ]
         for _ in range(polled.agree if attempts else 0):
-            seen += self.expect.prober.observe(attempts)
+            observations += self.expect.prober.observe(attempts)
         found: dict[frozenset[str], Blamed] = {}
-        for one in seen:
-            if one.verdict in ARRIVED and one.attempt.target and not unexpected_backend(one):
-                told = f"{one.attempt.label} was {one.verdict}: this overlay passes"
-                found.setdefault(_nodes(one.attempt.source, one.attempt.target), Blamed((told,)))
+        for observation in observations:
+            if (
+                observation.verdict in ARRIVED
+                and observation.attempt.target
+                and not unexpected_backend(observation)
+            ):
+                text = f"{observation.attempt.label} was {observation.verdict}: this overlay passes"
+                found.setdefault(
+                    _nodes(observation.attempt.source, observation.attempt.target), Blamed((text,))
+                )
         return found
 
     def _blocked(
         self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str
     ) -> Unmet:
-        """Nothing but UDP 4789 is left to explain why this path is dead."""
+        """Return the error that only UDP 4789 is left to explain why this path is dead."""
         names = [name for blame in found.values() for name in blame.wrong]
         lines = {
             "beside": beside,
@@ -242,33 +268,39 @@ class Overlay:
             {"also": f"other routes do not connect for another reason: {names[0]}"} if names else {}
         )
         lines["do"] = self.by.do
-        told = polled.message(index, "CONNECTED", lines)
+        text = polled.message(index, "CONNECTED", lines)
         unread = found[index].unread.partition(": ")[0]
         why = (
             "probably does not pass between the nodes; " + unread
             if unread
             else "does not pass between the nodes"
         )
-        return Unmet(replace(told, so=f"{self.by.blamed} {why}"), seen=polled.seen(index))
+        return Unmet(
+            replace(text, so=f"{self.by.blamed} {why}"), observations=polled.observations(index)
+        )
 
     def _explained(
         self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str
     ) -> ControlBroken:
-        """Every dead path is explained by what its nodes have for each other."""
+        """Return the error for dead paths that their nodes' entries explain."""
         first, *others = dict.fromkeys(name for blame in found.values() for name in blame.wrong)
         lines = {"beside": beside} | ({"also": "; ".join(others[:3])} if others else {})
         lines["do"] = (
             f"see {self.by.see}; compare that node's routes with the projectcalico.org annotations of "
             "both nodes; then restart calico-node there (on Windows that resets its pods' connections)"
         )
-        told = replace(
+        explanation = replace(
             polled.message(index, "CONNECTED", lines),
             so=f"{first}, so that {self.by.blamed.partition(' (')[0]} cannot be judged",
         )
-        return ControlBroken(message.of_control(told), control=first, seen=polled.seen(index))
+        return ControlBroken(
+            message.of_control(explanation), control=first, observations=polled.observations(index)
+        )
 
     def _otherwise(self, source: Workload, target: Target, last: Observation) -> Blamed:
-        """What explains a dead path: another pod that answers in the server's place, else what the nodes have."""
+        """Return the explanation of a dead path: another pod that answers for the server, else
+        the nodes' entries.
+        """
         found = blamed(self.entries, source, target)
         if by := lost_by(self.expect.context.world.runs, last.attempt, [last]):
             return Blamed((by, *found.wrong), found.unread)
@@ -281,13 +313,14 @@ class Overlay:
 
 @dataclass
 class Fabric(Overlay):
-    """Expectations of one test about what lies between nodes and carries pods without an overlay."""
+    """The expectations of a test about the fabric that carries pods without an overlay."""
 
     by: Carrier = ADDRESSES
 
 
 class Unread:
-    """What nodes have for each other's pods where nothing here reads it: what does not pass is probably to blame."""
+    """Entries of nodes for each other's pods that nothing here reads; the fabric is the likely
+    cause."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
         raise MissingCapability(f"flannel has laid them, for node {toward}", "ip route")
@@ -295,11 +328,11 @@ class Unread:
 
 @dataclass
 class FlannelFabric(Fabric):
-    """The same where flannel lays the routes."""
+    """The same expectations where flannel programs the routes."""
 
     entries: Entries = field(default_factory=Unread)
 
 
 def _nodes(source: Workload, target: Target) -> frozenset[str]:
-    """The nodes of a path's ends."""
+    """Return the nodes of a path's ends."""
     return frozenset((source.node, *(server.node for server in target.backends)))

@@ -1,53 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends on a Windows node without an overlay, and what comes to them with that node's own address.
+"""Backends on a Windows node without an overlay, and traffic to them with this node's own address
+as source.
 
-Felix puts an ACL before all policies of an endpoint that lets in every address of its node (projectcalico/calico
-felix/dataplane/windows/endpoint_mgr.go, nodeToEndpointRule), and without an overlay kube-proxy gives that address to
-whoever comes by ClusterIP without direct server return, or from outside by NodePort (calico#4078).
+Felix puts an ACL before all policies of an endpoint that lets in every address of its node
+(projectcalico/calico felix/dataplane/windows/endpoint_mgr.go, nodeToEndpointRule). Without an
+overlay, kube-proxy gives traffic this address if it comes by ClusterIP without direct server
+return, or from outside by NodePort (calico#4078).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.case import Row, rows_of
 from conformance.expect.check import Judged, Ruling
 from conformance.expect.engine.answered import as_wanted, telling
 from conformance.expect.explain import message
 from conformance.expect.poll import Polled, poll
 from conformance.expect.subject import Subject
+from conformance.expect.subjects.windows_nodes import REMEDY
 from conformance.model.attempt import Attempt
-from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Pair
 from conformance.model.observation import Observation, Verdict
+from conformance.verdicts.meaning import of_absence
+
+UNSURE = "whether kube-proxy on node {node} uses direct server return is not known ({why}); {do}"
 
 
 @dataclass
 class OwnNode(Subject):
     """Expectations about strangers that come with the address of the backend's node."""
 
-    def lets_in(
-        self,
-        paths: Sequence[Pair],
-        *,
-        direct: Sequence[Pair],
-        admitted: Sequence[Pair],
-        because: str,
-    ) -> None:
-        """Under a policy that admits others, strangers get in by these paths, and by pod address (``direct``) do not.
+    def lets_in(self, *rows: Row, undecided: Mapping[str, str] | None = None) -> None:
+        """Under a policy that admits others, strangers get in by the rows' paths.
 
-        A path that is closed is one on which the limitation is gone: LIFTED.  Raises Nonconformance where a path does a
-        third thing each time, and ControlBroken where those who are ``admitted`` do not get in, strangers do by pod
-        address, or a path is now open and now closed.
+        Witnesses that are closed are the same strangers by pod address; those that are open are
+        clients that the policy admits.  ``undecided``: nodes of which it is not known whether they
+        have the limitation, with the reason; from there a closed path is NOT_RUN.
+
+        A closed path is one on which the limitation is gone: LIFTED.  Raise Nonconformance where a
+        path does a third thing each time, and ControlBroken where ``admitted`` clients do not get
+        in, strangers do by pod address, or a path is now open and now closed.
         """
-        self.expect.controls([admitted], because="the policy admits them")
+        of_rows = rows_of(rows)
+        paths = [pair for pair, row in of_rows.items() if not row.witness]
+        direct = [pair for pair, row in of_rows.items() if row.witness and not row.open]
+        admitted = [pair for pair, row in of_rows.items() if row.witness and row.open]
+        because = of_rows[paths[0]].because
+        self.expect.control(admitted, because="the policy admits them")
         out = self._poll(
-            direct, lambda seen: seen.verdict is Verdict.TIMED_OUT, "the policy does not admit them"
+            direct,
+            lambda observation: observation.verdict is Verdict.TIMED_OUT,
+            "the policy does not admit them",
         )
         if not out.converged:
             index = next(
                 place
-                for place, (_, seen) in enumerate(out)
-                if seen[-1].verdict is not Verdict.TIMED_OUT
+                for place, (_, observations) in enumerate(out)
+                if observations[-1].verdict is not Verdict.TIMED_OUT
             )
             text = out.message(
                 index,
@@ -58,27 +68,34 @@ class OwnNode(Subject):
             raise ControlBroken(
                 message.of_control(text),
                 control="the stranger by pod address",
-                seen=out.seen(index),
+                observations=out.observations(index),
             )
         polled = self._poll(paths, _connected, because)
 
         def judge(index: int) -> Judged:
-            seen = polled.seen(index)
+            observations = polled.observations(index)
             if polled.agreed(index, _connected):
                 return because
-            if all(each.verdict is Verdict.TIMED_OUT for each in seen):
-                told = f"{paths[index][0].label} -> {paths[index][1].label}"
+            if all(each.verdict is Verdict.TIMED_OUT for each in observations):
+                source, target = paths[index]
+                why = (undecided or {}).get(source.node, "")
+                unsure = (
+                    f", and {UNSURE.format(node=source.node, why=why, do=REMEDY)}" if why else ""
+                )
                 return Ruling(
-                    f"{told}: closed as by pod address, {message.summary(seen)}",
-                    ClaimVerdict.LIFTED,
+                    f"{source.label} -> {target.label}: closed as by pod address, "
+                    f"{message.summary(observations)}{unsure}",
+                    of_absence(expected=not why),
                 )
             text = polled.message(index, "CONNECTED each time, or TIMED_OUT each time", {})
-            if len({each.verdict for each in seen}) == 1:
-                return Nonconformance(text, seen=seen)
-            return ControlBroken(text, control="a path that is now open and now closed", seen=seen)
+            if len({each.verdict for each in observations}) == 1:
+                return Nonconformance(text, observations=observations)
+            return ControlBroken(
+                text, control="a path that is now open and now closed", observations=observations
+            )
 
         self.check("behaviour", polled.cases(), judge)
-        self.expect.controls([admitted], because="the policy admits them still")
+        self.expect.control(admitted, because="the policy admits them still")
 
     def _poll(
         self, paths: Sequence[Pair], right: Callable[[Observation], bool], because: str
@@ -92,8 +109,13 @@ class OwnNode(Subject):
             )
             for source, target in paths
         ]
-        return poll(self.expect, attempts, lambda seen: all(map(right, seen)), because=because)
+        return poll(
+            self.expect,
+            attempts,
+            lambda observations: all(map(right, observations)),
+            because=because,
+        )
 
 
-def _connected(seen: Observation) -> bool:
-    return as_wanted(seen, True)
+def _connected(observation: Observation) -> bool:
+    return as_wanted(observation, True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that reach themselves through their own Service, where it is known that their node lets them."""
+"""Pods that reach themselves through their own Service, where it is known that their node lets
+them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,20 +21,23 @@ class OwnService:
     nodes: WindowsNodes
 
     def is_reached(self, pairs: Iterable[Pair], *, because: str) -> None:
-        """Each pod reaches its own Service; NOT_RUN, with what was seen, where direct server return is not known."""
+        """Expect each pod to reach its own Service; NOT_RUN with the observation if DSR is not
+        known."""
         asked = list(pairs)
         unknown = [pair for pair in asked if pair[0].node in self.nodes.undecided]
         known = [pair for pair in asked if pair not in unknown]
-        seen = [(pair, self._once(pair)) for pair in unknown]
+        observed = [(pair, self._once(pair)) for pair in unknown]
         if known:
             self.expect.reachable(known, because=because)
-        self.nodes.leave_undecided(self.expect.context, seen, nothing_else=not known)
+        self.nodes.leave_undecided(self.expect.context, observed, nothing_else=not known)
 
     def _once(self, pair: Pair) -> str:
         source, target = pair
-        told = self.expect.prober.observe([self.expect.attempt(source, target, Kind.HTTP)])[0]
-        if told.verdict is not Verdict.CONNECTED:
-            return f"the pod did not reach itself ({told.verdict})"
-        if other := unexpected_backend(told):
+        observations = self.expect.prober.observe([self.expect.attempt(source, target, Kind.HTTP)])[
+            0
+        ]
+        if observations.verdict is not Verdict.CONNECTED:
+            return f"the pod did not reach itself ({observations.verdict})"
+        if other := unexpected_backend(observations):
             return f"{other} answered in the pod's place"
-        return f"the pod saw source {told.seen_client or 'unknown'}"
+        return f"the pod saw source {observations.seen_client or 'unknown'}"

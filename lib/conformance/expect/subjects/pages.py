@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about what a web server says, not only that it answers."""
+"""Expectations about the content of a web server's answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,31 +16,34 @@ from conformance.model.observation import Observation, Verdict
 
 @dataclass
 class Pages(Subject):
-    """Expectations of one test about pages."""
+    """The expectations of a test about pages."""
 
     def show(self, source: Workload, targets: Sequence[Target], text: str, *, because: str) -> None:
-        """A backend of each target answers, several times in a row, with status 200 and a page with this text."""
+        """Expect a backend of each target to answer in each round with status 200 and a page with
+        this text."""
         self.expect.reachable(source, targets, because=because, kind=Kind.HTTP)
         self.check(
             "behaviour",
             [(source, target, target) for target in targets],
-            lambda target: self._shown(source, target, text, because),
+            lambda target: self._find_text(source, target, text, because),
         )
 
-    def _shown(self, source: Workload, target: Target, text: str, because: str) -> Judged:
+    def _find_text(self, source: Workload, target: Target, text: str, because: str) -> Judged:
         polled = poll(
             self.expect,
             [self.expect.attempt(source, target, Kind.HTTP)],
-            lambda seen: (
-                as_wanted(seen[0], True) and seen[0].status == 200 and text in _page(seen[0])
+            lambda observations: (
+                as_wanted(observations[0], True)
+                and observations[0].status == 200
+                and text in _page(observations[0])
             ),
             because=because,
         )
         if polled.converged:
-            return with_who(because, polled.seen(0)[-polled.agree :])
-        seen = polled.seen(0)
-        page = f"{_said(seen[-1], text)}: {' '.join(_page(seen[-1]).split())[:200] or 'empty'}"
-        observed = message.tally([_said(observation, text) for observation in seen])
+            return with_who(because, polled.observations(0)[-polled.agree :])
+        observations = polled.observations(0)
+        page = f"{_describe(observations[-1], text)}: {' '.join(_page(observations[-1]).split())[:200] or 'empty'}"
+        observed = message.tally([_describe(observation, text) for observation in observations])
         pods = " and ".join(f"{pod.namespace}/{pod.pod}" for pod in target.backends) or target.label
         do = f"read the log of {pods}, and ask for the page by hand: another server or image may answer there"
         expected = f"HTTP 200 and {text!r}"
@@ -51,14 +54,14 @@ class Pages(Subject):
         )
 
 
-def _page(seen: Observation) -> str:
-    return seen.body.decode("utf-8", errors="replace")
+def _page(observation: Observation) -> str:
+    return observation.body.decode("utf-8", errors="replace")
 
 
-def _said(seen: Observation, text: str) -> str:
-    """One answer, in a few words."""
-    if seen.verdict is not Verdict.CONNECTED:
-        return seen.verdict.value
-    if other := unexpected_backend(seen):
+def _describe(observation: Observation, text: str) -> str:
+    """Return one answer, in a few words."""
+    if observation.verdict is not Verdict.CONNECTED:
+        return observation.verdict.value
+    if other := unexpected_backend(observation):
         return f"an answer of {other}"
-    return f"HTTP {seen.status}{' without it' if seen.status == 200 and text not in _page(seen) else ''}"
+    return f"HTTP {observation.status}{' without it' if observation.status == 200 and text not in _page(observation) else ''}"

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about ping within the cluster and beyond it, as the systems' own commands tell it.
+"""Expectations about ping within the cluster and beyond it, by the output of the systems' own
+commands.
 
-Only a line that tells a reply counts (``Reply from ADDRESS: bytes=``): Windows' summary does not, since "100% loss"
-contains "0% loss" and "Destination host unreachable" counts as received; nor does the exit code.  Silence is believed
-only when as many pings in a row as verdicts must agree got no answer.
+Only a line that reports a reply counts (``Reply from ADDRESS: bytes=``).  Windows' summary does
+not, since "100% loss" contains "0% loss" and "Destination host unreachable" counts as received; nor
+does the exit code.  Silence is believed only when as many pings in a row as verdicts must agree got
+no answer.
 """
 
 from __future__ import annotations
@@ -23,14 +25,15 @@ from conformance.errors import (
     first_line,
 )
 from conformance.expect import owners
+from conformance.expect.case import Paths
 from conformance.expect.check import Check, Judged, Ruling
 from conformance.expect.engine.answered import PING_UNTOLD, as_wanted
 from conformance.expect.engine.at_once import at_once
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
-from conformance.expect.limitation import LimitedCase
 from conformance.expect.subject import Subject
 from conformance.expect.subjects.commands import Commands
+from conformance.model.attempt import Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Addressing, Protocol, Target, Workload
@@ -40,18 +43,20 @@ from conformance.pods.groups import PodPair, PodPairs
 from conformance.verdicts.meaning import of_limitation
 
 ECHOES = 3
-"""Requests of one ping: the first may wait for an address to be resolved."""
+"""Requests of a ping: the first may wait for an address to be resolved."""
 REPLY = (1, ECHOES)
 SILENCE = (1,)
-"""Requests of the first ping and of others, where a reply is wanted and where none is: a ping waits for all."""
+"""Requests of the first ping and of others, where a reply is wanted and where none is: a ping waits
+for all."""
 REPLY_WITHIN = 1.0
-"""s.  ``-w 1000`` and ``-W 1``: replies take milliseconds, and a tenth of a second over the Internet."""
+"""s.  ``-w 1000`` and ``-W 1``: replies take milliseconds, and a tenth of a second over the
+Internet."""
 TAKES = ECHOES * (REPLY_WITHIN + 1)
-"""s.  Longest time of one ping: a wait and a pause of a second for each request."""
+"""s.  Longest time of a ping: a wait and a pause of a second for each request."""
 REPLIES = {"windows": r"Reply from {address}: bytes=", "linux": r"\d+ bytes from {address}:"}
-"""The line that tells a reply, by operating system."""
+"""The line that reports a reply, by operating system."""
 SUMMARIES = {"windows": r"Packets: Sent = \d+", "linux": r"\d+ packets transmitted"}
-"""What a ping that did its work ends with."""
+"""The summary at the end of a ping that ran to its end, by operating system."""
 
 ECHO = "let manifests/probes/echo_server.py answer there, on the port that --external-target names"
 BEFORE = "it does not pass before the policy is made either, so that silence would show nothing"
@@ -59,27 +64,34 @@ LOOK_AT_ICMP = "look for policies and firewall rules that drop ICMP"
 
 
 @dataclass
-class Beyond(Subject):
-    """Expectations of one test; ``outside`` is the target beyond the cluster, or None where none was named."""
+class ExternalPaths(Subject):
+    """The expectations of a test; ``outside``: the target beyond the cluster, or None without a
+    name."""
 
     commands: Commands
     outside: tuple[str, int] | None
 
     def control(self, windows: Sequence[Workload], linux: Workload, *, because: str) -> None:
-        """TCP from the Windows pods reaches the target, and it answers the Linux pod's ping.  Raises ControlBroken."""
+        """Expect TCP from the Windows pods to reach the target, and the target to answer the
+        Linux pod's ping. Raise ControlBroken.
+        """
         self.expect.control(windows, self._there("tcp"), because=because)
         self._answers(linux)
 
     def target_of(self, clients: Sequence[Workload]) -> list[Target]:
-        """Return the target by TCP; none where none was named, or where it does not answer each of these pods.
+        """Return the external target by TCP; none if none was given, or if it does not answer
+        each of these pods.
 
-        What a policy closes beyond the cluster can then be asked beside what it closes within.
+        With it, a policy's effect on traffic beyond the cluster can be checked beside its effect
+        within.
         """
         if self.outside is None:
             return []
         target = self._there("tcp")
-        seen = self.expect.prober.observe([self.expect.attempt(pod, target) for pod in clients])
-        return [target] if all(as_wanted(one, True) for one in seen) else []
+        observations = self.expect.prober.observe(
+            [self.expect.attempt(pod, target) for pod in clients]
+        )
+        return [target] if all(as_wanted(observation, True) for observation in observations) else []
 
     def sees_nodes(
         self,
@@ -90,11 +102,13 @@ class Beyond(Subject):
         *,
         because: str,
     ) -> None:
-        """The target sees the address of each client's node as its client, as it sees that of ``node``.
+        """Expect the target to receive the address of each client's node as source, as it
+        receives that of ``node``.
 
-        ``pools`` say whether they have natOutgoing.  Raises MissingCapability where one has not, where the target does
-        not tell ``node`` whom it sees, or where something beyond the nodes translates, too; ControlBroken where it does
-        not answer ``node``, Nonconformance as :meth:`Expect.sources`.
+        ``pools`` say whether they have natOutgoing. Raise MissingCapability if one has not, if
+        the target does not report the source to ``node``, or if a device beyond the nodes
+        translates, too; ControlBroken if it does not answer ``node``; Nonconformance like
+        :meth:`Expect.sources`.
         """
         asked_for(pools)
         own = [(node, self._there(protocol))]
@@ -102,31 +116,47 @@ class Beyond(Subject):
         if protocol == "tcp":
             self.expect.control(own, because=answers)
         try:
-            told = self.expect.heard(own, because=f"{answers} and says whom it saw", control=True)
+            answers_by_path = self.expect.answers(
+                own, because=f"{answers} and reports its client", control=True
+            )
         except ControlBroken as error:
             raise MissingCapability(
-                f"the target does not tell whom it saw: {first_line(error)}", ECHO
+                f"the target does not report its client: {first_line(error)}", ECHO
             ) from None
-        clients_seen = {one.seen_client for rounds in told.values() for one in rounds}
+        clients_seen = {
+            observation.seen_client for rounds in answers_by_path.values() for observation in rounds
+        }
         if "" in clients_seen:
-            raise MissingCapability("the target beyond the cluster does not tell whom it saw", ECHO)
-        seen = clients_seen - {node.node_address}
-        if seen:
-            so = f"{node.node} ({node.node_address}) is seen as {', '.join(sorted(seen))}"
+            raise MissingCapability(
+                "the target beyond the cluster does not report its client", ECHO
+            )
+        other_addresses = clients_seen - {node.node_address}
+        if other_addresses:
+            so = (
+                f"{node.node} ({node.node_address}) is seen as {', '.join(sorted(other_addresses))}"
+            )
             raise MissingCapability(
                 f"something beyond the nodes translates, too: {so}",
                 "name a target that sees nodes' own addresses: --external-target",
             )
+        paths = [(client, self._there(protocol)) for client in clients]
         self.expect.sources(
-            [(client, self._there(protocol)) for client in clients],
-            are=lambda client: [client.node_address],
-            because=because,
+            Paths(paths, open=True, because=because), are=lambda client: [client.node_address]
         )
 
-    def ping_passes(self, pod_pairs: PodPairs, *, because: str) -> None:
-        """Each Linux pod's ping of the other of its pair is answered.
+    def source_of(self, client: Workload) -> str:
+        """Return the source address that the target receives from a pod by TCP; empty: no target
+        was named, or it does not report its client."""
+        if self.outside is None:
+            return ""
+        attempt = self.expect.attempt(client, self._there("tcp"), Kind.HTTP)
+        (observation,) = self.expect.prober.observe([attempt])
+        return observation.seen_client
 
-        Raises ControlBroken: where networks drop ICMP, what becomes of Windows' shows nothing.
+    def ping_passes(self, pod_pairs: PodPairs, *, because: str) -> None:
+        """Expect each Linux pod's ping of its pair's other pod to be answered.
+
+        Raise ControlBroken otherwise: if networks drop ICMP, Windows' pings show nothing.
         """
         so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
         self.before(pod_pairs, so)
@@ -139,11 +169,12 @@ class Beyond(Subject):
         want: bool = True,
         meanwhile: Callable[[], object] = list,
     ) -> None:
-        """Each pod's ping of the other of its pair is answered, the first or one that is tried again.
+        """Expect each pod's ping of its peer to be answered, at the first try or a later one.
 
-        Without ``want`` none is, however often: where one is answered, the path is not closed.  It has been open before
-        (:meth:`before`), so that no address waits to be resolved: each of as many as must agree asks once.
-        ``meanwhile`` is done while they are waited for; raises what it raises, too.
+        Without ``want`` no ping is answered: if one is, the path is not closed.  The path was open
+        before (:meth:`before`), so that no address waits to be resolved, and each of the pings that
+        must agree sends one request.  ``meanwhile`` runs while they are waited for; its exception
+        is raised, too.
         """
         began = time.monotonic()
         asked = [(source, there.address) for source, there in pod_pairs]
@@ -152,12 +183,12 @@ class Beyond(Subject):
             meanwhile()
         world = self.expect.context.world
 
-        def judge(case: tuple[PodPair, Future[list[_Said]]]) -> Judged:
+        def judge(case: tuple[PodPair, Future[list[_PingOutput]]]) -> Judged:
             (source, there), ran = case
-            said = self._said(source, ran)
-            if said[-1].replied is want:
+            outputs = self._outputs_of(source, ran)
+            if outputs[-1].replied is want:
                 return f"{because}; {PING_UNTOLD}"
-            text = self._told(source, there, said, because)
+            text = self._explain(source, there, outputs, because)
             wrong: Exception = Nonconformance(text)
             if by := world.others.excuse(
                 source, there.tcp(0), "closed" if want else "open", protocol="ICMP"
@@ -168,17 +199,18 @@ class Beyond(Subject):
             return unless_changed(self.expect, [source, there], wrong)
 
         ran = zip(pod_pairs, pings.result(), strict=True)
-        self.check("open" if want else "closed", [(*one[0], one) for one in ran], judge)
+        self.check("open" if want else "closed", [(*result[0], result) for result in ran], judge)
 
     def before(self, pod_pairs: PodPairs, so: str = BEFORE) -> None:
-        """Each ping passes before a policy is made.  Raises ControlBroken, and says what follows (``so``)."""
+        """Expect each ping to pass before a policy is made. Raise ControlBroken, with the
+        consequence (``so``).
+        """
         pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
-            self._demand_reply(source, there, self._said(source, ran), so, LOOK_AT_ICMP)
+            self._demand_reply(source, there, self._outputs_of(source, ran), so, LOOK_AT_ICMP)
 
     def under_icmp_rules(
         self,
-        claim: str,
         part: str,
         *,
         linux: PodPairs,
@@ -187,11 +219,12 @@ class Beyond(Subject):
         allowed: PodPairs,
         because: str,
     ) -> None:
-        """Under a policy pings pass that a rule lets in on ``linux`` and Windows leaves out: ``skipped`` are silent.
+        """Decide under a policy whether Windows leaves out a rule that lets pings in on Linux.
 
-        CONFIRMED, and LIFTED where one is answered.  ``kept``: pairs that no rule lets in, VIOLATED where one is
-        answered.  ``allowed``: those that a rule on ICMP alone lets in, the claim's part ``ICMP alone``.  Raises
-        ControlBroken where a Linux pod does not answer.
+        ``linux``: pairs of Linux pods that this rule lets in; raise ControlBroken if one does not
+        answer.  ``skipped``: the same with Windows pods: CONFIRMED without an answer, LIFTED with
+        one.  ``kept``: pairs that no rule lets in, VIOLATED if one is answered.  ``allowed``:
+        pairs that a rule on ICMP alone lets in, the claim's part ``ICMP alone``.
         """
         wanted = [*linux, *allowed]
         silent = [*skipped, *kept]
@@ -207,106 +240,120 @@ class Beyond(Subject):
         so = "the Linux pod does not answer under the rule, so that a Windows pod's silence shows nothing"
         for source, there in linux:
             self._demand_reply(
-                source, there, self._said(source, ran[source, there]), so, LOOK_AT_ICMP
+                source, there, self._outputs_of(source, ran[source, there]), so, LOOK_AT_ICMP
             )
-        named = LimitedCase(claim=claim, part=part)
-        alone = LimitedCase(claim=claim, part="ICMP alone")
 
         def judge(pair: PodPair) -> Judged:
-            said = self._said(pair[0], ran[pair])
-            told = f"{because}; {PING_UNTOLD}"
-            replied = said[-1].replied
+            outputs = self._outputs_of(pair[0], ran[pair])
+            reason = f"{because}; {PING_UNTOLD}"
+            replied = outputs[-1].replied
             if pair in skipped:
                 return Ruling(
-                    f"{said[-1]}, although {told}" if replied else because, of_limitation(replied)
+                    f"{outputs[-1]}, although {reason}" if replied else because,
+                    of_limitation(replied),
                 )
             if replied == (pair in allowed):
-                return told if replied else because
+                return reason if replied else because
             return unless_changed(
-                self.expect, pair, Nonconformance(self._told(*pair, said, because))
+                self.expect, pair, Nonconformance(self._explain(*pair, outputs, because))
             )
 
         context = self.expect.context
         with (
-            Check(alone.keep(context), "open") as opened,
-            Check(named.keep(context), "closed") as shut,
+            Check(context.of_part("ICMP alone"), "open") as opened,
+            Check(context.of_part(part), "closed") as shut,
         ):
             shut.each([(*pair, pair) for pair in silent], judge)
             opened.each([(*pair, pair) for pair in allowed], judge)
 
     def do_not_ping(self, sources: Sequence[Workload], *, because: str, beside: Workload) -> None:
-        """No pod's ping beyond the cluster is answered, however often; where one is, the claim is LIFTED there.
+        """Expect no pod's ping beyond the cluster to be answered, however often; where a ping is
+        answered, the claim is LIFTED.
 
-        Raises ControlBroken when the target does not answer the ping of ``beside``, a Linux pod, any more afterwards.
+        Raise ControlBroken when the target does not answer the ping of ``beside``, a Linux pod, any
+        more afterwards.
         """
         address, _ = self._target
         pings = self._pings([(source, address) for source in sources], ECHOES)
         (control,) = at_once([partial(self._answers, beside)])
 
-        def judge(case: tuple[Workload, Future[list[_Said]]]) -> Judged:
+        def judge(case: tuple[Workload, Future[list[_PingOutput]]]) -> Judged:
             source, ran = case
-            said = self._said(source, ran)
-            if said[-1].replied:
-                told = f"{source.label} -> {address}  {said[-1]}, although {because}; {PING_UNTOLD}"
-                return Ruling(told, ClaimVerdict.LIFTED)
+            outputs = self._outputs_of(source, ran)
+            if outputs[-1].replied:
+                text = (
+                    f"{source.label} -> {address}  {outputs[-1]}, although {because}; {PING_UNTOLD}"
+                )
+                return Ruling(text, ClaimVerdict.LIFTED)
             control.result()
             return because
 
         ran = zip(sources, pings, strict=True)
-        self.check("closed", [(one[0], None, one) for one in ran], judge)
+        self.check("closed", [(result[0], None, result) for result in ran], judge)
 
     def _answers(self, linux: Workload) -> None:
-        """Raises ControlBroken where the target answers no ping of a Linux pod."""
+        """Raise ControlBroken where the target answers no ping of a Linux pod."""
         address, _ = self._target
         (ran,) = self._pings([(linux, address)], *REPLY)
         so = "a target that answers no ping shows nothing"
         self._demand_reply(
-            linux, address, self._said(linux, ran), so, "name another target by --external-target"
+            linux,
+            address,
+            self._outputs_of(linux, ran),
+            so,
+            "name another target by --external-target",
         )
 
     def _demand_reply(
-        self, linux: Workload, there: Workload | str, said: Sequence[_Said], so: str, do: str
+        self,
+        linux: Workload,
+        there: Workload | str,
+        outputs: Sequence[_PingOutput],
+        so: str,
+        do: str,
     ) -> None:
-        if not said[-1].replied:
+        if not outputs[-1].replied:
             text = message.of_control(
                 replace(
-                    self._told(linux, there, said),
+                    self._explain(linux, there, outputs),
                     so=so,
-                    lines={"command": said[-1].command, "do": do},
+                    lines={"command": outputs[-1].command, "do": do},
                 )
             )
             raise ControlBroken(text, control="ping from a Linux pod")
 
     def _pings(
         self, pings: Sequence[tuple[Workload, str]], *echoes: int
-    ) -> list[Future[list[_Said]]]:
-        """What became of the pings from each pod to its address, all at once; ``echoes``: of the first, and others."""
+    ) -> list[Future[list[_PingOutput]]]:
+        """Return the outputs of pings from each pod to its address, all at once; ``echoes``: first,
+        and later."""
         return at_once(
             [partial(self._until_answered, source, address, *echoes) for source, address in pings]
         )
 
     def _until_answered(
         self, source: Workload, address: str, first: int, *others: int
-    ) -> list[_Said]:
-        """Pings until one is answered, at most as many as verdicts must agree, or until one did not ping."""
-        said = [self._ping(source, address, first)]
-        while said[-1].silent and len(said) < self.expect.timings.of(source.os).agree:
-            said.append(self._ping(source, address, *others or (first,)))
-        return said
+    ) -> list[_PingOutput]:
+        """Ping until one is answered, at most as many as verdicts must agree, or until one did not
+        ping."""
+        outputs = [self._ping(source, address, first)]
+        while outputs[-1].silent and len(outputs) < self.expect.timings.of(source.os).agree:
+            outputs.append(self._ping(source, address, *others or (first,)))
+        return outputs
 
-    def _said(self, source: Workload, ran: Future[list[_Said]]) -> list[_Said]:
-        """One pod's pings.  Raises ProbeBroken where one did not run, or did not ping."""
-        said = ran.result()
-        for ping in said:
+    def _outputs_of(self, source: Workload, ran: Future[list[_PingOutput]]) -> list[_PingOutput]:
+        """Return the output of one pod's pings. Raise ProbeBroken if one did not run."""
+        outputs = ran.result()
+        for ping in outputs:
             self.expect.context.sink.attach(
                 f"ping in {source.role}", f"$ {ping.command}\n{ping.printed}\n-> {ping.exit_code}"
             )
-        last = said[-1]
+        last = outputs[-1]
         if not last.pinged:
             raise ProbeBroken(
                 f"{source.label} -> {last.address}  {last.command}: it did not ping: {last.text[:300] or 'nothing'}"
             )
-        return said
+        return outputs
 
     @property
     def _target(self) -> tuple[str, int]:
@@ -326,7 +373,7 @@ class Beyond(Subject):
             name="beyond the cluster",
         )
 
-    def _ping(self, source: Workload, address: str, echoes: int) -> _Said:
+    def _ping(self, source: Workload, address: str, echoes: int) -> _PingOutput:
         wait = str(int(REPLY_WITHIN * 1000)) if source.os == "windows" else str(int(REPLY_WITHIN))
         options = (
             ["-n", str(echoes), "-w", wait]
@@ -338,7 +385,7 @@ class Beyond(Subject):
             source, argv, self.commands.timings.of(source.os).exec_overhead + TAKES
         )
         text = " ".join(ended.output.split())
-        return _Said(
+        return _PingOutput(
             address=address,
             echoes=echoes,
             command=" ".join(argv),
@@ -351,35 +398,39 @@ class Beyond(Subject):
             seconds=ended.seconds,
         )
 
-    def _told(
-        self, source: Workload, there: Workload | str, said: Sequence[_Said], because: str = ""
+    def _explain(
+        self,
+        source: Workload,
+        there: Workload | str,
+        outputs: Sequence[_PingOutput],
+        because: str = "",
     ) -> Explanation:
-        """What is wrong with pings; ``there``: a pod, or an address."""
+        """Return the explanation of failed pings; ``there``: a pod, or an address."""
         address, node = (
             (f"{there.address} ({there.label})", there.node)
             if isinstance(there, Workload)
             else (there, there)
         )
-        expected, observed = ("no reply", "one") if said[-1].replied else ("a reply", "none")
+        expected, observed = ("no reply", "one") if outputs[-1].replied else ("a reply", "none")
         return Explanation(
             claims=self.expect.context.claims,
             path=f"{source.label} -> {address}",
             where=f"{source.node} to {node} (ping)",
             expected=expected,
             observed=observed,
-            tries=sum(item.echoes for item in said),
-            seconds=sum(item.seconds for item in said),
+            tries=sum(item.echoes for item in outputs),
+            seconds=sum(item.seconds for item in outputs),
             lines={
                 "because": because,
-                "command": f"{said[-1].command}, {counted(len(said), 'time')}",
-                "printed": said[-1].text[:300],
+                "command": f"{outputs[-1].command}, {counted(len(outputs), 'time')}",
+                "printed": outputs[-1].text[:300],
                 "do": LOOK_AT_ICMP,
             },
         )
 
 
 def asked_for(pools: Mapping[str, Fact[str]]) -> None:
-    """Raises MissingCapability where a pool has no natOutgoing, of these that say whether they have."""
+    """Raise MissingCapability if one of these pools has no natOutgoing."""
     for name, natted in pools.items():
         if natted.value != "True":
             raise MissingCapability(
@@ -389,7 +440,7 @@ def asked_for(pools: Mapping[str, Fact[str]]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Said:
+class _PingOutput:
     """A ping that ended."""
 
     address: str
@@ -397,16 +448,16 @@ class _Said:
     command: str
     printed: str
     text: str
-    """What it printed, in one line."""
+    """The printed text, in one line."""
     exit_code: int
     pinged: bool
-    """Whether it did its work."""
+    """The command ran as a ping to its end."""
     replied: bool
     seconds: float
 
     @property
     def silent(self) -> bool:
-        """Whether it pinged, and nothing answered."""
+        """Return whether it pinged and nothing answered."""
         return self.pinged and not self.replied
 
     def __str__(self) -> str:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about pods' first seconds, before Felix has programmed them, and about who reaches them all the same."""
+"""Expectations about pods' first seconds, before Felix has programmed them, and about who reaches
+them all the same."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,7 +16,7 @@ from conformance.expect.poll import poll
 from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
-from conformance.model.endpoint import OS, Pair, Target, Workload
+from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.new_pod import NewPod, Stage
@@ -28,7 +29,9 @@ REFUSALS = frozenset({Verdict.REFUSED, Verdict.RESET})
 
 LOOK_AT: dict[OS, str] = {
     "linux": "look for the chains of the new endpoint on its node: iptables-save or nft list table ip calico",
-    "windows": "look for the ACL of priority 65500 (In, Block) on the new endpoint: Get-HnsEndpoint on its node",
+    "windows": "look for the ACL of priority 65500 (In, Block) on the new endpoint: "
+    "Get-HnsEndpoint on its node; a plugin other than Calico's gives none, "
+    "so read Felix' log there",
 }
 LOOK_FOR_HOST: dict[OS, str] = {
     "linux": "check that chain cali-OUTPUT on node {node} accepts the node's own traffic to the pod",
@@ -39,7 +42,7 @@ LOOK_FOR_HOST: dict[OS, str] = {
 
 @dataclass(frozen=True)
 class _Look:
-    """What came back from the new pod and, at the same moment, from the pod beside it."""
+    """The answers of the new pod and, at the same moment, of the pod beside it."""
 
     new_pod: Observation
     beside: Observation
@@ -47,7 +50,7 @@ class _Look:
 
     @property
     def answered(self) -> bool:
-        """Whether packets reached the new pod."""
+        """Return whether packets reached the new pod."""
         verdict = self.new_pod.verdict
         up = as_wanted(self.beside, True)
         return verdict is Verdict.CONNECTED or (verdict in REFUSALS and up)
@@ -55,7 +58,8 @@ class _Look:
 
 @dataclass
 class PodStartup(Subject):
-    """What one test expects of new pods; each decides for itself, NOT_OBSERVED where its egress was held back."""
+    """The expectations of a test about new pods; a pod is NOT_OBSERVED if its egress was held
+    back."""
 
     def accept_nothing(
         self,
@@ -66,52 +70,20 @@ class PodStartup(Subject):
         because: str,
         port: int = ECHO_PORT,
     ) -> None:
-        """From its first moment no new pod answers ``client``; the control ``beside`` does.
+        """Expect that no new pod answers ``client`` from its first moment on; the control
+        ``beside`` does.
 
-        Watches each until its first action is ``done``, and for a while after it was seen to begin: before that a new
-        Windows pod may have no network at all.  A refusal is an answer: packets reached the pod.  Raises
-        Nonconformance, ControlBroken, and EnvironmentBroken when an action does not end in time.
+        Each is watched until its first action is ``done``, and for a while after that began: before
+        it, a new Windows pod may have no network at all.  A refusal is an answer: packets reached
+        the pod.  Raise Nonconformance or ControlBroken; EnvironmentBroken if an action does not end
+        in time.
         """
-        expect = self.expect
-        clock = self.expect.clock
-        patience = expect.timings.of(new_pods[0].pod.os)
-        attempts = [
-            self.expect.attempt(client, new_pod.pod.tcp(port), want=False) for new_pod in new_pods
-        ]
-        attempts.append(self.expect.attempt(client, beside))
-        ran: dict[int, float] = {}
-
-        def look() -> list[_Look]:
-            *answers, witness = expect.prober.observe(attempts)
-            found = [
-                _Look(seen, witness, look.stage())
-                for look, seen in zip(new_pods, answers, strict=True)
-            ]
-            for index, look in enumerate(found):
-                if look.stage != "to start":
-                    ran.setdefault(index, clock.monotonic())
-            return found
-
-        def enough(looks: list[_Look]) -> bool:
-            if any(look.answered or not as_wanted(look.beside, True) for look in looks):
-                return True
-            return all(
-                one.stage == "done" and clock.monotonic() - ran[index] >= patience.hold
-                for index, one in enumerate(looks)
-            )
-
-        watched = until(
-            look,
-            enough,
-            within=patience.image_pull + patience.pod_ready + patience.warm_up,
-            every=patience.poll_every,
-            description=because,
-            clock=clock,
-        )
+        attempts = self._attempts(client, new_pods, beside, port)
+        watched, ran = self._watch(new_pods, attempts, because, until_answered=True)
 
         def judge(index: int) -> Judged:
             held_up = "" if watched.converged else new_pods[index].held_up()
-            looks = [item[index] for item in watched.seen]
+            looks = [item[index] for item in watched.observations]
             if failure := self._wrong(
                 [attempts[index], attempts[-1]], looks, watched, because, held_up
             ):
@@ -120,18 +92,51 @@ class PodStartup(Subject):
 
         self.check(
             "closed",
-            [(client, one.target, place) for place, one in enumerate(attempts[:-1])],
+            [(client, attempt.target, place) for place, attempt in enumerate(attempts[:-1])],
             judge,
         )
-        expect.context.sink.record("seconds watched", round(watched.seconds, 3))
-        expect.context.sink.record(
-            "seconds watched since it ran", round(clock.monotonic() - max(ran.values()), 3)
+        self._record(watched, ran)
+
+    def may_have_accepted(
+        self,
+        client: Workload,
+        new_pods: Sequence[NewPod],
+        *,
+        beside: Target,
+        because: str,
+        port: int = ECHO_PORT,
+    ) -> None:
+        """Decide whether ``client`` reached each pod before its policy, which lets nothing through,
+        took effect; a refusal is an answer.
+
+        Raise Nonconformance if the policy closes a pod not at all, ControlBroken or
+        EnvironmentBroken like :meth:`accept_nothing`.
+        """
+        attempts = self._attempts(client, new_pods, beside, port)
+        watched, ran = self._watch(new_pods, attempts, because, until_answered=False)
+
+        def judge(index: int) -> Judged:
+            held_up = "" if watched.converged else new_pods[index].held_up()
+            looks = [item[index] for item in watched.observations]
+            both = [attempts[index], attempts[-1]]
+            if failure := self._wrong(both, looks, watched, because, held_up):
+                return self.unless_changed(client, beside, failure, want=False)
+            answered = sum(look.answered for look in looks)
+            tries = f"{attempts[index].label} was answered {answered} of {len(looks)} times"
+            return Ruling(f"{tries}: {because}", of_chance(answered > 0))
+
+        self.check(
+            "closed",
+            [(client, attempt.target, place) for place, attempt in enumerate(attempts[:-1])],
+            judge,
         )
+        self._record(watched, ran)
 
     def may_have_sent(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
-        """Each pod's first action may have got through; its policy, as a witness shows, lets nothing through.
+        """Decide whether each pod's first action got through before its policy, which lets nothing
+        through, took effect.
 
-        Raises ControlBroken when a policy does not take effect at all.
+        Raise ControlBroken when a policy does not take effect at all.
         """
         expect = self.expect
         attempts = [self.expect.attempt(new_pod.pod, target, want=False) for new_pod in new_pods]
@@ -139,42 +144,43 @@ class PodStartup(Subject):
         polled = poll(
             expect,
             attempts,
-            lambda seen: [observation.verdict for observation in seen] == denied,
+            lambda observations: [observation.verdict for observation in observations] == denied,
             because=because,
             within=lambda patience: patience.policy_effect,
         )
-        told = list[str]()
+        lines = list[str]()
 
         def judge(index: int) -> Judged:
-            one = new_pods[index]
+            new_pod = new_pods[index]
             attempt = attempts[index]
             if not polled.agreed(index, lambda last: last.verdict is Verdict.TIMED_OUT):
-                do = {"do": f"read Felix' log on node {one.pod.node}"}
+                do = {"do": f"read Felix' log on node {new_pod.pod.node}"}
                 return self._past_policy(
                     polled.message(
                         index,
                         "TIMED_OUT",
                         do,
-                        so="its egress policy is not in force, so its first action says nothing",
+                        so="its egress policy is not in force, so its first action shows nothing",
                     ),
                     None,
-                    *polled.seen(index),
+                    *polled.observations(index),
                 )
-            connected = one.connected_first()
-            told.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
+            connected = new_pod.connected_first()
+            lines.append(f"{attempt.label}: {'CONNECTED' if connected else 'TIMED_OUT'}")
             lost = (
                 f"{attempt.label} got no answer to its first attempt ({attempt.give_up_after:g} s),"
-                " where it may connect; whether that was denied or lost is not told"
+                " where it may connect; it is not known whether that was denied or lost"
             )
             entered = f"{because}; {UNTOLD}: its first action is a bare connection"
             return Ruling(entered if connected else lost, of_chance(connected))
 
         with Check(expect.context, "behaviour") as check:
             check.each(polled.cases(), judge)
-            expect.context.sink.attach("first action", "\n".join(told))
+            expect.context.sink.attach("first action", "\n".join(lines))
 
     def sent_nothing(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
-        """No pod's first action was answered.  Raises Nonconformance for the first that was."""
+        """Expect no pod's first action to be answered.  Raise Nonconformance for the first that
+        was."""
         policies = self.expect.context.world.others
 
         def judge(new_pod: NewPod) -> Judged:
@@ -185,12 +191,12 @@ class PodStartup(Subject):
                 f"{', '.join(self.expect.context.claims)}: {attempt.nodes}: expected TIMED_OUT, observed CONNECTED "
                 f"(1 try, its first action, given up after {attempt.give_up_after:g} s)"
             )
-            told = {"path": attempt.label, "because": because, "do": LOOK_AT[new_pod.pod.os]}
-            line += "".join(f"\n  {key:7}  {text}" for key, text in told.items())
+            lines = {"path": attempt.label, "because": because, "do": LOOK_AT[new_pod.pod.os]}
+            line += "".join(f"\n  {key:7}  {text}" for key, text in lines.items())
             by = policies.excuse(new_pod.pod, target, "open", protocol="TCP")
             return owners.decided(policies, line, by) if by else Nonconformance(line)
 
-        self.check("closed", [(one.pod, target, one) for one in new_pods], judge)
+        self.check("closed", [(new_pod.pod, target, new_pod) for new_pod in new_pods], judge)
 
     def become_ready(
         self,
@@ -201,9 +207,9 @@ class PodStartup(Subject):
         because: str,
         port: int = ECHO_PORT,
     ) -> None:
-        """Each new pod becomes Ready although policy drops ``client``'s packets.
+        """Expect each new pod to become Ready although policy drops ``client``'s packets.
 
-        Raises Nonconformance otherwise, ControlBroken when the policy does not close one of them or
+        Raise Nonconformance otherwise, ControlBroken when the policy does not close one of them or
         ``client`` does not reach ``beside``, and EnvironmentBroken when a pod ends.
         """
         expect = self.expect
@@ -227,81 +233,156 @@ class PodStartup(Subject):
         )
         if not as_wanted(witness, True):
             raise self._dead_client(witness.attempt, [witness], settled.seconds)
-        for seen in answers:
-            if seen.verdict is not Verdict.TIMED_OUT:
+        for observations in answers:
+            if observations.verdict is not Verdict.TIMED_OUT:
                 text = message.explanation(
                     claims,
-                    seen.attempt,
+                    observations.attempt,
                     "TIMED_OUT",
-                    [seen],
+                    [observations],
                     settled.seconds,
                     so="no policy is in force that could keep the kubelet out",
                     do="read Felix' log on that node: the new pod's policy is not in force",
                 )
-                raise self._past_policy(text, client, seen)
+                raise self._past_policy(text, client, observations)
         for target in targets:
             expect.context.decided(client, target, ClaimVerdict.CONFIRMED, because, "closed")
 
         def judge(place: int) -> Judged:
-            one = new_pods[place]
+            new_pod = new_pods[place]
             if settled.last[place]:
                 return Ruling(
-                    f"{because}; {UNTOLD}: the kubelet does not say whom it found ready",
+                    f"{because}; {UNTOLD}: the kubelet does not report which pod it found ready",
                     of_promise(kept=True),
                 )
             text = Explanation(
                 claims=claims,
-                path=f"kubelet of node {one.pod.node} -> {one.pod.label}",
-                where=f"the kubelet of {one.pod.node} to its own pod",
+                path=f"kubelet of node {new_pod.pod.node} -> {new_pod.pod.label}",
+                where=f"the kubelet of {new_pod.pod.node} to its own pod",
                 expected="Ready by its readiness probe",
                 observed="not Ready",
-                tries=len(settled.seen),
+                tries=len(settled.observations),
                 seconds=settled.seconds,
                 lines={
                     "because": because,
-                    "do": LOOK_FOR_HOST[one.pod.os].format(node=one.pod.node),
+                    "do": LOOK_FOR_HOST[new_pod.pod.os].format(node=new_pod.pod.node),
                 },
             )
-            held_up = one.held_up()
+            held_up = new_pod.held_up()
             return unless_changed(
-                expect, [one.pod], EnvironmentBroken(held_up) if held_up else Nonconformance(text)
+                expect,
+                [new_pod.pod],
+                EnvironmentBroken(held_up) if held_up else Nonconformance(text),
             )
 
-        self.check("open", [(None, one.pod, place) for place, one in enumerate(new_pods)], judge)
-
-    @staticmethod
-    def pairs(client: Workload, new_pods: Sequence[NewPod], target: Target) -> list[Pair]:
-        """From a client to each new pod, and from each to the target of its first action."""
-        return [
-            *[(client, new_pod.pod.tcp(ECHO_PORT)) for new_pod in new_pods],
-            *((new_pod.pod, target) for new_pod in new_pods),
-        ]
+        self.check(
+            "open", [(None, new_pod.pod, place) for place, new_pod in enumerate(new_pods)], judge
+        )
 
     # --- how ----------------------------------------------------------------------------------------------------------
 
+    def _attempts(
+        self, client: Workload, new_pods: Sequence[NewPod], beside: Target, port: int
+    ) -> list[Attempt]:
+        """Return an attempt at each new pod, and at the pod beside them."""
+        at_new = [
+            self.expect.attempt(client, new_pod.pod.tcp(port), want=False) for new_pod in new_pods
+        ]
+        return [*at_new, self.expect.attempt(client, beside)]
+
+    def _watch(
+        self,
+        new_pods: Sequence[NewPod],
+        attempts: Sequence[Attempt],
+        because: str,
+        *,
+        until_answered: bool,
+    ) -> tuple[Settled[list[_Look]], dict[int, float]]:
+        """Make the attempts again and again until each pod's first action is done and each has been
+        silent for a while; return the looks, and since when each pod acts.
+
+        ``until_answered``: the first answer of a new pod, and silence of the pod beside them, end it.
+        """
+        expect = self.expect
+        clock = expect.clock
+        patience = expect.timings.of(new_pods[0].pod.os)
+        ran: dict[int, float] = {}
+        answered: dict[int, float] = {}
+
+        def look() -> list[_Look]:
+            *answers, witness = expect.prober.observe(attempts)
+            found = [
+                _Look(observations, witness, new_pod.stage())
+                for new_pod, observations in zip(new_pods, answers, strict=True)
+            ]
+            now = clock.monotonic()
+            answered.update({index: now for index, look in enumerate(found) if look.answered})
+            for index, look in enumerate(found):
+                if look.stage != "to start":
+                    ran.setdefault(index, now)
+            return found
+
+        def enough(looks: list[_Look]) -> bool:
+            lost = any(not as_wanted(look.beside, True) for look in looks)
+            if until_answered and (lost or answered):
+                return True
+            if (
+                lost
+            ):  # Felix that programs the new pod may reset the connection to the one beside it
+                return False
+            silent = {index: max(since, answered.get(index, since)) for index, since in ran.items()}
+            return all(
+                look.stage == "done" and clock.monotonic() - silent[index] >= patience.hold
+                for index, look in enumerate(looks)
+            )
+
+        watched = until(
+            look,
+            enough,
+            within=patience.image_pull + patience.pod_ready + patience.warm_up,
+            every=patience.poll_every,
+            description=because,
+            clock=clock,
+        )
+        return watched, ran
+
+    def _record(self, watched: Settled[list[_Look]], ran: Mapping[int, float]) -> None:
+        sink = self.expect.context.sink
+        since = self.expect.clock.monotonic() - max(ran.values())
+        sink.record("seconds watched", round(watched.seconds, 3))
+        sink.record("seconds watched since it ran", round(since, 3))
+
     def _dead_client(
-        self, attempt: Attempt, seen: Sequence[Observation], seconds: float
+        self, attempt: Attempt, observations: Sequence[Observation], seconds: float
     ) -> ControlBroken:
-        """A client that does not reach its control."""
+        """Return the error about a client that does not reach its control."""
         client = attempt.source
         so = "a dead client would look like a denial"
         do = f"look at {client.namespace}/{client.pod} and at packet loss on node {client.node}"
-        told = message.explanation(
-            self.expect.context.claims, attempt, "CONNECTED", seen, seconds, so=so, do=do
+        explanation = message.explanation(
+            self.expect.context.claims, attempt, "CONNECTED", observations, seconds, so=so, do=do
         )
-        return ControlBroken(message.of_control(told), control=attempt.label, seen=seen)
+        return ControlBroken(
+            message.of_control(explanation), control=attempt.label, observations=observations
+        )
 
     def _past_policy(
-        self, text: Explanation, client: Workload | None, *seen: Observation
+        self, text: Explanation, client: Workload | None, *observations: Observation
     ) -> Exception:
-        """A violation where it connected past the policy (decided here with ``client``), else a broken control."""
-        attempt = seen[-1].attempt
+        """Return a violation if the client connected past the policy (decided here with
+        ``client``), else a broken control.
+        """
+        attempt = observations[-1].attempt
         pods = [attempt.source, *(attempt.target.backends if attempt.target else ())]
-        broken = ControlBroken(message.of_control(text), control=attempt.label, seen=seen)
-        if seen[-1].verdict is not Verdict.CONNECTED:
+        broken = ControlBroken(
+            message.of_control(text), control=attempt.label, observations=observations
+        )
+        if observations[-1].verdict is not Verdict.CONNECTED:
             return unless_changed(self.expect, pods, broken)
-        told = replace(text, cause=cause.passes([attempt], "target" if client else "source"))
-        wrong = unless_changed(self.expect, pods, Nonconformance(told, seen=seen), want=False)
+        explanation = replace(text, cause=cause.passes([attempt], "target" if client else "source"))
+        wrong = unless_changed(
+            self.expect, pods, Nonconformance(explanation, observations=observations), want=False
+        )
         if client is not None:
             self.expect.context.decided(
                 client, attempt.target, of_failure(wrong), first_line(wrong), "closed"
@@ -316,29 +397,32 @@ class PodStartup(Subject):
         because: str,
         held_up: str,
     ) -> Exception | None:
-        """What the looks at one new pod deserve, which was ``held_up`` so; None: nothing is wrong."""
+        """Return the error that the looks at one new pod show; None: nothing is wrong.
+        ``held_up``: why."""
         claims = self.expect.context.claims
         last = looks[-1]
-        seen = [look.new_pod for look in looks]
+        observations = [look.new_pod for look in looks]
         beside = [look.beside for look in looks]
         if last.answered:
             further = {
                 "beside": f"{attempts[1].label} {message.summary(beside)}",
                 "do": LOOK_AT[attempts[0].target.backends[0].os] if attempts[0].target else "",
             }
-            told = message.explanation(
+            explanation = message.explanation(
                 claims,
                 attempts[0],
                 expected="TIMED_OUT",
                 because=because,
-                seen=seen,
+                observations=observations,
                 seconds=watched.seconds,
                 further=further,
             )
-            return Nonconformance(told, seen=seen)
+            return Nonconformance(explanation, observations=observations)
         if not as_wanted(last.beside, True):
             return self._dead_client(attempts[1], beside, watched.seconds)
-        line = partial(message.explanation, claims, attempts[0], "TIMED_OUT", seen, watched.seconds)
+        line = partial(
+            message.explanation, claims, attempts[0], "TIMED_OUT", observations, watched.seconds
+        )
         if not watched.converged:
             so = f"its first action was still {last.stage}"
             do = "look at the pod's events, and at its node's load"
@@ -349,5 +433,7 @@ class PodStartup(Subject):
                 so="that is neither an answer of the pod nor a silent drop",
                 do="look at the routes to the new pod on both nodes (VXLAN-2)",
             )
-            return ControlBroken(message.of_control(text), control=attempts[0].label, seen=seen)
+            return ControlBroken(
+                message.of_control(text), control=attempts[0].label, observations=observations
+            )
         return None

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agents by which everything is judged keep to their protocol in this cluster's pods, before anything is judged."""
+"""The agents by which everything is judged keep to their protocol in this cluster's pods, before
+anything is judged."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,27 +8,28 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from conformance.errors import ProbeBroken
-from conformance.expect.owners import Nobody, Others, decided
+from conformance.expect.owners import ForeignPolicyView, NoForeignChanges, decided
 from conformance.model.endpoint import Workload
 from conformance.probe.golden import Servers
 
 
 @dataclass
 class ProbeProtocol:
-    """The check of one test."""
+    """The check of a test for the probe protocol."""
 
     hold: Callable[[Workload, Servers | None], object]
     """Holds the golden conversations with the agents of a pod, those that need servers where there are some.  Raises
     ProbeBroken with the line that differs."""
     serving: Callable[[Workload], AbstractContextManager[Servers | None]]
     """Runs the servers in a Linux pod meanwhile, or none."""
-    others: Others = field(default_factory=Nobody)
+    others: ForeignPolicyView = field(default_factory=NoForeignChanges)
     """Policies of others, which may keep a pod from those servers."""
 
     def holds(self, pods: Sequence[Workload], *, because: str) -> None:
-        """They are held with the agents of each of these pods, one of them Linux, word for word.
+        """Hold them with the agents of each of these pods, one of them Linux, word for word.
 
-        Raises ProbeBroken (``because`` of it), EnvironmentBroken where a policy of others keeps a pod from the servers.
+        Raise ProbeBroken (``because`` of it), or EnvironmentBroken if another owner's policy keeps
+        a pod away.
         """
         linux = next(pod for pod in pods if pod.os == "linux")
         with self.serving(linux) as servers, ThreadPoolExecutor(len(pods)) as pool:

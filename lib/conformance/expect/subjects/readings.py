@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about what was read: facts with their sources against what a claim says, node by node.
+"""Expectations about readings: facts with their sources, compared with a claim, node by node.
 
-A deviation is Unmet; what that means follows from the claim's kind: a requirement is UNMET, a recommendation ADVISED,
-anything else VIOLATED.  That a limitation is gone is read only where Calico itself made what is there (``lifted``).
-What could not be read decides nothing: NOT_RUN; a look into a node that broke is INCONCLUSIVE.
+A deviation is Unmet; its meaning follows from the claim's kind: a requirement is UNMET, a
+recommendation ADVISED, anything else VIOLATED. A limitation counts as gone only if Calico itself
+made the deviating value (``lifted``). A value that could not be read decides nothing: NOT_RUN; a
+broken read of a node is INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Found = Mapping[str, Fact[T]]
 
 @dataclass
 class Readings:
-    """The expectations of one test about facts by their names."""
+    """The expectations of a test about facts by their names."""
 
     context: Context = field(default_factory=Context)
     timings: Timings = field(default_factory=load_timings)
@@ -48,16 +49,18 @@ class Readings:
         because: str,
         do: str,
     ) -> None:
-        """Every fact is as ``right`` says: a value, or what decides of one, which ``expected`` then puts into words.
+        """Expect every fact to be ``right``: a value, or a rule, which ``expected`` puts into
+        words.
 
-        ``on``: the nodes that ``facts`` reads of, each by its name; a pod stands for its node.  What a look into a node
-        finds otherwise is believed when it lasts as long as Services may take: calico-node lays routes when a block is
-        claimed, and again when it starts.  ``lifted``: decides of a fact that is otherwise whether it is what Calico
-        makes where the limitation is gone.  ``do``: the command or step that mends it.
+        ``on``: the nodes of ``facts``, by name; a pod stands for its node. A wrong reading of a
+        node counts when it lasts as long as Services may take, since calico-node sets routes when
+        a block is claimed, and again when it starts. ``lifted``: the rule for a wrong fact that
+        Calico itself makes without the limitation. ``do``: the command or step that mends a wrong
+        fact.
 
-        Raises Unmet where a fact is otherwise, MissingCapability where nothing could be read.
+        Raise Unmet if a fact is wrong, MissingCapability if nothing could be read.
         """
-        demand = _Demand(facts, right, expected or shown(right), lifted, because, do)
+        demand = _Demand(facts, right, expected or format_value(right), lifted, because, do)
         nodes = _nodes(on)
         with Check(self.context, "read") as check:
             decided = False
@@ -70,7 +73,7 @@ class Readings:
                 try:
                     settled = self._settled(demand, node, place, deadline.remaining)
                     symptom = demand.symptom(settled.last)
-                    gone = self._gone(demand, node, settled.last)
+                    gone = self._describe_lift(demand, node, settled.last)
                     if not gone:
                         self._compare(demand, node, settled)
                 except MissingCapability as error:
@@ -96,7 +99,7 @@ class Readings:
     def _settled(
         self, demand: _Demand[T], node: str, place: NodeFacts | Workload | None, within: float
     ) -> Settled[Found[T]]:
-        """Read until all is as it is to be; what the API says is read once."""
+        """Read until all values are as expected; values from the API are read once."""
         patient = isinstance(place, Workload)
         return until(
             lambda: demand.known(node),
@@ -111,8 +114,10 @@ class Readings:
             hopeless=lambda _: not patient,
         )
 
-    def _gone(self, demand: _Demand[T], node: str, found: Found[T]) -> str:
-        """What shows that a limitation is gone, with all else as documented; empty: nothing does."""
+    def _describe_lift(self, demand: _Demand[T], node: str, found: Found[T]) -> str:
+        """Return why a limitation counts as gone, with everything else as documented; empty if it
+        does not.
+        """
         others = demand.otherwise(found)
         lifted = demand.lifted
         if (
@@ -121,20 +126,20 @@ class Readings:
             or not all(lifted(fact.value) for fact in others.values() if fact.value)
         ):
             return ""
-        told = "; ".join(
-            f"{name}: {shown(fact.value)} ({fact.source})" for name, fact in others.items()
+        text = "; ".join(
+            f"{name}: {format_value(fact.value)} ({fact.source})" for name, fact in others.items()
         )
         self.context.sink.attach(
-            f"limitation gone on node {node}" if node else "limitation gone", told
+            f"limitation gone on node {node}" if node else "limitation gone", text
         )
-        return told
+        return text
 
     def _compare(self, demand: _Demand[T], node: str, settled: Settled[Found[T]]) -> None:
-        """Raises Unmet where a fact is otherwise."""
+        """Raise Unmet where a fact is otherwise."""
         found = settled.last
         wrong = list(demand.otherwise(found))
         rows = [
-            (name, demand.expected, shown(fact.value), name not in wrong)
+            (name, demand.expected, format_value(fact.value), name not in wrong)
             for name, fact in found.items()
             if fact.value is not None
         ]
@@ -157,8 +162,7 @@ class Readings:
 
 @dataclass(frozen=True)
 class _Demand(Generic[T]):
-    """What facts are to be, and what a message says where they are otherwise; fields as in
-    :meth:`Readings.that`."""
+    """The demand on facts, and the words of its failure; fields as in :meth:`Readings.that`."""
 
     facts: Found[T] | Callable[[str], Found[T]]
     right: T | Callable[[T], bool]
@@ -168,7 +172,7 @@ class _Demand(Generic[T]):
     do: str
 
     def known(self, node: str) -> Found[T]:
-        """Read the facts now.  Raises MissingCapability where something could not be read, or there
+        """Read the facts now.  Raise MissingCapability where something could not be read, or there
         is nothing."""
         found = self.facts(node) if callable(self.facts) else self.facts
         unknown = [
@@ -194,20 +198,23 @@ class _Demand(Generic[T]):
         }
 
     def symptom(self, found: Found[T]) -> tuple[str, str]:
-        """Return what was expected and what was observed; empty where all is right."""
-        values = [shown(fact.value) for fact in self.otherwise(found).values()]
+        """Return the expected and the observed value; empty if all values are right."""
+        values = [format_value(fact.value) for fact in self.otherwise(found).values()]
         return (self.expected, ", ".join(dict.fromkeys(values))) if values else ("", "")
 
 
 def _nodes(on: Iterable[NodeFacts | Workload] | None) -> Mapping[str, NodeFacts | Workload | None]:
-    """Node to what stands for it, each once; nothing by no name where it is the cluster that was read."""
+    """Map each node's name to its facts or to the pod that stands for it; the empty name to None
+    if the cluster as a whole is read.
+    """
     if on is None:
         return {"": None}
     return {place.node if isinstance(place, Workload) else place.name: place for place in on}
 
 
 def table(rows: Sequence[tuple[str, str, str, bool]], facts: Found[T]) -> str:
-    """Expected and observed side by side (rows as of :func:`message.table`), then where each was read."""
+    """Expected and observed side by side (rows as of :func:`message.table`), then where each was
+    read."""
     return f"{message.table(rows)}\n\n" + "\n".join(
         f"{name}: {fact.source}" for name, fact in facts.items()
     )
@@ -223,23 +230,25 @@ def deviation(
     do: str,
     tries: str,
 ) -> str:
-    """The message about the facts of these names, the first of them first; ``tries``: how often it was read."""
+    """Return the message about the facts of these names, the first of them first; ``tries``: how
+    often it was read."""
     name = wrong[0]
     fact = facts[name]
     wanted = fact.wanted if isinstance(fact, Announced) and fact.wanted else expected
     lines = [
-        f"{', '.join(claims) or 'no claim'}  {name}  expected {wanted}, observed {shown(facts[name].value)} ({tries})",
+        f"{', '.join(claims) or 'no claim'}  {name}  expected {wanted}, observed {format_value(facts[name].value)} ({tries})",
         f"  because  {because}",
         f"  read     {facts[name].source}",
     ]
-    lines += [f"  also     {other}: {shown(facts[other].value)}" for other in wrong[1:5]]
+    lines += [f"  also     {other}: {format_value(facts[other].value)}" for other in wrong[1:5]]
     lines += [f"  also     {len(wrong) - 5} more, see the attachment"] if len(wrong) > 5 else []
     lines.append(f"  do       {do}")
     return "\n".join(lines)
 
 
-def shown(value: object) -> str:
-    """As people read it: ``true`` as Kubernetes writes it, lists by their members, builds with a dot."""
+def format_value(value: object) -> str:
+    """Return a value as people read it: ``true`` as in Kubernetes, lists by members, builds with a
+    dot."""
     if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
         return ".".join(map(str, value))
     if isinstance(value, bool):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about the size of packets: the largest datagram that passes whole, and whether larger ones vanish.
+"""Expectations about packet sizes: the largest datagram that passes whole, and larger datagrams
+that vanish.
 
-Datagrams are sent with Don't Fragment and answered shortly, so that each path is measured by itself.  Above the largest
-one the sender's own system must say that it does not fit; silence there is a black hole, in which full-sized packets
-disappear while small ones pass.  A server that is slow or away for a moment is silent too: a hole is believed only when
-rounds of their own agree, in which small datagrams pass.
+Datagrams are sent with Don't Fragment and answered with few bytes, so that each path is measured by
+itself.  Above the largest size the sender's own system must report that it does not fit; silence
+there is a black hole, in which full-sized packets disappear while small packets pass.  A server
+that is slow or away for a moment is silent, too: a hole counts only after agreeing rounds in which
+small datagrams pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,18 +31,20 @@ from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPair
+from conformance.settings.assumptions import number
 from conformance.verdicts.meaning import of_limitation
 
 HEADERS = 28
 """Bytes of an IPv4 header without options and a UDP header."""
 SMALLEST = 576
 LARGEST = 9216
-"""Bytes between which an MTU is looked for: what every IPv4 host must take (RFC 1122), and jumbo frames."""
+"""Bytes between which an MTU is looked for: what every IPv4 host must take (RFC 1122), and jumbo
+frames."""
 AT_ONCE = 16
-"""Sizes that one batch tries, so that four batches find the byte."""
+"""Sizes that a batch tries, so that four batches find the byte."""
 SEARCHES = 3
 """Times that a path is searched: more often a server is not away by chance."""
-OVERLAY = 50
+OVERLAY = number("OVERLAY-OVERHEAD")
 """Bytes that VXLAN over IPv4 adds: what Calico takes off the node's MTU where none is set."""
 TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """The sender's own system took the datagram; whether it arrived is not known."""
@@ -53,13 +57,13 @@ KUBELET = 10250
 
 @dataclass(frozen=True, kw_only=True)
 class Carried:
-    """What one path carries."""
+    """The sizes that a path carries."""
 
     mtu: int
     """Bytes of the largest IPv4 packet that passed whole."""
     above: Observation
     """How one byte more ended."""
-    seen: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
     """All tries with one byte more."""
     seconds: float
     """How long they took."""
@@ -67,23 +71,24 @@ class Carried:
 
 @dataclass
 class Sizes(Subject):
-    """Expectations of one test about sizes."""
+    """The expectations of a test about packet sizes."""
 
     def carries(
         self, pod_pairs: Sequence[PodPair], *, because: str, port: int = 8080
     ) -> list[Carried]:
-        """Full-sized packets pass both ways: what is too large is refused by the sender's own system, nothing vanishes.
+        """Expect full-sized packets to pass in both directions; larger packets are refused by the
+        sender's system, none vanish.
 
-        How large they are is recorded only: the MTU of Windows pods is what HNS gave them.  Each path's result, in
-        order: there and back of the first pair, and so on.
+        The size is only recorded: the MTU of Windows pods is set by HNS. Return each path's
+        result, in order: there and back of the first pair, and so on.
         """
         pairs = [
             pair
-            for one, other in pod_pairs
-            for pair in ((one, other.udp(port)), (other, one.udp(port)))
+            for client, other in pod_pairs
+            for pair in ((client, other.udp(port)), (other, client.udp(port)))
         ]
-        self.expect.controls(
-            [pairs], because="without small datagrams nothing is said about larger ones"
+        self.expect.control(
+            pairs, because="small datagrams have to arrive before larger ones are judged"
         )
         found: list[Carried] = []
 
@@ -103,11 +108,12 @@ class Sizes(Subject):
         node: Workload,
         because: str,
     ) -> None:
-        """Pods of ``by``'s system keep their own MTU, while ``followed_by`` shows that the setting is in force.
+        """Expect pods of ``by``'s system to keep their own MTU, while ``followed_by`` shows the
+        setting in force.
 
-        Pairs are of one system and one node each, so that nothing but their own MTU limits them.  ``node``: a pod in
-        the network of a Linux node; by its MTU one knows what Windows takes without any setting.  Raises
-        MissingCapability where nothing is set, or what is set is that.
+        Pairs are of one system and one node each, so that only their own MTU limits them.
+        ``node``: a pod in the network of a Linux node; its MTU gives what Windows takes without any
+        setting.  Raise MissingCapability if nothing is set, or the setting has just that value.
         """
         remedy = "set Installation .spec.calicoNetwork.mtu lower than the nodes' MTU - 50 and start new pods"
         if setting.value is None:
@@ -123,14 +129,16 @@ class Sizes(Subject):
                 self.expect.context.claims,
                 follower.above.attempt,
                 f"an MTU of {setting.value}",
-                follower.seen,
+                follower.observations,
                 follower.seconds,
                 observed=f"one of {follower.mtu}",
                 so=f"{said}: the pod is older than the setting, or the setting is not in force",
                 do="start new pods, and look at calico-node's log for the setting",
             )
             raise ControlBroken(
-                message.of_control(text), control=following.label, seen=follower.seen
+                message.of_control(text),
+                control=following.label,
+                observations=follower.observations,
             )
         # To nodes where nothing answers each search waits its time out, so they wait together.
         searches = at_once([partial(self._node, node, ignoring) for ignoring, _ in by])
@@ -142,18 +150,21 @@ class Sizes(Subject):
                     f"{setting.value}, which is set, is what Windows takes by itself", remedy
                 )
             lifted = own.mtu == setting.value
-            told = f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})"
+            statement = (
+                f"{ignoring.label} has the MTU of {setting.value} that is set ({setting.source})"
+            )
             self.expect.context.decided(
-                ignoring, None, of_limitation(lifted), told if lifted else because, "behaviour"
+                ignoring, None, of_limitation(lifted), statement if lifted else because, "behaviour"
             )
             self.expect.control(ignoring, mate.udp(8080), because=because)
 
     # --- how ------------------------------------------------------------------------------------------------------
 
     def _judged(self, source: Workload, target: Target, because: str) -> Carried:
-        """What a path carries; the source is told by its own system what does not fit.
+        """Return the sizes that a path carries; the source's own system refuses larger packets.
 
-        Raises Nonconformance for a hole, ControlBroken when the server was away whenever one was looked for.
+        Raise Nonconformance for a hole, ControlBroken if the server was unreachable whenever a
+        hole was looked for.
         """
         for _ in range(SEARCHES):
             carried = self._carried(source, target)
@@ -162,60 +173,65 @@ class Sizes(Subject):
             )
             if carried.above.verdict is Verdict.PROHIBITED:
                 return carried
-            again = poll(  # in as many rounds as verdicts must agree, beside a small datagram
+            again = poll(  # in as many rounds as verdicts must agree, with a small datagram each
                 self.expect,
                 self._attempts(source, target, [carried.mtu + 1, SMALLEST]),
                 _hole,
                 because=because,
                 within=lambda _: 0.0,
             )
-            above = again.seen(0)
-            forbidden = [one for one in above if one.verdict is Verdict.PROHIBITED]
+            above = again.observations(0)
+            forbidden = [
+                observation for observation in above if observation.verdict is Verdict.PROHIBITED
+            ]
             if (
                 forbidden
-            ):  # the path said so meanwhile (ICMP fragmentation needed), and the system keeps to it
+            ):  # the path reported it meanwhile (ICMP fragmentation needed), and the system obeys
                 return Carried(
                     mtu=carried.mtu,
                     above=forbidden[-1],
-                    seen=tuple(above),
+                    observations=tuple(above),
                     seconds=again.settled.seconds,
                 )
-            if all(map(_hole, again.settled.seen)):
+            if all(map(_hole, again.settled.observations)):
                 raise self.unless_changed(source, target, self._black_hole(carried, again, because))
         raise self.unless_changed(source, target, self._undecided(carried, again))
 
     def _carried(self, source: Workload, target: Target) -> Carried:
         """Return the largest datagram that is answered.
 
-        Raises ProbeBroken when small datagrams pass, and none that every host must take.
+        Raise ProbeBroken when small datagrams pass, and none that every host must take.
         """
-        seen: list[Observation] = []
+        observations: list[Observation] = []
         seconds = 0.0
-        for _ in range(2):  # a server that was away for one batch is no path that carries nothing
-            carried = self._largest(source, target, lambda seen: as_wanted(seen, True))
+        for _ in range(2):  # a server may have been away for the first batch
+            carried = self._largest(
+                source, target, lambda observation: as_wanted(observation, True)
+            )
             if carried.mtu >= SMALLEST:
                 return carried
-            seen += carried.seen
+            observations += carried.observations
             seconds += carried.seconds
             self.expect.control(
                 source, target, because=f"packets of {SMALLEST} bytes pass everywhere (RFC 1122)"
             )
-        attempt = seen[0].attempt
+        attempt = observations[0].attempt
         expected = f"packets of {SMALLEST} bytes to pass"
         raise ProbeBroken(
             message.explanation(
                 self.expect.context.claims,
                 attempt,
                 expected,
-                seen,
+                observations,
                 seconds,
                 so=f"small datagrams pass, but none of {SMALLEST} bytes",
             ),
-            seen,
+            observations,
         )
 
     def _node(self, node: Workload, there: Workload) -> Carried:
-        """The MTU of a node's device; whether anything answers at the other node does not matter."""
+        """Return the MTU of a node's device; whether anything answers at the other node does not
+        matter."""
         target = Target(
             host=there.node_address,
             port=KUBELET,
@@ -227,19 +243,24 @@ class Sizes(Subject):
 
     def _taken(self, source: Workload, target: Target) -> Carried:
         """Return the largest datagram that the sender's kernel accepts."""
-        found = self._largest(source, target, lambda seen: seen.verdict in TAKEN)
+        found = self._largest(source, target, lambda observation: observation.verdict in TAKEN)
         if found.mtu < SMALLEST:
             expected = f"packets of {SMALLEST} bytes to be taken by its own system"
-            told = message.explanation(
-                self.expect.context.claims, found.above.attempt, expected, found.seen, found.seconds
+            explanation = message.explanation(
+                self.expect.context.claims,
+                found.above.attempt,
+                expected,
+                found.observations,
+                found.seconds,
             )
-            raise ProbeBroken(told, found.seen)
+            raise ProbeBroken(explanation, found.observations)
         return found
 
     def _largest(
         self, source: Workload, target: Target, passes: Callable[[Observation], bool]
     ) -> Carried:
-        """The largest size that passes, with one byte more tried as often as verdicts must agree.
+        """Return the largest size that passes, with one byte more tried as often as verdicts must
+        agree.
 
         Below SMALLEST: nothing passes.
         """
@@ -251,16 +272,20 @@ class Sizes(Subject):
                 step = max(1, -(-(bad - good - 1) // AT_ONCE))
                 sizes = list(range(good + 1, bad, step))
                 began = self.expect.clock.monotonic()
-                seen = self._try(source, target, sizes)
-                passed = [size for size, one in zip(sizes, seen, strict=True) if passes(one)]
-                if passed:  # a smaller one that did not pass was lost by chance
+                observations = self._try(source, target, sizes)
+                passed = [
+                    size
+                    for size, observation in zip(sizes, observations, strict=True)
+                    if passes(observation)
+                ]
+                if passed:  # a smaller datagram that did not pass was lost by chance
                     good = max(passed)
                 bad = min([size for size in sizes if size > good], default=bad)
                 if good < SMALLEST <= bad <= SMALLEST:
                     return Carried(
                         mtu=good,
-                        above=seen[0],
-                        seen=(seen[0],),
+                        above=observations[0],
+                        observations=(observations[0],),
                         seconds=self.expect.clock.monotonic() - began,
                     )
             began = self.expect.clock.monotonic()
@@ -269,14 +294,14 @@ class Sizes(Subject):
                 return Carried(
                     mtu=good,
                     above=above[-1],
-                    seen=tuple(above),
+                    observations=tuple(above),
                     seconds=self.expect.clock.monotonic() - began,
                 )
             good = good + 1
             bad = LARGEST + 1
 
     def _try(self, source: Workload, target: Target, sizes: Sequence[int]) -> list[Observation]:
-        """All sizes at once, with the patience that the slower end needs: a slow answer is no silence."""
+        """Try all sizes at once, with the slower end's time limit: a slow answer is no silence."""
         return self.expect.prober.observe(self._attempts(source, target, sizes))
 
     def _attempts(self, source: Workload, target: Target, sizes: Sequence[int]) -> list[Attempt]:
@@ -295,7 +320,8 @@ class Sizes(Subject):
         ]
 
     def _vanishing(self, carried: Carried) -> str:
-        """Which sizes vanish and where: up to the MTU of the pod, which its own system refuses to exceed."""
+        """Return which sizes vanish and where, up to the pod's MTU, which its own system refuses to
+        exceed."""
         source = carried.above.attempt.source
         target = carried.above.attempt.target
         nodes = (
@@ -317,30 +343,35 @@ class Sizes(Subject):
         )
 
     def _black_hole(self, carried: Carried, again: Polled, because: str) -> Nonconformance:
-        seen = [*carried.seen, *again.seen(0)]
+        observations = [*carried.observations, *again.observations(0)]
+        small = again.observations(1)
         text = message.explanation(
             self.expect.context.claims,
             carried.above.attempt,
             expected=_no_silence(carried),
             because=because,
-            seen=seen,
+            observations=observations,
             seconds=carried.seconds + again.settled.seconds,
             further={
                 "passed": f"packets of up to {carried.mtu} bytes",
                 "beside": f"packets of {SMALLEST} bytes in the same rounds: "
-                f"{message.summary(again.seen(1))} ({len(again.seen(1))} of {len(again.seen(1))})",
+                f"{message.summary(small)} ({len(small)} of {len(small)})",
                 "do": "compare the MTU of the pod with that of the way: underlay - 50 for VXLAN; and let ICMP "
                 "fragmentation-needed pass",
             },
             observed=f"no answer from {carried.mtu + 1} bytes on",
         )
         text = replace(text, cause=self._vanishing(carried))
-        return Nonconformance(text, seen=seen)
+        violation = Nonconformance(text, observations=observations)
+        violation.cause = f"packets of more than {carried.mtu} bytes vanish between nodes"
+        return violation
 
     def _undecided(self, carried: Carried, again: Polled) -> Exception:
-        """Every probe for the black hole met another problem."""
-        above = again.seen(0)
-        small = again.seen(1)
+        """Return the error of a search for a black hole in which every probe had
+        another problem.
+        """
+        above = again.observations(0)
+        small = again.observations(1)
         text = again.message(
             0,
             _no_silence(carried),
@@ -357,7 +388,7 @@ class Sizes(Subject):
             for observation in above
         ):
             return ControlBroken(
-                message.of_control(text), control=carried.above.attempt.label, seen=flat
+                message.of_control(text), control=carried.above.attempt.label, observations=flat
             )
         return ProbeBroken(text, flat)
 
@@ -367,6 +398,6 @@ def _no_silence(carried: Carried) -> str:
 
 
 def _hole(round_: Sequence[Observation]) -> bool:
-    """Silence at a size while a small datagram passes beside it."""
+    """Return whether a size got no answer while a small datagram passed in the same round."""
     above, small = round_
     return above.verdict is Verdict.TIMED_OUT and as_wanted(small, True)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The standing watch: what paths that no test touches answered all through a run, and what that says of policy.
+"""The standing watch's decision: what the answers of a whole run, on paths that no test touches,
+show about policy.
 
-Who holds the run asks them (:mod:`conformance.watch.standing_watch`); here they are judged, once all tests have ended.
-Moments are seconds of the machine's monotonic clock, which all processes of a run share.
+The run's main process probes the paths (:mod:`conformance.watch.standing_watch`); this module
+judges them after all tests have ended. Times are seconds of the machine's monotonic clock, which
+all processes of a run share.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any, Literal
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
@@ -26,41 +28,49 @@ from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
 from conformance.policy.foreign import ForeignPolicy
 
 AGREE = 2
-"""Answers in a row that show something: a single connection may have begun before the denial did."""
+"""Answers in a row that show something: a single connection may have begun before the denial
+did."""
 NOTICEABLE = 15.0
-"""s.  Shorter silences are not told."""
-Way = Literal["in", "out", "allowed", "free"]
-"""Into and out of a node's watched pod, which policies close; into it, which they allow; and what no policy selects."""
+"""s.  Shorter silences are not reported."""
+Way = Literal["in", "out", "allowed", "free", "dns", "service"]
+"""Into and out of a node's watched pod, which policies close; into it, which they allow; what no
+policy selects; and the cluster's DNS and a Service from there, which no policy is about."""
+BESIDE = ("dns", "service")
+"""Ways that show no policy: gaps in their answers are noted."""
+GAP = 1.0
+"""s.  Shorter gaps in the answers of DNS and of Services are not noted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Answers of one path in a row that say the same."""
+    """Equal answers of a path in a row."""
 
     open: bool | None
-    """Of a denied path: whether packets arrived; None: neither that nor a denial.  Of others: whether it connected."""
+    """For a denied path: packets arrived; None: neither packets nor a denial.  For other paths: it
+    connected."""
     asked: tuple[float, float, float]
-    """When the first, the second and the last were asked; of what was open: when its packets arrived."""
+    """When the first, the second and the last were asked; of what was open: when its packets
+    arrived."""
     count: int
-    seen: tuple[Observation, ...]
+    observations: tuple[Observation, ...]
     """The first of them."""
 
     @property
     def sure(self) -> bool:
-        """Whether enough of them agree."""
+        """Return whether enough answers agree."""
         return self.count >= AGREE
 
 
 @dataclass(kw_only=True, eq=False)
 class Watched:
-    """One path between the same two pods, for as long as these were there."""
+    """A path between the same two pods, for as long as these were there."""
 
     node: str
-    """Whose pod it is about."""
+    """The node of the end whose pod the policy selects."""
     way: Way
     attempt: Attempt
     before: bool = False
-    """It was seen open before there were policies."""
+    """It was open before there were policies."""
     stretches: tuple[Stretch, ...] = ()
     gone: float = 0.0
     """When one of its pods was found to have changed; 0: both are what they were."""
@@ -73,31 +83,33 @@ class Watched:
 
     @property
     def ends(self) -> list[Workload]:
-        """Both pods."""
+        """Return the pods at both ends."""
         return [self.attempt.source, *(self.attempt.target.backends if self.attempt.target else ())]
 
     @property
     def protocol(self) -> str:
-        """By what it is asked."""
+        """Return the protocol by which the path is asked."""
         return self.attempt.target.protocol if self.attempt.target else ""
 
-    def heard(self, at: float, seen: Observation) -> None:
-        """Take in what was asked at that moment; a denied path that opens is asked again at once."""
-        is_open: bool | None = seen.verdict is Verdict.CONNECTED
+    def record(self, at: float, observation: Observation) -> None:
+        """Record an attempt's observation; a denied path that opens is tried again at once."""
+        is_open: bool | None = observation.verdict in (Verdict.CONNECTED, Verdict.RESOLVED)
         if self.way in ("in", "out"):
             is_open = (
                 True
-                if seen.verdict in ARRIVED
+                if observation.verdict in ARRIVED
                 else False
-                if seen.verdict in DENIED_VERDICTS
+                if observation.verdict in DENIED_VERDICTS
                 else None
             )
             self.due = 0.0 if is_open and not self.shows(open=True) else self.due
-        at += seen.seconds if is_open else 0.0
+        at += observation.seconds if is_open else 0.0
         last = self.stretches[-1] if self.stretches else None
         self.silent = max(self.silent, at - last.asked[2] if last else 0.0)
         if last is None or last.open is not is_open:
-            self.stretches += (Stretch(open=is_open, asked=(at, at, at), count=1, seen=(seen,)),)
+            self.stretches += (
+                Stretch(open=is_open, asked=(at, at, at), count=1, observations=(observation,)),
+            )
             return
         self.stretches = (
             *self.stretches[:-1],
@@ -105,29 +117,45 @@ class Watched:
                 last,
                 asked=(last.asked[0], last.asked[1] if last.sure else at, at),
                 count=last.count + 1,
-                seen=last.seen if last.sure else (*last.seen, seen),
+                observations=last.observations if last.sure else (*last.observations, observation),
             ),
         )
 
+    def gaps(self) -> list[tuple[float, float]]:
+        """Return begin and end of each time above :data:`GAP` without an answer, until the next
+        answer."""
+        silent = [
+            (stretch.asked[0], after.asked[0])
+            for stretch, after in pairwise(self.stretches)
+            if not stretch.open
+        ]
+        found: list[tuple[float, float]] = []
+        for began, ended in sorted(silent):  # attempts overlap, and their answers come in any order
+            if found and began <= found[-1][1]:
+                found[-1] = (found[-1][0], max(ended, found[-1][1]))
+            else:
+                found.append((began, ended))
+        return [(began, ended) for began, ended in found if ended - began > GAP]
+
     def shows(self, *, open: bool) -> bool:
-        """Whether it was surely open, or closed, at some time."""
-        return any(one.open is open and one.sure for one in self.stretches)
+        """Return whether it was surely open, or closed, at some time."""
+        return any(stretch.open is open and stretch.sure for stretch in self.stretches)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """A policy of others, or its tier, came, changed or went."""
+    """A foreign policy, or its tier, that was added, changed or deleted."""
 
     at: float
     what: str
     policies: tuple[ForeignPolicy, ...]
-    """As it was until then, and as it was from then on: the data plane may be late with either.  None: it was one of
-    the watch's own, which is not what it was from then on."""
+    """The policy before the edit, and after it: the data plane may be late with either.  None: it
+    was a policy of the watch's own, which is no longer what it was."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """What a watch has kept from when its policies were accepted."""
+    """The records of a watch since its policies were accepted."""
 
     began: float
     ended: float
@@ -135,7 +163,7 @@ class Kept:
     events: tuple[tuple[float, str], ...] = ()
     """Services and pods that came and went."""
     foreign: tuple[Edit, ...] = ()
-    """What others did to policies."""
+    """Changes of policies by others."""
     unwatched: dict[str, str] = field(default_factory=dict)
     """Node to why nothing, or nothing more, could be asked there."""
     error: str = ""
@@ -143,24 +171,27 @@ class Kept:
 
 
 Turns = Sequence[Mapping[str, Any]]
-"""When each test of the run ``began`` and was ``released``, and the ``nodes`` or the ``cluster`` that it had alone."""
+"""When each test of the run ``began`` and was ``released``, and the ``nodes`` or the ``cluster``
+that it had alone."""
 
 
 @dataclass
 class StandingWatch(Subject):
-    """What one run's watch has seen, for the test that decides it."""
+    """The observations of a run's watch, for the test that decides about them."""
 
     facts: Facts
-    told: Callable[[], tuple[Kept, Turns]]
+    result: Callable[[], tuple[Kept, Turns]]
     """Ends the watch, and says what it has kept beside the run's turns."""
 
     def held(self, *, because: str) -> None:
-        """On each node what policies close stayed closed, and what they allow open, from the run's beginning on.
+        """Expect on each node that closed paths stayed closed and allowed paths open since the
+        run's beginning.
 
-        Raises Nonconformance with the node, the second in which a denied path opened and what happened then,
-        EnvironmentBroken for a node that somebody else took away, ControlBroken where a denial was never seen.
+        Raise Nonconformance with the node, the second in which a denied path opened, and the events
+        of that time; EnvironmentBroken for a node that somebody else took away; ControlBroken if a
+        denial was never observed.
         """
-        kept, turns = self.told()
+        kept, turns = self.result()
         if kept.error:
             raise EnvironmentBroken(f"the standing watch ended early: {kept.error}")
         seconds = f"asked for {kept.ended - kept.began:.0f} s"
@@ -172,13 +203,13 @@ class StandingWatch(Subject):
             (None, node, _OfNode(self.expect, node.name, kept, turns, because))
             for node in self.facts.nodes
         ]
-        watched = [one for one in found if one[2].paths or one[2].node in kept.unwatched]
+        watched = [entry for entry in found if entry[2].paths or entry[2].node in kept.unwatched]
         self.check("closed", watched, judge)
 
 
 @dataclass
 class _OfNode:
-    """The paths about one node's watched pod."""
+    """The paths of one node's watched pod."""
 
     expect: Expect
     node: str
@@ -189,18 +220,25 @@ class _OfNode:
 
     @property
     def paths(self) -> list[Watched]:
-        """Those that were asked."""
-        return [path for path in self.kept.paths if path.node == self.node]
+        """Return the paths that were asked."""
+        return [
+            path for path in self.kept.paths if path.node == self.node and path.way not in BESIDE
+        ]
 
     def problem(self) -> Exception | None:
-        """What is wrong with policy on the node, or why nothing can be said; None: it held."""
+        """Return the policy's failure on the node, or the reason why nothing is decided; None if
+        it held.
+        """
         wrong = [
-            one for way in ("in", "out") for path in self._of(way) if (one := self._opened(path))
+            error
+            for way in ("in", "out")
+            for path in self._of(way)
+            if (error := self._opened(path))
         ]
-        wrong += [one for path in self._of("allowed") if (one := self._shut(path))]
+        wrong += [error for path in self._of("allowed") if (error := self._shut(path))]
         if why := self.kept.unwatched.get(self.node):
             wrong.append(EnvironmentBroken(f"node {self.node} could not be watched: {why}"))
-        wrong += [one for path in self.paths if (one := self._unheard(path))]
+        wrong += [error for path in self.paths if (error := self._silence(path))]
         ways = [
             (way, protocol)
             for way in ("in", "out")
@@ -211,7 +249,7 @@ class _OfNode:
             for way in ways
             if (why := self._uncontrolled(*way))
         ]
-        return min(wrong, key=lambda one: not isinstance(one, Nonconformance), default=None)
+        return min(wrong, key=lambda error: not isinstance(error, Nonconformance), default=None)
 
     def _of(self, way: str) -> list[Watched]:
         return [path for path in self.paths if path.way == way]
@@ -220,7 +258,11 @@ class _OfNode:
         return max(self.expect.timings.of(end.os).policy_effect for end in path.ends)
 
     def _excused(self, path: Watched, since: float, until: float) -> bool:
-        """Whether the run itself had an end's node then, or a pod may have been gone: its address is another's soon."""
+        """Return whether the run had the node of an end to itself then, or a pod may have been
+        gone.
+
+        The address of a pod that is gone soon belongs to another pod.
+        """
         nodes = {end.node for end in path.ends}
         after = self._patience(path)
         noticed = max(
@@ -233,56 +275,59 @@ class _OfNode:
             for turn in self.turns
         )
 
-    def _unheard(self, path: Watched) -> Exception | None:
-        """What to raise where nothing was heard of a path for half of the watch while its pods were there."""
+    def _silence(self, path: Watched) -> Exception | None:
+        """Return the error of a path without an answer for half of the watch while its pods were
+        there."""
         last = path.stretches[-1].asked[2] if path.stretches else max(path.since, self.kept.began)
         silent = max(path.silent, 0.0 if path.gone else self.kept.ended - last)
         if silent > NOTICEABLE:
-            self.notes.append(f"the path {path.way} was not heard of for {silent:.0f} s")
+            self.notes.append(f"the path {path.way} had no answer for {silent:.0f} s")
         late = not path.gone and self.kept.ended - last > (self.kept.ended - self.kept.began) / 2
         if not late or self._excused(path, last, self.kept.ended):
             return None
         second = f"second {last - self.kept.began:.0f} of the watch"
         return EnvironmentBroken(
-            f"the path {path.way} of node {self.node} was heard of for the last time in {second}"
+            f"the path {path.way} of node {self.node} had its last answer in {second}"
         )
 
     def _opened(self, path: Watched) -> Exception | None:
-        """What to raise for a denied path that opened once its denial had been seen, or that was never closed.
+        """Return the error of a denied path that opened after its denial, or that was never closed.
 
-        Until a change of policy must have had its effect it may only be coming, and what looks closed a lost packet.
+        Until a change of policy must have had its effect, the denial may only be coming, and a lost
+        packet looks like it.
         """
         denied = False
         patience = self._patience(path)
-        for one in path.stretches:
-            (began, agreed, ended), first = one.asked, path.stretches[0].asked[0]
-            denied = denied or (one.open is False and one.sure)
+        for stretch in path.stretches:
+            (began, agreed, ended), first = stretch.asked, path.stretches[0].asked[0]
+            denied = denied or (stretch.open is False and stretch.sure)
             early = began <= first + patience or not denied
             if (
-                not one.open
+                not stretch.open
                 or (early and ended <= first + 2 * patience)
                 or self._excused(path, began, agreed)
             ):
                 continue
             second = f"second {began - self.kept.began:.0f} of the watch"
-            if one.sure:
+            if stretch.sure:
                 so = (
                     "was never in force" if early else f"was lost in {second} ({self._then(began)})"
                 )
                 return self._wrong(
-                    path, one, "TIMED_OUT", so, f"for {ended - began:.0f} s", turned=not early
+                    path, stretch, "TIMED_OUT", so, f"for {ended - began:.0f} s", turned=not early
                 )
             self.notes.append(f"one connection got through in {second}, which alone shows nothing")
         return None
 
     def _shut(self, path: Watched) -> Exception | None:
-        """What to raise for an allowed path that stayed closed while one that no policy selects worked."""
+        """Return the error of an allowed path that stayed closed while a path that no policy
+        selects worked."""
         opened = False
-        for one, after in zip_longest(path.stretches, path.stretches[1:]):
-            opened = opened or bool(one.open)
-            began = one.asked[0]
-            until = (after or one).asked[0 if after else 2]
-            if one.open or not opened or self._excused(path, began, until):
+        for stretch, after in zip_longest(path.stretches, path.stretches[1:]):
+            opened = opened or bool(stretch.open)
+            began = stretch.asked[0]
+            until = (after or stretch).asked[0 if after else 2]
+            if stretch.open or not opened or self._excused(path, began, until):
                 continue
             lasted = f"for {until - began:.1f} s from second {began - self.kept.began:.0f} of the watch on"
             if until - began <= self._patience(path):
@@ -290,11 +335,13 @@ class _OfNode:
                 continue
             if not self._was_free(began, until):
                 return ControlBroken(
-                    f"nothing got to node {self.node} {lasted}", control="beside", seen=one.seen
+                    f"nothing got to node {self.node} {lasted}",
+                    control="beside",
+                    observations=stretch.observations,
                 )
             return self._wrong(
                 path,
-                one,
+                stretch,
                 "CONNECTED",
                 f"closed what it allows ({self._then(began)})",
                 lasted,
@@ -303,29 +350,30 @@ class _OfNode:
         return None
 
     def _was_free(self, since: float, until: float) -> bool:
-        """Whether what no policy selects was surely open all the while."""
+        """Return whether paths that no policy selects were surely open all the while."""
         beside = [
-            one
+            stretch
             for path in self._of("free")
-            for one in path.stretches
-            if one.asked[0] < until and one.asked[2] > since
+            for stretch in path.stretches
+            if stretch.asked[0] < until and stretch.asked[2] > since
         ]
-        return bool(beside) and all(one.open and one.sure for one in beside)
+        return bool(beside) and all(stretch.open and stretch.sure for stretch in beside)
 
     def _uncontrolled(self, way: str, protocol: str) -> str:
-        """Why the denial of a way shows nothing; empty: it was open before, seen closed, and its source was heard."""
+        """Return why the denial of a path shows nothing; empty: it was open before, then closed,
+        with a live source."""
         paths = [path for path in self._of(way) if path.protocol == protocol]
         sources = {path.attempt.source.uid for path in paths}
-        heard = [
+        controls = [
             path
             for path in self.kept.paths
             if path.way in ("allowed", "free") and path.shows(open=True)
         ]
         found = {
             "was not open before the policies": any(path.before for path in paths),
-            "was never seen closed": any(path.shows(open=False) for path in paths),
-            "has a source that got through to nobody": any(
-                path.attempt.source.uid in sources for path in heard
+            "was never found closed": any(path.shows(open=False) for path in paths),
+            "has a source that reached no server": any(
+                path.attempt.source.uid in sources for path in controls
             ),
         }
         why = next((why for why, shown in found.items() if not shown), "")
@@ -335,15 +383,15 @@ class _OfNode:
         )
 
     def _wrong(
-        self, path: Watched, one: Stretch, expected: str, so: str, lasted: str, *, turned: bool
+        self, path: Watched, stretch: Stretch, expected: str, so: str, lasted: str, *, turned: bool
     ) -> Exception:
         line = message.explanation(
             self.expect.context.claims,
             path.attempt,
             expected=f"{expected} all through the run",
             because=self.because,
-            seen=one.seen,
-            seconds=one.asked[2] - one.asked[0],
+            observations=stretch.observations,
+            seconds=stretch.asked[2] - stretch.asked[0],
             so=f"policy of node {self.node} {so}",
             further={
                 "lasted": lasted,
@@ -351,18 +399,20 @@ class _OfNode:
                 "do": f"read Felix' log on node {self.node} for that second",
             },
         )
-        line = replace(line, tries=one.count)
-        began = one.asked[0]
+        line = replace(line, tries=stretch.count)
+        began = stretch.asked[0]
         want = expected == "CONNECTED"
         if by := self._edited(path, began, want=want):
             return owners.decided(self.expect.context.world.others, line, by)
-        verdict = Nonconformance(line, seen=one.seen)
+        verdict = Nonconformance(line, observations=stretch.observations)
         return unless_changed(
             self.expect, [] if path.gone else path.ends, verdict, want=want, turned=turned
         )
 
     def _edited(self, path: Watched, began: float, *, want: bool) -> str:
-        """Which policies of others that came, changed or went then could give what was seen; empty: none."""
+        """Return the foreign policies that were added, changed or deleted then and could explain
+        the result; empty: none.
+        """
         by = self.expect.context.world.others
         (source, target, protocol) = owners.way(path.attempt)
         at: Side = "both" if want else "target" if path.way == "in" else "source"
@@ -370,11 +420,11 @@ class _OfNode:
             edit.what for edit in self.kept.foreign if not edit.policies and edit.at <= began + 1
         ]
         found += [
-            f"{told} ({edit.what})"
+            f"{blame} ({edit.what})"
             for edit in self.kept.foreign
             if began - self._patience(path) <= edit.at <= began + 1
             and (
-                told := by.blame(
+                blame := by.blame(
                     edit.policies,
                     source,
                     target,
@@ -387,7 +437,9 @@ class _OfNode:
         return "; ".join(found)
 
     def _then(self, at: float) -> str:
-        """Which tests ran then, and what came and went; what is beyond a line's length is counted."""
+        """Return the tests that ran then, and the changes of policies; what exceeds a line is
+        counted.
+        """
         ran = [
             turn["test"] for turn in self.turns if turn["began"] - 1 <= at <= turn["released"] + 1
         ]

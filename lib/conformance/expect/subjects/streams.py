@@ -28,22 +28,22 @@ from conformance.timing import Settled, until
 
 @dataclass
 class StreamExpect:
-    """The streams of one test; closed with it."""
+    """The streams of a test; closed with it."""
 
     streams: Streams
     expect: Expect
     marks: list[Mark] = field(default_factory=list)
-    """What the suite did and saw, for the time line."""
+    """Actions and observations of the suite, for the time line."""
     _given: float = 0.0
     """s.  For a new connection beyond the patience with it, since the machine ran late."""
     _waits_since: float = 0.0
     """When that wait began, by the expectation's clock."""
     _open: list[Stream] = field(default_factory=list)
 
-    # --- what tests say --------------------------------------------------------------------------------------------
+    # --- for tests --------------------------------------------------------------------------------------------
 
     def open(self, *pairs: PodPair) -> list[Stream]:
-        """Open a stream for each pair.  Raises ControlBroken when the network lets one not open."""
+        """Open a stream for each pair.  Raise ControlBroken when the network lets one not open."""
         try:
             opened = self.streams.open(pairs)
         except NotOpened as failed:
@@ -69,9 +69,9 @@ class StreamExpect:
     def followed(
         self, streams: Sequence[Stream], *, because: str, since: float
     ) -> list[StreamState]:
-        """How streams that may be lost stand once they have been watched, recovered or not.
+        """Return how streams that may be lost stand once they have been watched, recovered or not.
 
-        ``since``: seconds of the expectation's clock at which the change was seen to have taken effect; their ends
+        ``since``: seconds of the expectation's clock at which the change took effect.  Their ends
         watch them by themselves, also while the suite does something else.
         """
         patience = self._patience(streams)
@@ -89,7 +89,9 @@ class StreamExpect:
         return states
 
     def not_recovered(self, state: StreamState) -> str:
-        """What was to be expected of a stream that is lost without a new connection in time; empty: it is not."""
+        """Return the expectation about a lost stream without a new connection in time; empty if
+        it is not lost, or came back in time.
+        """
         within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
         after = state.recovered_after
         if state.lost and after is not None and after > within and not self._given:
@@ -99,7 +101,8 @@ class StreamExpect:
         return f"a new connection within {within:g} s of the loss" if state.lost and late else ""
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """How streams stand once none hangs in the balance: a loss has recovered or had its time to, a stall lasts."""
+        """Return how streams stand once none is undecided: a loss recovered or had its time, a
+        stall lasted."""
         patience = self._patience(streams)
         self._given = 0.0
         states = self.streams.look(streams)
@@ -122,7 +125,7 @@ class StreamExpect:
         return self._given
 
     def same_pods(self, states: Sequence[StreamState]) -> None:
-        """Raises EnvironmentBroken when a pod is no longer the one it was: its end explains a loss."""
+        """Raise EnvironmentBroken if a pod was replaced: that explains a loss."""
         pods_unchanged(
             self.expect,
             [end.workload for state in states for end in state.ends],
@@ -138,7 +141,7 @@ class StreamExpect:
         self.marks.append(Mark(time.time(), what))
 
     def close(self) -> None:
-        """Close what the test opened; what cannot be closed ends with its agent."""
+        """Close the test's streams; a stream that cannot be closed ends with its agent."""
         for stream in self._open:
             try:
                 self.streams.close([stream])
@@ -155,12 +158,11 @@ class StreamExpect:
         *,
         too_late: bool = False,
     ) -> Exception:
-        """What a wrong outcome deserves: a pod that is no longer the one it was explains it, and is no violation.
+        """Return the error for a wrong outcome, unless a replaced pod or a foreign policy changed
+        since the opening explains it.
 
-        So does a policy of others that came or changed since the stream was opened.
-
-        ``then``: what came after what both ends saw.  ``too_late``: nothing but a budget is over, which the machine of
-        the lab excuses where it was overwhelmed all the while.
+        ``then``: the events after the observations of both ends. ``too_late``: only a budget is
+        exceeded, which is excused if the lab's machine was overwhelmed throughout.
         """
         context = self.expect.context
         source = state.client.workload
@@ -204,14 +206,14 @@ class StreamExpect:
     def _unless_explained(
         self, state: StreamState, wrong: Nonconformance, text: Explanation, opened: float
     ) -> Exception:
-        """Return ``wrong``, or what explains it: changed pods, a policy of others or a change of
-        another run.
+        """Return ``wrong``, or the error that explains it: changed pods, a foreign policy or a
+        change of another run.
 
         ``opened``: seconds of the monotonic clock at which the stream opened.
         """
         context = self.expect.context
         source = state.client.workload
-        told = unless_changed(self.expect, [end.workload for end in state.ends], wrong)
+        explained = unless_changed(self.expect, [end.workload for end in state.ends], wrong)
         by = context.world.others.excuse(
             source,
             state.target,
@@ -219,8 +221,8 @@ class StreamExpect:
             protocol="TCP",
             times=owners.Times(opened, otherwise=opened),
         )
-        if told is not wrong:
-            return told
+        if explained is not wrong:
+            return explained
         if by:
             return owners.decided(context.world.others, text, by, lasting=False)
         run = (
@@ -252,7 +254,8 @@ class StreamExpect:
 
     @staticmethod
     def _decided(state: StreamState, patience: Sequence[OsTimings]) -> bool:
-        """Lost for good, and recovered: an end has ended, or has heard nothing for twice the stall time."""
+        """Return whether it is lost for good or recovered: an end ended, or was silent for two
+        stall times."""
         stall = 2 * max(timings.stream_stall for timings in patience)
         gone = any(
             end.lost and (end.verdict is not StreamVerdict.STALLED or (end.quiet or 0.0) >= stall)
@@ -268,7 +271,7 @@ class StreamExpect:
 
 
 def _advice(state: StreamState) -> str:
-    """Where to look for what lost it."""
+    """Return where to look for the cause of a loss."""
     ends = [end.workload for end in state.ends]
     nodes = " and ".join(dict.fromkeys(f"node {workload.node}" for workload in ends))
     acls = " and ".join(

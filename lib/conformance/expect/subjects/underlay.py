@@ -3,71 +3,72 @@
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from conformance.errors import Unseen
+from conformance.errors import NotObservable
+from conformance.expect.case import Case, Paths
 from conformance.expect.context import Context
 from conformance.model.claim import UNDERLAY
 from conformance.model.endpoint import Pair, Workload
 from conformance.model.facts import Facts
 from conformance.pods.coverage import subnet
-from conformance.pods.groups import PodPairs
 from conformance.probe.host import Hosts
 
 
 @dataclass
 class Underlay:
-    """Underlay subnets of one cluster, as Calico's annotations of nodes tell them."""
+    """Underlay subnets of a cluster, from Calico's annotations of nodes."""
 
     context: Context
     facts: Facts
 
-    def beside(self, because: str, pairs: Iterable[Pair]) -> str:
-        """``because``, and how many underlay subnets the ends of these paths stand in; decides nothing.
+    def beside(self, case: Case) -> Case:
+        """Return the case with the underlay subnets of its ends added to the reason.
 
-        It is kept with the test's result, too, and the report's summary shows it beside the claim.
+        The subnets are kept with the test's result, too, and the report's summary shows them below
+        the claim.
         """
-        several = list(pairs)
-        ends = {source.node for source, _ in several} | {
-            pod.node for _, target in several for pod in target.backends
-        }
+        ends = {pod.node for pair in case.pairs for pod in _ends(pair)}
         places = sorted({subnet(node) for node in self.facts.nodes if node.name in ends})
         self.context.sink.record("underlay subnets", len(places))
-        told = _told(places)
-        self.context.sink.record(UNDERLAY, told)
-        return f"{because}; {told}"
+        reported = _subnets_phrase(places)
+        self.context.sink.record(UNDERLAY, reported)
+        return replace(case, because=f"{case.because}; {reported}")
 
 
 @dataclass
 class Subnets:
-    """Underlay subnets of one cluster, as the routes of Linux nodes tell them, whatever plugin networks the pods."""
+    """Underlay subnets of a cluster, from the routes of Linux nodes, whatever plugin networks the
+    pods."""
 
     hosts: Hosts
 
-    def within(self, pairs: PodPairs, nodes: Iterable[Workload]) -> PodPairs:
-        """Those pairs whose two nodes stand in one subnet, which one of ``nodes``, pods in Linux hosts, is in as well.
+    def within(self, case: Case, nodes: Iterable[Workload]) -> Paths:
+        """Return a case's paths whose two nodes share a subnet with a node of ``nodes``.
 
-        Raises Unseen where there are none: nothing can show then what holds within a subnet.
+        ``nodes``: pods in the network of Linux hosts.
+
+        Raise NotObservable if there are none: then nothing can show what holds within a subnet.
         """
         links = [link for pod in nodes for link in self._of(pod)]
         found = [
             pair
-            for pair in pairs
+            for pair in case.pairs
             if any(
-                all(ipaddress.IPv4Address(end.node_address) in link for end in pair)
+                all(ipaddress.IPv4Address(end.node_address) in link for end in _ends(pair))
                 for link in links
             )
         ]
         if not found:
             there = ", ".join(dict.fromkeys(map(str, links))) or "none of a Linux node is known"
-            raise Unseen(
+            raise NotObservable(
                 f"no two of the covered nodes between which a client would connect stand in one subnet ({there})",
                 "cover nodes of one subnet: --nodes",
             )
-        return PodPairs(found)
+        return Paths(found, open=case.open, because=case.because)
 
     def _of(self, pod: Workload) -> list[ipaddress.IPv4Network]:
-        """Networks on the links of a pod's node that its own address is in."""
+        """Return the networks on the links of a pod's node that contain the node's own address."""
         own = ipaddress.IPv4Address(pod.node_address)
         networks = [
             ipaddress.IPv4Network(route.destination)
@@ -77,8 +78,15 @@ class Subnets:
         return [network for network in networks if own in network and 0 < network.prefixlen < 32]
 
 
-def _told(places: list[str]) -> str:
-    """``places``: subnets, each once; an empty one is not known."""
+def _ends(pair: Pair) -> tuple[Workload, ...]:
+    """Return the pods at both ends of a path."""
+    return (pair[0], *pair[1].backends)
+
+
+def _subnets_phrase(places: list[str]) -> str:
+    """Return a phrase about the subnets; ``places``: subnets, each once, an unknown subnet as an
+    empty text.
+    """
     if "" in places:
         return "the nodes' subnets are not known, nor whether a router was crossed"
     if len(places) > 1:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Windows nodes a test about Services' sources is about: by direct server return, by build.
+"""The Windows nodes that a test about Services' sources covers: by direct server return, by build.
 
-A cluster may mix nodes that can with nodes that cannot; a claim about one kind says nothing when seen on the other.
+A cluster may mix nodes with and without direct server return; a claim about one kind of node cannot
+be observed on the other kind.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +18,14 @@ from conformance.pods.placement import Placement
 
 REMEDY = "allow HostProcess pods, which see kube-proxy's command line, and name --enable-dsr=true or =false there"
 
+LOOK = "allow HostProcess pods, which see the type of the HNS network of pods"
+
 
 @dataclass
 class WindowsNodes:
-    """The covered Windows nodes, by what their services do with sources.
+    """The covered Windows nodes, grouped by the source addresses that their Services show.
 
-    ``dsr`` says of a node whether its kube-proxy was told to use direct server return; it may look into the node.
+    ``dsr`` returns whether a node's kube-proxy uses direct server return; it may read the node.
     """
 
     facts: Facts
@@ -35,62 +38,72 @@ class WindowsNodes:
     _asked: dict[str, Fact[bool]] = field(default_factory=dict)
 
     def with_dsr(self) -> tuple[str, ...]:
-        """Nodes whose build can do direct server return and whose kube-proxy was told to, or may have been.
+        """Return nodes whose build supports direct server return and whose kube-proxy uses it, or
+        may use it.
 
-        The latter are :attr:`undecided`.  Raises NotAboutThisCluster.
+        Nodes that may use it are :attr:`undecided`.  Raise NotAboutThisCluster.
         """
         return self._by_dsr(True, "with direct server return")
 
     def without_dsr(self) -> tuple[str, ...]:
-        """Nodes without: of an older build, or whose kube-proxy was not told to, or may not have been.
+        """Return nodes of an older build, or whose kube-proxy does not use direct server return, or
+        may not.
 
-        The latter are :attr:`undecided`.  Raises NotAboutThisCluster.
+        Nodes that may not use it are :attr:`undecided`.  Raise NotAboutThisCluster.
         """
         return self._by_dsr(False, "without direct server return")
 
     def on_l2bridge(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Those of the named nodes, or of all, whose pods no overlay carries.  Raises NotAboutThisCluster."""
-        nodes = [node for node in self._covered("") if names is None or node.name in names]
-        fitting = tuple(node.name for node in nodes if node.plane.value == "l2bridge")
-        if not fitting:
-            told = "; ".join(
-                f"{node.name}: {node.plane.value or 'unknown'} ({node.plane.source})"
-                for node in nodes
-            )
-            raise NotAboutThisCluster(f"no such Windows node is without an overlay ({told})")
-        return fitting
+        """Return the nodes, of the named nodes or of all, whose pods no overlay carries.  Raise
+        NotAboutThisCluster; MissingCapability if none is known to be such a node."""
+        covered = [node.name for node in self._covered("") if names is None or node.name in names]
+        # A look into a node may have found its plane after the nodes were chosen.
+        planes = {node.name: node.plane for node in self.facts.nodes if node.name in covered}
+        fitting = tuple(name for name, plane in planes.items() if plane.value == "l2bridge")
+        if fitting:
+            return fitting
+        text = "; ".join(
+            f"{name}: {plane.value or 'unknown'} ({plane.source})" for name, plane in planes.items()
+        )
+        if all(plane.known for plane in planes.values()):
+            raise NotAboutThisCluster(f"no such Windows node is without an overlay ({text})")
+        raise MissingCapability(f"needs a Windows node without an overlay ({text})", LOOK)
 
     def of_build(self, builds: str) -> tuple[str, ...]:
-        """Nodes of such a ``build.revision``: ``>=17763 <17763.1432``.  Raises MissingCapability."""
+        """Return nodes of such a ``build.revision``: ``>=17763 <17763.1432``. Raise
+        MissingCapability.
+        """
         wanted = Range(builds)
         return self._those(
             lambda node: Version.of(*(node.windows_build or ())) in wanted, f"of build {builds}"
         )
 
     def all(self) -> tuple[str, ...]:
-        """All covered ones.  Raises MissingCapability."""
+        """Return all covered Windows nodes.  Raise MissingCapability."""
         return self._those(lambda node: True, "")
 
     def leave_undecided(
-        self, context: Context, seen: Sequence[tuple[Pair, str]], *, nothing_else: bool
+        self, context: Context, observed: Sequence[tuple[Pair, str]], *, nothing_else: bool
     ) -> None:
-        """Say of paths from :attr:`undecided` nodes that nobody knows what to expect, and what was seen there.
+        """Record for paths from :attr:`undecided` nodes that the expectation is not known, and the
+        observation.
 
-        Raises MissingCapability when there was nothing else to decide.
+        Raise MissingCapability if there was nothing else to decide.
         """
-        told = []
-        for (source, target), saw in seen:
+        undecided = []
+        for (source, target), saw in observed:
             text = (
                 f"{source.label} -> {target.label}: whether kube-proxy on node {source.node} uses direct server return "
                 f"is not known; {saw} ({self.undecided[source.node]})"
             )
             context.decided(source, target, ClaimVerdict.NOT_RUN, text)
-            told.append(text)
-        if told and nothing_else:
-            raise MissingCapability(told[0], REMEDY)
+            undecided.append(text)
+        if undecided and nothing_else:
+            raise MissingCapability(undecided[0], REMEDY)
 
-    def told(self, node: str) -> Fact[bool]:
-        """Whether kube-proxy on a node was told to use it, for messages: as far as this test has asked."""
+    def dsr_of(self, node: str) -> Fact[bool]:
+        """Return the fact of kube-proxy's direct server return on a node, if this test has
+        asked."""
         return self._asked.get(node, Fact(None, "this test did not ask"))
 
     def _by_dsr(self, wanted: bool, which: str) -> tuple[str, ...]:

@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Witnesses that a change took effect: without one, what did not happen after it says nothing.
+"""Witnesses that a change took effect: without one, the absence of an effect shows nothing.
 
-One that cannot testify raises ControlBroken.
+A witness that cannot testify raises ControlBroken.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from difflib import ndiff
 from typing import Protocol
 
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
-from conformance.expect.check import Judged, Ruling
+from conformance.expect.case import Row, rows_of
+from conformance.expect.check import Check, Judged, Ruling
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.subject import Subject
 from conformance.expect.traffic import Policies
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Pair, Workload
+from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.model.host import AclRule
 from conformance.model.stream import StreamState
@@ -33,12 +34,13 @@ class Witness(Protocol):
     """Something that a change changes."""
 
     def after(self) -> str:
-        """See it changed; returns what was seen.  Raises ControlBroken when it does not change in time."""
+        """Wait for the change, and return what was observed.  Raise ControlBroken if it does not
+        come in time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Restart:
-    """A restart of Felix that was seen to happen."""
+    """An observed restart of Felix."""
 
     node: str
     before: str
@@ -47,31 +49,32 @@ class Restart:
     seconds: float
     """From the deletion to readiness."""
     note: str = ""
-    """What else was seen: a node that was not Ready meanwhile, why the pod was deleted."""
+    """Other observations: a node that was not Ready meanwhile, why the pod was deleted."""
 
 
 @dataclass
 class Opens(Subject):
-    """Paths that policies close and that a change opens: both are the policy's work, on every subject's node."""
+    """Paths that policies close and that a change opens: both are the policy's work, on every
+    subject's node."""
 
-    pairs: Sequence[Pair]
+    rows: Sequence[Row] = ()
+    """The rows that the change opens."""
 
-    def closed_by(
-        self, policies: Sequence[Policies], *, beside: Sequence[Pair], because: str
-    ) -> None:
-        """``policies`` close all of them; ``beside``, an open path of each source, stays open.
+    def closed_by(self, *policies_and_rows: Policies | Row) -> None:
+        """Policies close all of them, and leave an open path to each source.
 
-        Decided as every denial is: all are seen open before, and a lost packet is none.
+        Decided as every denial is: all are open before, and a lost packet is no denial.
         """
         with self._witness("before the change"):
-            self.expect.under(*policies, open=[beside], closed=[self.pairs], because=because)
+            self.expect.under(*policies_and_rows)
 
     def after(self) -> str:
         began = self.expect.clock.monotonic()
+        pairs = list(rows_of(self.rows))
         with self._witness("after the change"):
-            self.expect.controls([self.pairs], because="the change opens this path")
+            self.expect.control(pairs, because="the change opens this path")
         seconds = self.expect.clock.monotonic() - began
-        return f"{counted(len(self.pairs), 'route')} opened by it {seconds:.2f} s after it"
+        return f"{counted(len(pairs), 'route')} opened by it {seconds:.2f} s after it"
 
     @staticmethod
     @contextmanager
@@ -82,50 +85,55 @@ class Opens(Subject):
             so = "without this control nothing shows that the change took effect"
             text: str | Explanation = f"{message.of_control(str(failed), when)}: {so}"
             if failed.explanation:
-                told = message.of_control(failed.explanation, when)
-                text = replace(told, lines=told.lines | {"why": so})
-            raise ControlBroken(text, control="witness", seen=failed.seen) from failed
+                explanation = message.of_control(failed.explanation, when)
+                text = replace(explanation, lines=explanation.lines | {"why": so})
+            raise ControlBroken(
+                text, control="witness", observations=failed.observations
+            ) from failed
 
 
 @dataclass(frozen=True)
 class Restarted:
-    """Felix of one node, as its restart was seen."""
+    """The witness that Felix on a node was restarted."""
 
     restart: Restart
 
     def after(self) -> str:
-        """Another Felix has applied everything once: its pod is ready (win_dataplane.go, doneFirstApply)."""
-        seen = self.restart
-        more = f"; {seen.note}" if seen.note else ""
-        return f"Felix on node {seen.node} restarted in {seen.seconds:.2f} s, {seen.before} -> {seen.after}{more}"
+        """Another Felix has applied everything once: its pod is ready (win_dataplane.go,
+        doneFirstApply)."""
+        restart = self.restart
+        more = f"; {restart.note}" if restart.note else ""
+        return f"Felix on node {restart.node} restarted in {restart.seconds:.2f} s, {restart.before} -> {restart.after}{more}"
 
 
 @dataclass
 class AclLists(Subject):
     """Expectations about the ACL lists of Windows pods' endpoints.
 
-    Lists are compared with all that their rules say: the ids that Felix gives tell no list from the same given anew.
+    Lists are compared with all contents of their rules: Felix' ids do not distinguish a list from
+    the same list given anew.
     """
 
     acls: Acls
     _had: tuple[tuple[Workload, Rules], ...] = ()
 
     def remember(self, *pods: Workload) -> None:
-        """Read them before a change."""
+        """Read the lists of these pods before a change."""
         self._had = tuple((pod, self.acls(pod.node, pod)) for pod in pods)
 
     def replaced(self, streams: Sequence[StreamState], *, because: str) -> None:
-        """Each of them says something else since they were read, and so explains the loss of the pod's ``streams``.
+        """Expect each list to have changed since it was read, which explains the loss of the
+        pod's ``streams``.
 
-        ``streams``: those of these pods, as the change left them.  Where none of a pod's was lost, there is nothing to
-        explain: NOT_OBSERVED.
+        ``streams``: the streams of these pods after the change; each direction is decided by
+        itself.  NOT_OBSERVED for a pod that lost no stream: there is nothing to explain.
         """
         if not self._had:
             raise UsageProblem("which ACL lists? remember(...) reads them before the change")
         patience = self.expect.timings.windows
         settled = until(
             lambda: [self.acls(pod.node, pod) for pod, _ in self._had],
-            lambda now: all(one != had for one, (_, had) in zip(now, self._had, strict=True)),
+            lambda now: all(rules != had for rules, (_, had) in zip(now, self._had, strict=True)),
             within=patience.policy_effect,
             every=patience.poll_every,
             description="the ACL lists are others",
@@ -136,11 +144,8 @@ class AclLists(Subject):
         shown = "\n\n".join(f"{pod.label}\n{_difference(had, now)}" for pod, had, now in pairs)
         self.expect.context.sink.attach("ACL lists", shown)
 
-        def judge(case: tuple[Workload, Rules, Rules]) -> Judged:
-            pod, had, now = case
-            own = [
-                stream for stream in streams if pod.uid in {end.workload.uid for end in stream.ends}
-            ]
+        def judge(case: tuple[Workload, Rules, Rules, list[StreamState]]) -> Judged:
+            pod, had, now, own = case
             lost = next((state for state in own if state.lost), None)
             if had == now:
                 after = f", while a stream was lost ({lost.label}: {lost.words})" if lost else ""
@@ -150,7 +155,7 @@ class AclLists(Subject):
                     path=f"HNS endpoint of {pod.label}",
                     expected="another ACL list",
                     observed=f"the same {counted(len(had), 'rule')}{after}",
-                    tries=len(settled.seen),
+                    tries=len(settled.observations),
                     seconds=settled.seconds,
                     where=f"a pod on {pod.node}",
                     lines={"because": because, "do": do},
@@ -159,16 +164,23 @@ class AclLists(Subject):
                 return unless_changed(self.expect, [pod], Nonconformance(text))
             if lost:
                 return f"{because}; with it {lost.label} was lost: {lost.words}"
-            told = f"{pod.label} has another ACL list, and none of its {len(own)} streams was lost with it"
-            return Ruling(told, ClaimVerdict.NOT_OBSERVED)
+            statement = f"{pod.label} has another ACL list, and none of its {len(own)} streams was lost with it"
+            return Ruling(statement, ClaimVerdict.NOT_OBSERVED)
 
-        self.check("behaviour", [(None, one[0], one) for one in pairs], judge)
+        with ExitStack() as checks:
+            for direction in dict.fromkeys(state.direction for state in streams):
+                context = self.expect.context.of_part(direction)
+                of_it = [state for state in streams if state.direction == direction]
+                cases = [(*pair, _of_pod(pair[0], of_it)) for pair in pairs]
+                checks.enter_context(Check(context, "behaviour")).each(
+                    [(None, case[0], case) for case in cases if case[-1]], judge
+                )
 
     def shorter(self, *, because: str) -> None:
-        """Together the lists of each node have fewer entries than when they were read.
+        """Expect the lists of each node to have fewer entries together than when they were read.
 
         An entry is a pair of addresses that a rule matches; rules that name none, and those that a list has kept, do
-        not count.  Raises Nonconformance where a node's have as many, ProbeBroken as reading them does.
+        not count.  Raise Nonconformance where a node's have as many, ProbeBroken as reading them does.
         """
         by_node: dict[str, list[tuple[Workload, Rules, Rules]]] = {}
         for pod, had in self._had:
@@ -185,14 +197,16 @@ class AclLists(Subject):
             before = sum(_entries(had, now) for _, had, now in lists)
             after = sum(_entries(now, had) for _, had, now in lists)
             times = f" ({before / after:.1f} times as many)" if after else ""
-            told = f"{counted(before, 'ACL entry', 'ACL entries')} before and {after} now{times}"
+            statement = (
+                f"{counted(before, 'ACL entry', 'ACL entries')} before and {after} now{times}"
+            )
             if before > after > 0:
-                return f"{because}: {told}, on node {node}"
+                return f"{because}: {statement}, on node {node}"
             text = Explanation(
                 claims=self.expect.context.claims,
                 path=f"ACL lists of {counted(len(lists), 'pod')} on node {node}",
                 expected="fewer entries than before",
-                observed=told,
+                observed=statement,
                 where=node,
                 lines={"because": because, "do": "compare Get-HnsEndpoint under both policies"},
                 table="\n\n".join(["  the lists, - before and + after:", *shown]),
@@ -200,11 +214,16 @@ class AclLists(Subject):
             error = unless_changed(self.expect, [pod for pod, *_ in lists], Nonconformance(text))
             return Ruling(error=error, symptom=("fewer ACL entries", f"{after} of {before}"))
 
-        self.check("behaviour", [(None, one[0][0], one) for one in by_node.values()], judge)
+        self.check("behaviour", [(None, lists[0][0], lists) for lists in by_node.values()], judge)
+
+
+def _of_pod(pod: Workload, streams: Sequence[StreamState]) -> list[StreamState]:
+    """Return the streams that a pod is an end of."""
+    return [state for state in streams if pod.uid in {end.workload.uid for end in state.ends}]
 
 
 def _entries(rules: Rules, others: Rules) -> int:
-    """Pairs of addresses that these rules match, but those that the others have as well."""
+    """Return the number of pairs of addresses in rules that the other list does not have."""
     return sum(
         max(1, len(rule.local_addresses.split(","))) * max(1, len(rule.remote_addresses.split(",")))
         for rule in rules
@@ -213,7 +232,7 @@ def _entries(rules: Rules, others: Rules) -> int:
 
 
 def _difference(had: Rules, now: Rules) -> str:
-    """Both lists, a rule a line: ``-`` before only, ``+`` after only."""
+    """Return both lists, a rule a line: ``-`` before only, ``+`` after only."""
     return "\n".join(
         line.rstrip()
         for line in ndiff([str(acl_rule) for acl_rule in had], [str(acl_rule) for acl_rule in now])

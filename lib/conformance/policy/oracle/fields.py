@@ -5,80 +5,114 @@ Every refusal is a UsageProblem that says in one line which object, which field 
 """
 
 import ipaddress
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from conformance.errors import UsageProblem
+from conformance.policy import selectors
 from conformance.policy.selectors import Selector
 
 Obj = Mapping[str, Any]
+shown = selectors.shown
 Range = tuple[int, int]
 """First and last, of addresses as numbers or of ports."""
+IPV6 = 1 << 128
+"""Added to the number of an IPv6 address, so that no IPv4 network contains it."""
 
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "sctp": 132, "udplite": 136}
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def label(obj: Obj) -> str:
-    """``NetworkPolicy shop/web``; Raises UsageProblem where there is no name."""
+    """Return ``NetworkPolicy shop/web``. Raise UsageProblem where there is no name."""
     meta = obj.get("metadata") or {}
     if not obj.get("kind") or not isinstance(meta, Mapping) or not meta.get("name"):
-        raise UsageProblem(f"an object without kind or name: {str(dict(obj))[:60]}")
-    space = f"{meta['namespace']}/" if meta.get("namespace") else ""
-    return f"{obj['kind']} {space}{meta['name']}"
+        raise UsageProblem(f"an object without kind or name: {shown(dict(obj))}")
+    kind, name = (selectors.word(value) for value in (obj["kind"], meta["name"]))
+    space = f"{selectors.word(meta['namespace'])}/" if meta.get("namespace") else ""
+    return f"{kind} {space}{name}"
+
+
+@contextmanager
+def legible(where: str) -> Iterator[None]:
+    """Raise UsageProblem where something inside has a type that nobody expects there."""
+    try:
+        yield
+    except (
+        LookupError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        why = f"{type(error).__name__} {error}".partition("\n")[0]
+        raise UsageProblem(f"{where}: cannot be read: {why[:120]}") from None
 
 
 def mapping(value: Any, where: str, known: Collection[str] = ()) -> Obj:
-    """A mapping, ``{}`` for nothing, with no other keys than these; none named: any."""
+    """Return a mapping, ``{}`` for nothing, with no other keys than these; none named: any."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise UsageProblem(f"{where}: a mapping is expected, not {value!r}")
+        raise UsageProblem(f"{where}: a mapping is expected, not {shown(value)}")
     strange = sorted(str(key) for key in value if key not in known) if known else []
     if strange:
-        raise UsageProblem(f"{where}: unknown field {strange[0]}")
+        raise UsageProblem(f"{where}: unknown field {selectors.word(strange[0])}")
     return value
 
 
 def sequence(value: Any, where: str) -> Sequence[Any]:
-    """A list, empty for nothing."""
+    """Return a list, empty for nothing."""
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise UsageProblem(f"{where}: a list is expected, not {value!r}")
+        raise UsageProblem(f"{where}: a list is expected, not {shown(value)}")
     return value
 
 
 def one_of(value: Any, where: str, known: Collection[str]) -> str:
-    """One of some words."""
-    if value not in known:
-        raise UsageProblem(f"{where}: one of {', '.join(sorted(known))} is expected, not {value!r}")
+    """Return one of some words."""
+    if not isinstance(value, str) or value not in known:
+        raise UsageProblem(
+            f"{where}: one of {', '.join(sorted(known))} is expected, not {shown(value)}"
+        )
     return str(value)
 
 
+def text(value: Any, where: str) -> str:
+    """Return a text, empty for nothing."""
+    if not isinstance(value, str | None):
+        raise UsageProblem(f"{where}: a text is expected, not {shown(value)}")
+    return value or ""
+
+
 def number(value: Any, where: str) -> float:
-    """A number."""
+    """Return a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UsageProblem(f"{where}: a number is expected, not {value!r}")
+        raise UsageProblem(f"{where}: a number is expected, not {shown(value)}")
     return float(value)
 
 
 def readable(selector: Selector, where: str) -> Selector:
-    """The selector, which can be read."""
+    """Return the selector, which can be read."""
     if selector.problem:
         raise UsageProblem(
-            f"{where}: selector {selector.text!r} cannot be read: {selector.problem}"
+            f"{where}: selector {shown(selector.text)} cannot be read: {selector.problem}"
         )
     return selector
 
 
 def protocol(value: Any, where: str) -> int:
-    """A protocol's number, from its name or itself."""
+    """Return a protocol's number, from its name or itself."""
     if isinstance(value, str) and value.lower() in PROTOCOLS:
         return PROTOCOLS[value.lower()]
-    if str(value).isdigit() and 1 <= int(value) <= 255:
+    if _NUMBER.fullmatch(shown(value).strip("'")) and 1 <= int(value) <= 255:
         return int(value)
-    raise UsageProblem(f"{where}: unknown protocol {value!r}")
+    raise UsageProblem(f"{where}: unknown protocol {shown(value)}")
 
 
 def ports(value: Any, where: str) -> tuple[tuple[Range, ...], tuple[str, ...]]:
@@ -86,44 +120,51 @@ def ports(value: Any, where: str) -> tuple[tuple[Range, ...], tuple[str, ...]]:
     ranges: list[Range] = []
     names = []
     for one in sequence(value, where):
-        first, colon, last = str(one).partition(":")
-        if first.isdigit() and (last if colon else first).isdigit():
+        first, colon, last = shown(one).strip("'").partition(":")
+        if _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last if colon else first):
             ranges.append((int(first), int(last or first)))
             if not 0 <= ranges[-1][0] <= ranges[-1][1] <= 65535:
                 raise UsageProblem(f"{where}: {one!r} is no range of ports")
         elif isinstance(one, str) and one and not colon:
             names.append(one)
         else:
-            raise UsageProblem(f"{where}: {one!r} is no port")
+            raise UsageProblem(f"{where}: {shown(one)} is no port")
     return tuple(ranges), tuple(names)
 
 
 def nets(value: Any, where: str) -> tuple[Range, ...] | None:
-    """The IPv4 networks of a list, as numbers; those of IPv6 hold no IPv4 address and are left out; None: no list."""
-    if not value:
-        return None
-    return tuple(found for one in sequence(value, where) if (found := _net(one, where)) is not None)
+    """Return the networks of a list, of either family, as numbers; None: no list."""
+    return tuple(_net(one, where) for one in sequence(value, where)) if value else None
 
 
 @lru_cache(65536)
 def address(text: str) -> int:
-    """An IPv4 address as a number.  Raises UsageProblem."""
+    """Return an IPv4 address as a number.  Raise UsageProblem."""
     try:
         return int(ipaddress.IPv4Address(text))
     except ValueError:
-        raise UsageProblem(f"{text!r} is no IPv4 address") from None
+        raise UsageProblem(f"{shown(text)} is no IPv4 address") from None
+
+
+def ip(text: Any) -> int:
+    """Return an address of either family as a number.  Raise UsageProblem."""
+    try:
+        found = ipaddress.ip_address(text if isinstance(text, str) else "")
+    except ValueError:
+        raise UsageProblem(f"{shown(text)} is no address") from None
+    return int(found) + (IPV6 if found.version == 6 else 0)
 
 
 def within(value: int | None, ranges: Collection[Range]) -> bool:
-    """Whether a number is in one of the ranges; None is in none."""
+    """Return whether a number lies in any of the ranges; None lies in none."""
     return value is not None and any(first <= value <= last for first, last in ranges)
 
 
-def _net(one: Any, where: str) -> Range | None:
+def _net(one: Any, where: str) -> Range:
     try:
-        found = ipaddress.ip_network(one, strict=False)
-    except (ValueError, TypeError):
-        raise UsageProblem(f"{where}: {one!r} is no network") from None
-    if found.version == 6:
-        return None
-    return int(found.network_address), int(found.broadcast_address)
+        found = ipaddress.ip_network(one if isinstance(one, str) else "", strict=False)
+    except ValueError:
+        raise UsageProblem(f"{where}: {shown(one)} is no network") from None
+    ends = int(found.network_address), int(found.broadcast_address)
+    base = IPV6 if found.version == 6 else 0
+    return ends[0] + base, ends[1] + base

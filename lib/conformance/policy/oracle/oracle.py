@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a packet at a pod under policies: allowed, denied, or not said by any document, and by which rule.
+"""The fate of a packet at a pod under policies: allowed, denied, or undocumented, and the deciding
+rule.
 
-Objects in, verdicts out; no clock, nothing read or asked.  The promise is Calico's and Kubernetes' reference; what
-Windows and its releases make of it are switches (``switches``).  Not said, and never to be judged: what depends on the
-order of policies that say the same order, on members of a Service that are not ready, on HTTP, and what a pod sends to
-itself.
+Objects in, verdicts out; no clock, no reads, no requests.  The promise is Calico's and Kubernetes'
+reference; the departures of Windows and of releases are switches (``switches``).  Undocumented, and
+never to be judged: anything that depends on the order of policies with equal order, on members of a
+Service that are not ready, or on HTTP, and packets that a pod sends to itself.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
-from itertools import combinations, groupby
+from functools import cached_property, partial
+from itertools import groupby
 
-from conformance.policy.oracle import fields
 from conformance.policy.oracle.fields import Obj, Range
 from conformance.policy.oracle.policies import (
     DEFAULT_TIER,
@@ -24,17 +24,20 @@ from conformance.policy.oracle.policies import (
     policies,
     tiers,
 )
-from conformance.policy.oracle.rules import Packet, Peer, Rule
-from conformance.policy.oracle.switches import PROMISE, Switch, Switches
+from conformance.policy.oracle.rules import ACTIONS, Packet, Peer, Rule, within
+from conformance.policy.oracle.switches import PROMISE, Minor, Switch, Switches, subsets
 from conformance.policy.oracle.world import Pod, World
+from conformance.policy.truth import Truth, all_of
 
 
 class Verdict(Enum):
-    """What becomes of a packet."""
+    """The fate of a packet."""
 
     ALLOWED = "allowed"
     DENIED = "denied"
     NOT_SAID = "not said"
+    NOT_JUDGED = "not judged"
+    """A policy of a kind that the oracle does not read may decide it."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Decision:
     rule: str = ""
     """``ingress rule 2``."""
     why: str = ""
-    """What else there is to say: which rules passed the packet on, or why nothing is said."""
+    """Further explanation: the rules that passed the packet on, or why there is no verdict."""
 
     def __str__(self) -> str:
         decided = f"{self.policy}, {self.rule}, in tier {self.tier}" if self.rule else ""
@@ -61,10 +64,13 @@ class Decision:
 
 
 def of_way(ends: Iterable[Decision]) -> Verdict:
-    """Of a way between two ends: denied where either denies, and not said where the other does not settle it."""
+    """Return the verdict of a path: denied if either end denies, not said if an end has no verdict
+    and none denies."""
     verdicts = {decision.verdict for decision in ends}
     return next(
-        one for one in (Verdict.DENIED, Verdict.NOT_SAID, Verdict.ALLOWED) if one in verdicts
+        one
+        for one in (Verdict.DENIED, Verdict.NOT_JUDGED, Verdict.NOT_SAID, Verdict.ALLOWED)
+        if one in verdicts
     )
 
 
@@ -76,6 +82,7 @@ class InForce:
     groups: tuple[tuple[Policy, ...], ...]
 
 
+Outcomes = dict[Verdict, Decision]
 Ports = tuple[tuple[Range, ...] | None, tuple[Range, ...] | None]
 """Source's and destination's ports; None: any."""
 ANY_PORTS: Ports = (None, None)
@@ -90,35 +97,51 @@ class Oracle:
         self.world = world
         self.tiers = tiers(given)
         self.policies = policies(given)
-        self._in_force: dict[tuple[Pod, Direction, bool], tuple[InForce, ...]] = {}
+        self._in_force: dict[tuple[Pod, Direction, bool, Minor | None], tuple[InForce, ...]] = {}
 
     @property
     def without_tier(self) -> dict[str, str]:
-        """Policies whose tier no object describes, each with its tier: taken to be the last, with Deny at its end."""
+        """Return the policies whose tier no object describes, each with its tier, which is assumed
+        to be the last, with Deny at its end."""
         return {
             policy.label: policy.tier for policy in self.policies if policy.tier not in self.tiers
         }
 
     def verdict(
-        self, pod: Pod, direction: Direction, packet: Packet, switches: Switches = PROMISE
+        self,
+        pod: Pod,
+        direction: Direction,
+        packet: Packet,
+        switches: Switches = PROMISE,
+        release: Minor | None = None,
     ) -> Verdict:
-        """What becomes of a packet at the pod, which is one of its ends."""
-        return self.explain(pod, direction, packet, switches).verdict
+        """Return the fate of a packet at the pod, which is an end of it."""
+        return self.explain(pod, direction, packet, switches, release).verdict
 
     def explain(
-        self, pod: Pod, direction: Direction, packet: Packet, switches: Switches = PROMISE
+        self,
+        pod: Pod,
+        direction: Direction,
+        packet: Packet,
+        switches: Switches = PROMISE,
+        release: Minor | None = None,
     ) -> Decision:
-        """The verdict, with tier, policy and rule that decided."""
+        """Return the verdict, with tier, policy and rule that decided.
+
+        ``release``: whose code orders policies of the same order, and whose kinds are read.
+        """
         if packet.source == packet.destination:
             return Decision(Verdict.NOT_SAID, why="a pod that sends to itself")
         if direction == "ingress" and packet.source in self.world.hosts.get(pod.node, ()):
             return Decision(Verdict.ALLOWED, why="a node reaches its own pods")
-        order = self.in_force(pod, direction, switches)
+        if packet.family == 6 and switches:
+            return Decision(Verdict.NOT_SAID, why="Calico for Windows has no IPv6")
+        order = self.in_force(pod, direction, switches, release)
         if not order:
             return Decision(Verdict.ALLOWED, why="no policy")
-        found = _Walk(order, direction, packet, self.world, switches).decided()
+        found = Walk(order, direction, packet, self.world, switches).decided()
         if found.verdict is not Verdict.NOT_SAID and self._ready_only is not None:
-            other = _Walk(order, direction, packet, self._ready_only, switches).decided()
+            other = Walk(order, direction, packet, self._ready_only, switches).decided()
             if other.verdict is not found.verdict:
                 return replace(
                     found, verdict=Verdict.NOT_SAID, why="members of a Service that are not ready"
@@ -126,44 +149,49 @@ class Oracle:
         return found
 
     def departures(
-        self, pod: Pod, direction: Direction, packet: Packet, switches: Switches
+        self,
+        pod: Pod,
+        direction: Direction,
+        packet: Packet,
+        switches: Switches,
+        release: Minor | None = None,
     ) -> Switches:
-        """The fewest of the switches that give the verdict that all of them give; none: it is the promise's."""
-        wanted = self.verdict(pod, direction, packet, switches)
-        ordered = sorted(switches, key=list(Switch).index)
-        for size in range(len(ordered)):
-            for some in combinations(ordered, size):
-                if self.verdict(pod, direction, packet, frozenset(some)) is wanted:
-                    return frozenset(some)
-        return switches
+        """Return the fewest switches that give the verdict of all; none: it is the promise's."""
+        asked = partial(self.verdict, pod, direction, packet, release=release)
+        wanted = asked(switches)
+        return next(some for some in subsets(switches) if asked(some) is wanted)
 
     def in_force(
-        self, pod: Pod, direction: Direction, switches: Switches = PROMISE
+        self,
+        pod: Pod,
+        direction: Direction,
+        switches: Switches = PROMISE,
+        release: Minor | None = None,
     ) -> tuple[InForce, ...]:
-        """The tiers that are asked, in their order: those with a policy that concerns the pod in that direction."""
-        key = (pod, direction, Switch.STAGED in switches)
+        """Return the tiers asked, in order: those with a policy about pod and direction."""
+        key = (pod, direction, Switch.STAGED in switches, release)
         if key not in self._in_force:
             self._in_force[key] = tuple(self._ordered(*key))
         return self._in_force[key]
 
-    def _ordered(self, pod: Pod, direction: Direction, staged: bool) -> Iterator[InForce]:
+    def _ordered(
+        self, pod: Pod, direction: Direction, staged: bool, release: Minor | None
+    ) -> Iterator[InForce]:
         mine: dict[str, list[Policy]] = {}
         for policy in self.policies:
-            if (staged or not policy.staged) and direction in policy.rules and policy.concerns(pod):
+            is_there = (staged or not policy.staged) and direction in policy.rules
+            is_read = release is None or policy.is_read_by(release)
+            if is_there and is_read and policy.concerns(pod):
                 mine.setdefault(policy.tier, []).append(policy)
         there = (self.tiers.get(name) or Tier(name, LAST, "Deny") for name in mine)
         for tier in sorted(
             there, key=lambda tier: (tier.name not in self.tiers, tier.order, tier.name)
         ):
-            by_order = sorted(mine[tier.name], key=lambda policy: policy.order)
-            yield InForce(
-                tier,
-                tuple(tuple(same) for _, same in groupby(by_order, lambda policy: policy.order)),
-            )
+            yield InForce(tier, _grouped(mine[tier.name], release))
 
     @cached_property
     def _ready_only(self) -> World | None:
-        """The world without members of Services that are not ready, where they could matter."""
+        """Return the world without members of Services that are not ready, where they matter."""
         every = (
             rule for policy in self.policies for listed in policy.rules.values() for rule in listed
         )
@@ -173,8 +201,17 @@ class Oracle:
         return self.world.only_ready() if of_services else None
 
 
-class _Walk:
-    """One packet's way through the tiers of a pod."""
+def _grouped(policies: Iterable[Policy], release: Minor | None) -> tuple[tuple[Policy, ...], ...]:
+    """Return policies in their order; policies between which it is unknown are together."""
+
+    def key(policy: Policy) -> tuple[float, str]:
+        return policy.order, policy.tie(release) if release else ""
+
+    return tuple(tuple(same) for _, same in groupby(sorted(policies, key=key), key))
+
+
+class Walk:
+    """A packet's way through the tiers of a pod."""
 
     def __init__(
         self,
@@ -195,74 +232,99 @@ class _Walk:
         )
 
     def decided(self) -> Decision:
-        found = self._tier(0, ANY_PORTS, ())
+        found = self.outcomes()
         if len(found) == 1:
             return found[0]
         said = " or ".join(one.policy or f"the end of tier {one.tier}" for one in found)
-        return replace(
-            found[0], verdict=Verdict.NOT_SAID, rule="", policy="", why=f"{said}: of the same order"
+        why = self._unknown_service() or f"{said}: of the same order"
+        return replace(found[0], verdict=Verdict.NOT_SAID, rule="", policy="", why=why)
+
+    def _unknown_service(self) -> str:
+        """Name a Service of the rules whose members no object states."""
+        peers = (
+            peer
+            for one in self.order
+            for group in one.groups
+            for policy in group
+            for rule in policy.rules[self.direction]
+            for peer in (rule.source, rule.destination)
         )
+        unknown = [
+            "/".join(peer.service)
+            for peer in peers
+            if peer.service and self.world.backends_of(peer.service) is None
+        ]
+        return f"the members of Service {unknown[0]} are not known" if unknown else ""
 
-    def _tier(self, place: int, ports: Ports, passed: tuple[str, ...]) -> list[Decision]:
-        """What can become of it from this tier on, one decision for each verdict; none: its ports are not these.
+    def outcomes(self) -> list[Decision]:
+        """Return the possible fates of the packet, a decision for each verdict; more than a single
+        decision where policies of equal order differ, or where a part cannot be read."""
+        return list(self._tier(0, ANY_PORTS, ()).values())
 
-        ``ports``: those of the Pass rules that led here, which matter only where ports combine wrongly.
+    def _tier(self, place: int, ports: Ports, passed: tuple[str, ...]) -> Outcomes:
+        """Return what can become of it from this tier on; nothing: its ports are not these.
+
+        ``ports``: those of the Pass rules that led here; they matter only where ports combine wrongly.
         """
-        tier = self.order[place].tier
-        groups = self.order[place].groups
-        for group in groups:
-            found: dict[Verdict, Decision] = {}
-            for policy in group:
-                for decision in self._policy(policy, place, ports, passed):
-                    found.setdefault(decision.verdict, decision)
-            if found:
-                return list(found.values())
-        return self._met(tier.end, place, ports, passed)
+        found: Outcomes = {}
+        for group in self.order[place].groups:
+            # each policy of a group may come first, and is asked
+            decided = [self._policy(policy, place, ports, passed, found) for policy in group]
+            if any(decided):
+                return found
+        self._met(self.order[place].tier.end, place, ports, passed, found=found)
+        return found
 
     def _policy(
-        self, policy: Policy, place: int, ports: Ports, passed: tuple[str, ...]
-    ) -> list[Decision]:
-        """What its first rule that is about the packet makes of it; none: no rule is."""
+        self,
+        policy: Policy,
+        place: int,
+        ports: Ports,
+        passed: tuple[str, ...],
+        found: Outcomes,
+    ) -> bool:
+        """Add what its first rule about the packet makes of it; return whether a rule surely is."""
         if policy.staged:
             staged = (*passed, f"{policy.label} is staged and ends its tier")
-            return self._met(self.order[place].tier.end, place, ports, staged)
+            return self._met(self.order[place].tier.end, place, ports, staged, found=found)
         for rule in policy.rules[self.direction]:
-            if not rule.left_out_by.isdisjoint(self.switches):
+            if rule.is_skipped(self.switches):
                 continue
-            met = self._ports(rule, ports)
-            if met is None:
+            about, met = self._ports(rule, ports)
+            if about is False:
                 continue
-            found = self._met(rule.action, place, met, passed, (policy.label, rule.where))
-            if found and rule.http:
-                return [
-                    Decision(
-                        Verdict.NOT_SAID,
-                        self.order[place].tier.name,
-                        policy.label,
-                        rule.where,
-                        "HTTP",
-                    )
-                ]
-            if found:
-                return found
-        return []
+            by = (policy.label, rule.where)
+            outcomes: Outcomes = {}
+            decides = [
+                self._met(action, place, met, passed, found=outcomes, by=by)
+                for action in ([rule.action] if rule.action else ACTIONS)
+            ]
+            if outcomes and rule.http:
+                tier = self.order[place].tier.name
+                outcomes = {Verdict.NOT_SAID: Decision(Verdict.NOT_SAID, tier, *by, "HTTP")}
+            found.update(
+                {verdict: one for verdict, one in outcomes.items() if verdict not in found}
+            )
+            if about and any(decides):
+                return True
+        return False
 
-    def _ports(self, rule: Rule, ports: Ports) -> Ports | None:
-        """The ports that are left when a rule is about the packet; None: it is not."""
+    def _ports(self, rule: Rule, ports: Ports) -> tuple[Truth, Ports]:
+        """Return whether a rule is about the packet, and the ports that are left then."""
         numbered = not any(
             peer.named or peer.not_ports or peer.not_named
             for peer in (rule.source, rule.destination)
         )
         if not self.combines or not numbered:
-            return ports if rule.about(self.packet, self.world, self.switches) else None
-        if not rule.about(self.packet, self.world, self.switches, ports=False):
-            return None
-        return _combined(ports[0], rule.source), _combined(ports[1], rule.destination)
+            return rule.about(self.packet, self.world, self.switches), ports
+        about = rule.about(self.packet, self.world, self.switches, ports=False)
+        return about, (_combined(ports[0], rule.source), _combined(ports[1], rule.destination))
 
-    def _within(self, ports: Ports) -> bool:
-        source, destination = ports
-        return (source is None or fields.within(self.packet.source_port, source)) and (
-            destination is None or fields.within(self.packet.port, destination)
+    def _within(self, ports: Ports) -> Truth:
+        numbers = (self.packet.source_port, self.packet.port)
+        return all_of(
+            listed is None or within(number, listed)
+            for number, listed in zip(numbers, ports, strict=True)
         )
 
     def _met(
@@ -271,23 +333,30 @@ class _Walk:
         place: int,
         ports: Ports,
         passed: tuple[str, ...],
+        *,
+        found: Outcomes,
         by: tuple[str, str] = ("", ""),
-    ) -> list[Decision]:
-        """What an action makes of the packet; ``by``: policy and rule, empty where the end of the tier acts."""
+    ) -> bool:
+        """Add the result of an action on the packet; return whether the action certainly meets the
+        packet.
+
+        ``by``: policy and rule, empty where the end of the tier acts.
+        """
         tier = self.order[place].tier.name
         if action == "Pass" and place + 1 < len(self.order):
-            return self._tier(
-                place + 1,
-                ports,
-                (*passed, f"passed by {', '.join(filter(None, by)) or f'tier {tier}'}"),
-            )
-        if not self._within(ports):
-            return []
+            text = f"passed by {', '.join(filter(None, by)) or f'tier {tier}'}"
+            behind = self._tier(place + 1, ports, (*passed, text))
+            found.update({verdict: one for verdict, one in behind.items() if verdict not in found})
+            return bool(behind)
+        inside = self._within(ports)
+        if inside is False:
+            return False
         if action == "Pass":
             passed = (*passed, "the last tier passes it")
         allowed = action == "Allow" or (action == "Pass" and not self.last_is_denied)
         verdict = Verdict.ALLOWED if allowed else Verdict.DENIED
-        return [Decision(verdict, tier, *by, "; ".join(passed))]
+        found.setdefault(verdict, Decision(verdict, tier, *by, "; ".join(passed)))
+        return bool(inside)
 
 
 def _combined(behind: tuple[Range, ...] | None, peer: Peer) -> tuple[Range, ...] | None:

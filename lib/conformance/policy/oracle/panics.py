@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that end Felix on Windows, from v3.29 on: it starts, meets them and ends again, for every pod of the node.
+"""Policies that crash Felix on Windows from v3.29 on, again after each start, for every pod of the
+node.
 
-A Pass with ports and a rule with ports in a tier behind it whose highest common port is the highest of both
-(felix/dataplane/windows/flattener.go, run at v3.31.7 and v3.32.1).
+A Pass with ports and a rule with ports in a tier behind it whose highest common port is the highest
+of both (felix/dataplane/windows/flattener.go, run at v3.31.7 and v3.32.1).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,8 @@ from conformance.policy.oracle.world import Pod
 
 
 def panics(oracle: Oracle, pod: Pod) -> list[str]:
-    """``NetworkPolicy a/p, ingress rule 1, and ...``: what may end Felix on the node of a Windows pod.
+    """Return ``NetworkPolicy a/p, ingress rule 1, and ...``: what may end Felix on the node of a
+    Windows pod.
 
     Addresses are not looked at: rules that no packet can meet together are named, too.
     """
@@ -48,7 +50,7 @@ def _rules(one: InForce, direction: Direction) -> Iterator[tuple[str, Rule]]:
     for group in one.groups:
         for policy in group:
             for rule in policy.rules[direction]:
-                if rule.left_out_by.isdisjoint(WINDOWS):
+                if not rule.is_skipped(WINDOWS):
                     yield f"{policy.label}, {rule.where}", rule
 
 

@@ -6,16 +6,18 @@ NetworkPolicy.  A Kubernetes policy is one of order 1000 in the default tier.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from conformance.errors import UsageProblem
-from conformance.policy.oracle import fields, rules
+from conformance.policy.oracle import admin, fields, rules
 from conformance.policy.oracle.fields import Obj
 from conformance.policy.oracle.rules import Rule
-from conformance.policy.oracle.world import Pod
+from conformance.policy.oracle.switches import Minor
+from conformance.policy.oracle.world import Member, Pod
 from conformance.policy.selectors import calico, calico_namespaces, kubernetes
+from conformance.policy.truth import Truth, all_of
 
 Direction = Literal["ingress", "egress"]
 DIRECTIONS: tuple[Direction, Direction] = ("ingress", "egress")
@@ -27,7 +29,9 @@ LAST = math.inf
 
 _CALICO = ("projectcalico.org/", "crd.projectcalico.org/")
 _KUBERNETES = "networking.k8s.io/"
-_NOT_READ = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy")
+_CLUSTER_KIND: Minor = (3, 32)
+"""The release from which on ClusterNetworkPolicy replaces the two older kinds, and a policy's tie is
+broken by its own name."""
 _SPEC = frozenset(
     {
         "tier",
@@ -56,22 +60,62 @@ class Tier:
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """One policy."""
+    """A policy."""
 
     label: str
     """``NetworkPolicy shop/web``."""
     tier: str
     order: float
-    concerns: Callable[[Pod], bool]
-    """Whether it selects a pod; staged ones too, which the promise passes over."""
+    concerns: Callable[[Member], Truth]
+    """Test whether the policy selects a pod or a node; for staged policies too, which the promise
+    ignores."""
     rules: Mapping[Direction, tuple[Rule, ...]]
-    """Of the directions that it is about, Log rules left out."""
+    """Rules of the directions that the policy applies to, Log rules left out."""
     staged: bool = False
+    names: tuple[str, str, str] = ("", "", "")
+    """Kind, namespace and name, which order policies that have the same order."""
+    on_forward: bool = False
+    """It is about traffic that host endpoints forward, too."""
+
+    def is_read_by(self, release: Minor) -> bool:
+        """Return whether a release of Calico reads this kind of policy."""
+        if self.names[0] not in admin.ADMIN:
+            return True
+        return (release >= _CLUSTER_KIND) is (self.names[0] == "ClusterNetworkPolicy")
+
+    def tie(self, release: Minor) -> str:
+        """Return what sorts policies of the same order (felix/calc/policy_sorter.go)."""
+        kind, space, name = self.names
+        if release >= _CLUSTER_KIND:
+            return f"{name}/{space}/{_FELIX_KINDS.get(kind, kind)}"
+        if kind not in _PREFIXES and "." not in name:
+            name = f"{DEFAULT_TIER}.{name}"
+        staged = "staged:" if self.staged else ""
+        return f"{space}{'/' if space else ''}{staged}{_PREFIXES.get(kind, '')}{name}"
+
+
+_FELIX_KINDS = {"ClusterNetworkPolicy": "KubernetesClusterNetworkPolicy"}
+_PREFIXES = {
+    "KubernetesNetworkPolicy": "knp.default.",
+    "StagedKubernetesNetworkPolicy": "knp.default.",
+    "AdminNetworkPolicy": "kanp.adminnetworkpolicy.",
+    "BaselineAdminNetworkPolicy": "kbanp.baselineadminnetworkpolicy.",
+}
+TIER = Tier(DEFAULT_TIER, 1_000_000.0, "Deny")
+"""The tier that policies are in by default."""
+BUILT_IN = (
+    TIER,
+    Tier("adminnetworkpolicy", 1_000.0, "Pass"),
+    Tier("kube-admin", 1_000.0, "Pass"),
+    Tier("baselineadminnetworkpolicy", 10_000_000.0, "Pass"),
+    Tier("kube-baseline", 10_000_000.0, "Pass"),
+)
+"""Tiers that Calico makes by itself: a file need not describe them."""
 
 
 def tiers(objects: Iterable[Obj]) -> dict[str, Tier]:
-    """The tiers by name; the default one is always there.  Raises UsageProblem."""
-    found = {DEFAULT_TIER: Tier(DEFAULT_TIER, 1_000_000.0, "Deny")}
+    """Return the tiers by name; Calico's own are always there.  Raise UsageProblem."""
+    found = {tier.name: tier for tier in BUILT_IN}
     for obj in objects:
         if obj.get("kind") != "Tier":
             continue
@@ -86,65 +130,114 @@ def tiers(objects: Iterable[Obj]) -> dict[str, Tier]:
 
 
 def policies(objects: Iterable[Obj]) -> list[Policy]:
-    """The policies among the objects, in no order.  Raises UsageProblem for what cannot be read."""
+    """Return the policies among the objects, unordered.  Raise UsageProblem for unreadable ones."""
     return [policy for obj in objects if (policy := policy_of(obj)) is not None]
 
 
-def policy_of(obj: Obj) -> Policy | None:
-    """A policy; None: an object of another kind.  Raises UsageProblem."""
+def policy_of(obj: Obj, *, strict: bool = True) -> Policy | None:
+    """Return the policy in an object; None: an object of another kind.
+
+    Raise UsageProblem for what cannot be read.  Not ``strict``: what cannot be read may select any
+    pod and decide any packet; only a policy of which nothing can be read is refused.
+    """
     api = str(obj.get("apiVersion") or "")
     kind = str(obj.get("kind") or "")
     label = fields.label(obj)
-    if kind in _NOT_READ:
-        raise UsageProblem(
-            f"{label}: policies of this kind are not read, so nothing can be said of what it selects"
-        )
+    with fields.legible(label):
+        return _policy_of(obj, api, kind, label, strict=strict)
+
+
+def _policy_of(obj: Obj, api: str, kind: str, label: str, *, strict: bool) -> Policy | None:
+    if kind in admin.ADMIN:
+        return _admin(obj, label, kind, strict=strict)
     bare = kind.removeprefix("Staged")
+    staged = kind != bare
     if bare == "KubernetesNetworkPolicy" or (
         bare == "NetworkPolicy" and api.startswith(_KUBERNETES)
     ):
-        return _kubernetes(obj, label, staged=kind != bare)
+        return _kubernetes(obj, label, staged=staged, strict=strict)
     if bare in {"NetworkPolicy", "GlobalNetworkPolicy"}:
         if not api.startswith(_CALICO):
-            raise UsageProblem(f"{label}: apiVersion {api!r} has no such policy")
-        return _calico(obj, label, is_global=bare == "GlobalNetworkPolicy", staged=kind != bare)
+            raise UsageProblem(f"{label}: apiVersion {fields.shown(api)} has no such policy")
+        is_global = bare == "GlobalNetworkPolicy"
+        return _calico(obj, label, is_global=is_global, staged=staged, strict=strict)
     return None
+
+
+def _rules(
+    read: Callable[[Any, str], Iterable[Rule]], given: Any, direction: Direction, *, strict: bool
+) -> Iterator[Rule]:
+    """Yield the rules of a direction; not ``strict``: the known part of a rule that cannot be
+    read."""
+    for number, one in enumerate(given, start=1):
+        where = f"{direction} rule {number}"
+        try:
+            yield from read(one, where)
+        except UsageProblem as problem:
+            if strict:
+                raise
+            yield from rules.unread(one, where, str(problem))
 
 
 def _order(spec: Obj, where: str) -> float:
     return LAST if spec.get("order") is None else fields.number(spec["order"], f"{where} order")
 
 
-def _calico(obj: Obj, label: str, *, is_global: bool, staged: bool) -> Policy:
-    spec = fields.mapping(obj.get("spec"), label, _GLOBAL_SPEC if is_global else _SPEC)
+def _calico(obj: Obj, label: str, *, is_global: bool, staged: bool, strict: bool) -> Policy:
+    known = _GLOBAL_SPEC if is_global else _SPEC
+    spec = fields.mapping(obj.get("spec"), label, known if strict else ())
     home = None if is_global else str(obj["metadata"].get("namespace") or "default")
-    given = {
-        direction: fields.sequence(spec.get(direction), f"{label} {direction}")
-        for direction in DIRECTIONS
-    }
+    given = _given(spec, label)
     types = _types(spec.get("types"), f"{label} types") or _implied(
         given["ingress"], given["egress"]
     )
 
-    def each(direction: Direction) -> Iterator[Rule]:
-        for number, one in enumerate(given[direction], start=1):
-            rule = rules.of_calico(one, home, f"{direction} rule {number}", label)
-            if rule is not None:
-                yield rule
+    def read(one: Any, where: str) -> Iterator[Rule]:
+        rule = rules.of_calico(one, home, where, label)
+        if rule is not None:
+            yield rule
 
-    every = {direction: tuple(each(direction)) for direction in DIRECTIONS}
+    concerns = _concerned(spec, home, label, strict=strict)
     return Policy(
         label=label,
-        tier=str(spec.get("tier") or DEFAULT_TIER),
+        tier=fields.text(spec.get("tier"), f"{label} tier") or DEFAULT_TIER,
         order=_order(spec, label),
-        concerns=_concerned(spec, home, label),
-        rules={direction: every[direction] for direction in types},
+        concerns=concerns if spec.keys() <= known else lambda pod: all_of((concerns(pod), None)),
+        rules={way: tuple(_rules(read, given[way], way, strict=strict)) for way in types},
         staged=staged,
+        names=(str(obj["kind"]), home or "", str(obj["metadata"]["name"])),
+        on_forward=any(spec.get(key) for key in ("applyOnForward", "preDNAT", "doNotTrack")),
     )
 
 
+def _admin(obj: Obj, label: str, kind: str, *, strict: bool) -> Policy:
+    """Return a policy of the network-policy-api.  Without a rule it is about both directions."""
+    spec = fields.mapping(obj.get("spec"), label, admin.SPEC if strict else ())
+    # a policy of a cluster is in a tier that its reader knows
+    tier, order = admin.place(kind, spec, label) if strict else ("", LAST)
+    given = _given(spec, label)
+
+    def read(direction: Direction) -> Callable[[Any, str], Iterator[Rule]]:
+        return lambda one, where: admin.rules(one, kind, direction, where, label)
+
+    found = {way: tuple(_rules(read(way), given[way], way, strict=strict)) for way in DIRECTIONS}
+    return Policy(
+        label=label,
+        tier=tier,
+        order=order,
+        concerns=admin.subject(spec.get("subject"), f"{label} subject"),
+        rules={way: listed for way, listed in found.items() if listed} or found,
+        names=(kind, "", str(obj["metadata"]["name"])),
+    )
+
+
+def _given(spec: Obj, label: str) -> dict[Direction, Sequence[Any]]:
+    return {way: fields.sequence(spec.get(way), f"{label} {way}") for way in DIRECTIONS}
+
+
 def _implied(ingress: Any, egress: Any) -> list[Direction]:
-    """What a policy is about that does not say it: what it has rules for, and ingress without any."""
+    """Return the directions of a policy that names none: those with rules, and ingress if it has no
+    rules."""
     said = {"ingress": bool(ingress or not egress), "egress": bool(egress)}
     return [direction for direction in DIRECTIONS if said[direction]]
 
@@ -156,55 +249,65 @@ def _types(given: Any, where: str) -> list[Direction]:
     return [direction for direction in DIRECTIONS if direction.capitalize() in listed]
 
 
-def _concerned(spec: Obj, home: str | None, label: str) -> Callable[[Pod], bool]:
-    own = fields.readable(calico(spec.get("selector")), f"{label} selector")
-    spaces = fields.readable(
-        calico_namespaces(spec.get("namespaceSelector")), f"{label} namespaceSelector"
-    )
-    accounts = fields.readable(
-        calico(spec.get("serviceAccountSelector")), f"{label} serviceAccountSelector"
-    )
+def _concerned(
+    spec: Obj, home: str | None, label: str, *, strict: bool
+) -> Callable[[Member], Truth]:
+    own = calico(spec.get("selector"))
+    spaces = calico_namespaces(spec.get("namespaceSelector"))
+    accounts = calico(spec.get("serviceAccountSelector"))
     of_hosts = bool(spec.get("doNotTrack") or spec.get("preDNAT"))
+    if strict:
+        fields.readable(own, f"{label} selector")
+        fields.readable(spaces, f"{label} namespaceSelector")
+        fields.readable(accounts, f"{label} serviceAccountSelector")
 
-    def concerned(pod: Pod) -> bool:
-        return (
-            not of_hosts
-            and (home is None or pod.namespace == home)
-            and own.holds(pod.labels)
-            and spaces.holds(pod.namespace_labels)
-            and accounts.holds(pod.account_labels)
+    def concerned(member: Member) -> Truth:
+        is_pod = isinstance(member, Pod)
+        if (of_hosts and is_pod) or (home is not None and member.namespace != home):
+            return False
+        of_account = member.account_labels if isinstance(member, Pod) else {}
+        return all_of(
+            (
+                rules.of_labels(own, member),
+                spaces.selects(member.namespace_labels),
+                accounts.selects(of_account),
+            )
         )
 
     return concerned
 
 
-def _kubernetes(obj: Obj, label: str, *, staged: bool) -> Policy:
+def _kubernetes(obj: Obj, label: str, *, staged: bool, strict: bool) -> Policy:
     label = label if staged else f"Kubernetes {label}"
-    spec = fields.mapping(obj.get("spec"), label, _KUBERNETES_SPEC)
+    spec = fields.mapping(obj.get("spec"), label, _KUBERNETES_SPEC if strict else ())
     home = str(obj["metadata"].get("namespace") or "default")
-    selector = fields.readable(kubernetes(spec.get("podSelector") or {}), f"{label} podSelector")
-    given = {
-        direction: fields.sequence(spec.get(direction), f"{label} {direction}")
-        for direction in DIRECTIONS
-    }
+    selector = kubernetes(spec.get("podSelector") or {})
+    if strict:
+        fields.readable(selector, f"{label} podSelector")
+    given = _given(spec, label)
+    # Calico fills in nothing for a staged policy: clientv3 has no defaults for this kind
     types = _types(spec.get("policyTypes"), f"{label} policyTypes") or _implied(
-        True, given["egress"]
+        True, given["egress"] and not staged
     )
-    every = {
-        direction: tuple(
-            rule
-            for number, one in enumerate(given[direction], start=1)
-            for rule in rules.of_kubernetes(
-                one, direction, home, f"{direction} rule {number}", label
-            )
-        )
-        for direction in DIRECTIONS
-    }
+
+    def concerned(member: Member) -> Truth:
+        if not isinstance(member, Pod) or member.namespace != home:
+            return False
+        return all_of((selector.selects(member.own), spec.keys() <= _KUBERNETES_SPEC or None))
+
+    def read(direction: Direction) -> Callable[[Any, str], Iterator[Rule]]:
+        return lambda one, where: rules.of_kubernetes(one, direction, home, where, label)
+
     return Policy(
         label=label,
         tier=DEFAULT_TIER,
         order=KUBERNETES_ORDER,
-        concerns=lambda pod: pod.namespace == home and selector.holds(pod.own),
-        rules={direction: every[direction] for direction in types},
+        concerns=concerned,
+        rules={way: tuple(_rules(read(way), given[way], way, strict=strict)) for way in types},
         staged=staged,
+        names=(
+            "StagedKubernetesNetworkPolicy" if staged else "KubernetesNetworkPolicy",
+            home,
+            str(obj["metadata"]["name"]),
+        ),
     )

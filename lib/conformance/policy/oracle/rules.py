@@ -5,20 +5,25 @@ Sources: Calico's reference, NetworkPolicy ("Rule", "EntityRule", "ServiceMatch"
 for a notSelector beside something positive, which narrows it, felix/calc/rule_scanner.go.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 from conformance.errors import UsageProblem
+from conformance.policy.labels import OF_ACCOUNTS
 from conformance.policy.oracle import fields
 from conformance.policy.oracle.fields import Obj, Range
 from conformance.policy.oracle.switches import Switch, Switches
-from conformance.policy.oracle.world import NetworkSet, Pod, World
-from conformance.policy.selectors import calico, calico_namespaces, kubernetes
+from conformance.policy.oracle.world import Member, Pod, World
+from conformance.policy.selectors import Selector, calico, calico_namespaces, kubernetes
+from conformance.policy.truth import Truth, all_of, any_of, negated
 
-Member = Pod | NetworkSet
-Chooser = Callable[[Member], bool]
+Chooser = Callable[[Member], Truth]
+NOT_KNOWN = -1
+"""An address, protocol or port of a packet that is not known."""
+ANY_ADDRESS: Range = (0, 2**32 - 1)
+ACTIONS = ("Allow", "Deny", "Pass")
 
 _PEER = frozenset(
     {
@@ -52,7 +57,7 @@ _ICMPV6 = fields.PROTOCOLS["icmpv6"]
 
 @dataclass(frozen=True)
 class Packet:
-    """A packet, or the first one of a connection."""
+    """A packet, or the first packet of a connection; any of its numbers may be ``NOT_KNOWN``."""
 
     source: int
     destination: int
@@ -63,13 +68,18 @@ class Packet:
     icmp: tuple[int, int] | None = None
     """(type, code)."""
 
+    @property
+    def family(self) -> int:
+        """Return the IP version of the packet."""
+        return 6 if max(self.source, self.destination) >= fields.IPV6 else 4
+
 
 @dataclass(frozen=True, eq=False)
 class Peer:
-    """What a rule says of one end of a packet."""
+    """A rule's condition on one end of a packet."""
 
     choose: Chooser | None = None
-    """Who is meant, by selectors of any kind; None: nobody is chosen, the end is any address."""
+    """Test of the selected members, by selectors of any kind; None: the end may be any address."""
     unless: Chooser | None = None
     """Whoever is not meant, of all addresses there are."""
     nets: tuple[Range, ...] | None = None
@@ -82,13 +92,18 @@ class Peer:
 
     @property
     def has_ports(self) -> bool:
-        """Whether it names ports, by number or by name."""
+        """Return whether the peer names ports, by number or by name."""
         return bool(self.ports or self.named)
 
     @property
-    def negated(self) -> bool:
-        """Whether a negation stands alone in it, which Windows cannot say."""
-        return bool(self.unless or self.not_nets is not None or self.not_ports or self.not_named)
+    def negations(self) -> tuple[str, ...]:
+        """Return the fields in which a negation stands alone, which Windows cannot express."""
+        fields_there = {
+            "notSelector": self.unless is not None,
+            "notNets": self.not_nets is not None,
+            "notPorts": bool(self.not_ports or self.not_named),
+        }
+        return tuple(name for name, is_there in fields_there.items() if is_there)
 
 
 ANYBODY = Peer()
@@ -96,10 +111,10 @@ ANYBODY = Peer()
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """One rule, in the words of Calico; Kubernetes' rules are several of these, one for each peer and protocol."""
+    """A rule in Calico's terms; a Kubernetes rule becomes a rule for each peer and protocol."""
 
     action: str
-    """``Allow``, ``Deny``, ``Pass``; a Log rule decides nothing and is none."""
+    """``Allow``, ``Deny``, ``Pass``; a Log rule decides nothing and is none. Empty: unreadable."""
     where: str
     """``ingress rule 2``."""
     source: Peer = ANYBODY
@@ -108,43 +123,71 @@ class Rule:
     not_protocol: int | None = None
     icmp: tuple[int, int | None] | None = None
     not_icmp: tuple[int, int | None] | None = None
-    ipv6: bool = False
+    family: int | None = None
+    """4 or 6: the IP version that the rule is about alone."""
     http: bool = False
-    """It looks into HTTP, too: what becomes of its packets is not said here."""
+    """The rule also has conditions on HTTP; packets that it matches get no verdict here."""
+    unread: str = ""
+    """Why it cannot be read: then it may be about any packet."""
 
-    @property
-    def left_out_by(self) -> Switches:
-        """By which of Windows' departures the whole rule is not there."""
+    @cached_property
+    def skipped_for(self) -> dict[Switch, tuple[str, ...]]:
+        """Map each departure by which Windows skips the whole rule to the fields that cause it."""
         peers = (self.source, self.destination)
-        found = set()
-        if self.not_protocol is not None or self.not_icmp or any(peer.negated for peer in peers):
-            found.add(Switch.NEGATIONS)
-        if self.icmp:
-            found.add(Switch.ICMP_TYPES)
-        if any(peer.named for peer in peers):
-            found.add(Switch.NAMED_PORTS)
-        return frozenset(found)
+        negations = {"notProtocol": self.not_protocol is not None, "notICMP": bool(self.not_icmp)}
+        found = {
+            Switch.NEGATIONS: (
+                *(name for name, is_there in negations.items() if is_there),
+                *(name for peer in peers for name in peer.negations),
+            ),
+            Switch.ICMP_TYPES: ("ICMP types",) if self.icmp else (),
+            Switch.NAMED_PORTS: ("named ports",) if any(peer.named for peer in peers) else (),
+        }
+        return {switch: names for switch, names in found.items() if names}
+
+    def is_skipped(self, switches: Switches) -> bool:
+        """Return whether the whole rule is not there under these switches."""
+        return any(switch in switches for switch in self.skipped_for)
 
     def about(
         self, packet: Packet, world: World, switches: Switches, *, ports: bool = True
-    ) -> bool:
-        """Whether the packet is one that the rule decides; ``ports`` False: whatever its ports are."""
-        if self.ipv6:
+    ) -> Truth:
+        """Return whether the rule decides a packet; ``ports`` False: whatever its ports are."""
+        if self.unread:
+            return None
+        if self.family and self.family != packet.family:
             return False
         if self.destination.service and Switch.SERVICE_ALONE in switches:
-            return _of_service(self.destination, packet, world, of_destination=True)
-        if self.protocol not in {None, packet.protocol} or self.not_protocol == packet.protocol:
-            return False
-        if (self.icmp and not _icmp(self.icmp, packet)) or (
-            self.not_icmp and _icmp(self.not_icmp, packet)
-        ):
-            return False
-        return _meets(self.source, packet, world, False, ports) and _meets(
-            self.destination, packet, world, True, ports
-        )
+            nets = self.source.nets
+            only_ipv6 = nets is not None and all(first >= fields.IPV6 for first, _ in nets)
+            return not only_ipv6 and _of_service(
+                self.destination, packet, world, of_destination=True
+            )
+        return all_of(self._matches(packet, world, ports))
+
+    def _matches(self, packet: Packet, world: World, ports: bool) -> Iterator[Truth]:
+        """Yield whether each part of the rule matches a packet, the cheapest first."""
+        if self.protocol is not None:
+            yield _is(self.protocol, packet.protocol)
+        if self.not_protocol is not None:
+            yield negated(_is(self.not_protocol, packet.protocol))
+        if self.icmp:
+            yield _icmp(self.icmp, packet)
+        if self.not_icmp:
+            yield negated(_icmp(self.not_icmp, packet))
+        if self.source is not ANYBODY:
+            yield all_of(_meets(self.source, packet, world, False, ports))
+        if self.destination is not ANYBODY:
+            yield all_of(_meets(self.destination, packet, world, True, ports))
 
 
-def _icmp(wanted: tuple[int, int | None], packet: Packet) -> bool:
+def _is(wanted: int, protocol: int) -> Truth:
+    return None if protocol == NOT_KNOWN else wanted == protocol
+
+
+def _icmp(wanted: tuple[int, int | None], packet: Packet) -> Truth:
+    if packet.protocol == NOT_KNOWN:
+        return None
     return (
         packet.icmp is not None
         and packet.icmp[0] == wanted[0]
@@ -152,75 +195,117 @@ def _icmp(wanted: tuple[int, int | None], packet: Packet) -> bool:
     )
 
 
-def _in_nets(peer: Peer, address: int) -> bool:
-    """Return whether an address is in the peer's networks, and in none of those that it excepts."""
-    if peer.nets is not None and not fields.within(address, peer.nets):
-        return False
-    return peer.not_nets is None or not fields.within(address, peer.not_nets)
+def within(value: int | None, ranges: Sequence[Range]) -> Truth:
+    """Return whether an address or a port is in one of some ranges."""
+    if value == NOT_KNOWN and ranges:
+        return True if ANY_ADDRESS in ranges else None
+    return fields.within(value, ranges)
 
 
-def _meets(peer: Peer, packet: Packet, world: World, of_destination: bool, ports: bool) -> bool:
-    if peer is ANYBODY:
-        return True
+def is_at(peer: Peer, address: int, world: World) -> Truth:
+    """Return whether a peer's selectors and networks match an address, ports and Services aside."""
+    bare = replace(peer, service=None)
+    return all_of(_meets(bare, Packet(address, address, NOT_KNOWN), world, False, False))
+
+
+def _meets(
+    peer: Peer, packet: Packet, world: World, of_destination: bool, ports: bool
+) -> Iterator[Truth]:
+    """Yield whether each part of a peer matches one end of a packet."""
     address = packet.destination if of_destination else packet.source
-    port = packet.port if of_destination else packet.source_port
-    there = world.at(address)
-    chosen = there if peer.choose is None else tuple(filter(peer.choose, there))
-    if peer.choose is not None and not chosen:
-        return False
-    if (peer.unless and any(map(peer.unless, there))) or not _in_nets(peer, address):
-        return False
-    if peer.service and not _of_service(peer, packet, world, of_destination=of_destination):
-        return False
-    return not ports or _at_port(peer, packet, port, chosen, there)
+    if peer.nets is not None:
+        yield within(address, peer.nets)
+    if peer.not_nets is not None:
+        yield negated(within(address, peer.not_nets))
+    there = world.members(address, of_destination=of_destination)
+    chosen: list[tuple[Member, Truth]] | None = None
+    if there is not None:
+        chosen = [(one, peer.choose(one) if peer.choose else True) for one in there]
+    if peer.choose:
+        yield None if chosen is None else any_of(truth for _, truth in chosen)
+    if peer.unless:
+        yield None if there is None else negated(any_of(map(peer.unless, there)))
+    if peer.service:
+        yield _of_service(peer, packet, world, of_destination=of_destination)
+    if ports:
+        port = packet.port if of_destination else packet.source_port
+        yield from _at_port(peer, packet, port, chosen, there)
 
 
 def _at_port(
     peer: Peer,
     packet: Packet,
     port: int | None,
-    chosen: tuple[Member, ...],
-    there: tuple[Member, ...],
-) -> bool:
-    """Return whether the peer's ports, given by number or by the names that ``chosen`` pods use, include a port."""
-    if peer.has_ports and not (
-        fields.within(port, peer.ports) or _named(peer.named, chosen, packet, port)
-    ):
-        return False
-    return not (fields.within(port, peer.not_ports) or _named(peer.not_named, there, packet, port))
+    chosen: Sequence[tuple[Member, Truth]] | None,
+    there: Sequence[Member] | None,
+) -> Iterator[Truth]:
+    """Yield whether the peer's ports, by number or by members' names for them, include a port."""
+    if peer.has_ports:
+        yield any_of((within(port, peer.ports), _named(peer.named, chosen, packet, port)))
+    if peer.not_ports or peer.not_named:
+        everyone = None if there is None else [(one, True) for one in there]
+        named = _named(peer.not_named, everyone, packet, port)
+        yield negated(any_of((within(port, peer.not_ports), named)))
 
 
 def _named(
-    names: tuple[str, ...], members: tuple[Member, ...], packet: Packet, port: int | None
-) -> bool:
-    """Whether a pod among them calls its port so."""
-    return port is not None and any(
-        (name, packet.protocol, port) in member.ports
-        for name in names
-        for member in members
-        if isinstance(member, Pod)
+    names: tuple[str, ...],
+    members: Sequence[tuple[Member, Truth]] | None,
+    packet: Packet,
+    port: int | None,
+) -> Truth:
+    """Return whether a pod among some members, each with whether it is meant, calls its port so."""
+    if not names or port is None:
+        return False
+    if members is None or any(isinstance(one, Pod) and one.ports is None for one, _ in members):
+        return None
+    return any_of(
+        all_of((truth, _is(its_protocol, packet.protocol), _is(number, port)))
+        for member, truth in members
+        for name, its_protocol, number in (isinstance(member, Pod) and member.ports) or ()
+        if name in names
     )
 
 
-def _of_service(peer: Peer, packet: Packet, world: World, *, of_destination: bool) -> bool:
-    """Whether the end is a member of the Service; as a destination, at one of the members' ports too."""
-    backends = world.backends.get(peer.service, []) if peer.service else []
-    if of_destination:
-        return any(
-            packet.destination in backend.addresses
-            and (packet.protocol, packet.port) in backend.ports
-            for backend in backends
+def _of_service(peer: Peer, packet: Packet, world: World, *, of_destination: bool) -> Truth:
+    """Return whether the end is a member of the Service; a destination needs a member's port,
+    too."""
+    backends = world.backends_of(peer.service) if peer.service else ()
+    if backends is None:
+        return None
+    address = packet.destination if of_destination else packet.source
+    return any_of(
+        all_of(
+            (
+                within(address, [(one, one) for one in backend.addresses]),
+                not of_destination
+                or (
+                    None
+                    if NOT_KNOWN in (packet.port, packet.protocol)
+                    else (packet.protocol, packet.port) in backend.ports
+                ),
+            )
         )
-    return any(packet.source in backend.addresses for backend in backends)
+        for backend in backends
+    )
 
 
 # --- Calico's words ---------------------------------------------------------------------------------------------------
 
 
-def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | None:
-    """A rule of a Calico policy; ``home``: the policy's namespace; None: it is a Log rule, which decides nothing.
+def unread(given: Any, where: str, why: str) -> list[Rule]:
+    """Return a rule that cannot be read, with its action where that can; Kubernetes has Allow."""
+    action = given.get("action", "Allow") if isinstance(given, Mapping) else ""
+    if action == "Log":
+        return []
+    return [Rule(action if action in ACTIONS else "", where, unread=why)]
 
-    Raises UsageProblem, with the ``owner``'s name.
+
+def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | None:
+    """Return a rule of a Calico policy; ``home``: the policy's namespace; None: it is a Log rule,
+    which decides nothing.
+
+    Raise UsageProblem, with the ``owner``'s name.
     """
     place = f"{owner} {where}"
     rule = fields.mapping(given, place, _RULE)
@@ -238,10 +323,17 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
         wanted.get("notProtocol"),
         _types(rule.get("icmp"), f"{place} icmp"),
         _types(rule.get("notICMP"), f"{place} notICMP"),
-        rule.get("ipVersion") == 6 or _ICMPV6 in wanted.values(),
+        6 if _ICMPV6 in wanted.values() else _version(rule, wanted),
         bool(rule.get("http")),
     )
     return None if action == "Log" else made
+
+
+def _version(rule: Obj, protocols: Mapping[str, int]) -> int | None:
+    version = rule.get("ipVersion")
+    if version not in (None, 4, 6):
+        raise UsageProblem(f"ipVersion 4 or 6 is expected, not {fields.shown(version)}")
+    return 4 if fields.PROTOCOLS["icmp"] in protocols.values() else version
 
 
 def _types(given: Any, where: str) -> tuple[int, int | None] | None:
@@ -265,23 +357,28 @@ def _peer(given: Any, home: str | None, where: str) -> Peer:
     ranges, names = fields.ports(peer.get("ports"), where)
     not_ranges, not_names = fields.ports(peer.get("notPorts"), where)
     service = fields.mapping(peer.get("services"), f"{where} services", {"name", "namespace"})
+    name, space = (fields.text(service.get(key), where) for key in ("name", "namespace"))
     return Peer(
         choose=_chooser(peer, home, where) if positive or folded else None,
-        unless=(lambda member: unless.holds(member.labels)) if unless else None,
+        unless=(lambda member: of_labels(unless, member)) if unless else None,
         nets=fields.nets(peer.get("nets"), where),
         not_nets=fields.nets(peer.get("notNets"), where),
         ports=ranges,
         named=names,
         not_ports=not_ranges,
         not_named=not_names,
-        service=(service.get("namespace") or home or "", service["name"])
-        if service.get("name")
-        else None,
+        service=(space or home or "", name) if name else None,
     )
 
 
+def of_labels(selector: Selector, member: Member) -> Truth:
+    """Return whether a selector of Calico selects a pod, also by its account, or a network set."""
+    is_unknown = isinstance(member, Pod) and member.account_labels is None
+    return None if is_unknown and OF_ACCOUNTS in selector.text else selector.selects(member.labels)
+
+
 def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
-    """Who a peer's selectors choose: the namespaces', the accounts' and the labels' together."""
+    """Return the test of a peer's selectors: of namespaces, accounts and labels together."""
     spaces = peer.get("namespaceSelector")
     of_space = fields.readable(calico_namespaces(spaces), where) if spaces else None
     wanted = fields.readable(calico(peer.get("selector")), where)
@@ -294,18 +391,23 @@ def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
     names = fields.sequence(accounts.get("names"), where)
     of_account = fields.readable(calico(accounts.get("selector")), where)
 
-    def chosen(member: Member) -> bool:
-        if of_space and not of_space.holds(member.namespace_labels):
-            return False
+    def of_accounts(member: Member) -> Truth:
+        if not isinstance(member, Pod):  # of no account, so that only a negation of labels holds
+            return not names and of_account.selects({})
+        named = not names or (member.account in names if member.account else None)
+        return all_of((named, of_account.selects(member.account_labels)))
+
+    def chosen(member: Member) -> Truth:
         if not of_space and home is not None and member.namespace != home:
             return False
-        if accounts and (
-            not isinstance(member, Pod)
-            or (names and member.account not in names)
-            or not of_account.holds(member.account_labels)
-        ):
-            return False
-        return wanted.holds(member.labels) and not (excluded and excluded.holds(member.labels))
+        return all_of(
+            (
+                of_space.selects(member.namespace_labels) if of_space else True,
+                of_accounts(member) if accounts else True,
+                of_labels(wanted, member),
+                negated(of_labels(excluded, member)) if excluded else True,
+            )
+        )
 
     return chosen
 
@@ -314,7 +416,7 @@ def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
 
 
 def of_kubernetes(given: Any, direction: str, home: str, where: str, owner: str) -> Iterator[Rule]:
-    """The rules that a rule of a Kubernetes policy is: one for each peer and protocol.  Raises UsageProblem."""
+    """Yield a Kubernetes rule's Calico rules, by peer and protocol.  Raise UsageProblem."""
     side = "from" if direction == "ingress" else "to"
     place = f"{owner} {where}"
     rule = fields.mapping(given, place, {side, "ports"})
@@ -346,13 +448,15 @@ def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
     of_space = fields.readable(kubernetes(spaces or {}), where)
     wanted = fields.readable(kubernetes(pods or {}), where)
 
-    def chosen(member: Member) -> bool:
+    def chosen(member: Member) -> Truth:
         if not isinstance(member, Pod):
             return False
         there = (
-            member.namespace == home if spaces is None else of_space.holds(member.namespace_labels)
+            member.namespace == home
+            if spaces is None
+            else of_space.selects(member.namespace_labels)
         )
-        return there and wanted.holds(member.own)
+        return all_of((there, wanted.selects(member.own)))
 
     return Peer(choose=chosen)
 
@@ -360,7 +464,8 @@ def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
 def _by_protocol(
     given: Any, where: str
 ) -> Iterator[tuple[int | None, tuple[Range, ...], tuple[str, ...]]]:
-    """(protocol, its ranges, its names); nothing said of a protocol's ports: all of them."""
+    """Yield (protocol, ranges of ports, names of ports); a protocol without ports means all of
+    them."""
     entries = fields.sequence(given, where)
     if not entries:
         yield None, (), ()
@@ -374,10 +479,11 @@ def _by_protocol(
         last = entry.get("endPort")
         if isinstance(port, str) and not any(map(str.isalpha, port)):
             raise UsageProblem(
-                f"{where}: port {port!r} in quotes is a name, and a name has a letter"
+                f"{where}: port {fields.shown(port)} in quotes is a name, and a name has a letter"
             )
         if last is not None and not isinstance(port, int):
-            raise UsageProblem(f"{where}: endPort {last} beside port {port!r}, which is no number")
+            shown = f"endPort {fields.shown(last)} beside port {fields.shown(port)}"
+            raise UsageProblem(f"{where}: {shown}, which is no number")
         listed = found.setdefault(protocol, [])
         if port is None:
             found[protocol] = None

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the oracle can leave off the API's promise: four departures of Calico for Windows, and releases' defects.
+"""The oracle's departures from the API's promise: four of Calico for Windows, and defects of
+releases.
 
-A verdict is asked under a set of switches.  None of them is the promise.  ``WINDOWS`` is what Calico for Windows is
-documented, or known by design, to make of it; ``as_shipped`` adds what a release was shown to do wrong.
+A verdict is computed under a set of switches.  The empty set is the promise.  ``WINDOWS`` has the
+departures of Calico for Windows that are documented, or known by design; ``as_shipped`` adds the
+defects that a release was shown to have.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations
 
 Minor = tuple[int, int]
 
 
 class Switch(Enum):
-    """One departure from the promise: its claim, the first release that has it (None: by design), what it does."""
+    """A departure from the promise: its claim, the first release that has it (None: by design),
+    what it does."""
 
     NEGATIONS = (
         "XPOL-1",
@@ -58,8 +64,16 @@ PROMISE: Switches = frozenset()
 WINDOWS: Switches = frozenset(switch for switch in Switch if switch.since is None)
 DEFECTS: Switches = frozenset(switch for switch in Switch if switch.since is not None)
 
-RELEASES: tuple[Minor, ...] = ((3, 29), (3, 30), (3, 31), (3, 32))
-"""Those whose code was run or read for the defects.  Windows nodes have tiers from the first of them on."""
+RELEASES: tuple[Minor, ...] = ((3, 29), (3, 30), (3, 31), (3, 32), (3, 33))
+"""Releases whose code was run or read for the defects.  Windows nodes have tiers from the first
+entry on."""
+
+
+def subsets(switches: Switches) -> Iterator[Switches]:
+    """Yield the sets of some of the switches, the smallest first."""
+    ordered = sorted(switches, key=list(Switch).index)
+    for size in range(len(ordered) + 1):
+        yield from map(frozenset, combinations(ordered, size))
 
 
 def as_shipped(release: Minor) -> Switches:
@@ -69,15 +83,47 @@ def as_shipped(release: Minor) -> Switches:
     }
 
 
-def alike(releases: Iterable[Minor] = RELEASES) -> dict[str, Switches]:
-    """Releases that decide alike together: ``v3.29``, ``v3.30 to v3.32``, each with its switches."""
-    groups: list[tuple[list[Minor], Switches]] = []
-    for release in releases:
-        if groups and groups[-1][1] == as_shipped(release):
-            groups[-1][0].append(release)
+def columns(version: str | None) -> tuple[Switches, ...]:
+    """Return the switches under which a Windows node may enforce policies: as documented, and as
+    shipped.
+
+    ``version``: of Calico there; if it is unknown, the newest release that was read counts.
+    """
+    found = re.match(r"v?(\d+)\.(\d+)", version or "")
+    release = (int(found[1]), int(found[2])) if found else RELEASES[-1]
+    return tuple(dict.fromkeys((WINDOWS, as_shipped(release))))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A reading of policies: as promised, as documented for Windows, or by releases."""
+
+    name: str
+    switches: Switches = PROMISE
+    """Departures on Windows; a Linux pod has none in any column."""
+    release: Minor | None = None
+    """The release that breaks ties, and that reads its kinds alone."""
+
+    def on(self, system: str) -> Switches:
+        """Return the departures of a system."""
+        return self.switches if system == "windows" else PROMISE
+
+
+def columns_of(breaks: Iterable[Minor]) -> tuple[Column, ...]:
+    """Return the promise, Windows, and the releases, those that decide alike together.
+
+    ``breaks``: releases that decide otherwise than the releases before them, whatever the defects.
+    """
+    groups: list[list[Minor]] = []
+    known = list(breaks)
+    for release in RELEASES:
+        before = groups[-1][-1] if groups else None
+        if before and as_shipped(before) == as_shipped(release) and release not in known:
+            groups[-1].append(release)
         else:
-            groups.append(([release], as_shipped(release)))
-    return {_named(group): switches for group, switches in groups}
+            groups.append([release])
+    shipped = (Column(_named(group), as_shipped(group[0]), group[0]) for group in groups)
+    return (Column("PROMISE"), Column("WINDOWS", WINDOWS), *shipped)
 
 
 def _named(group: list[Minor]) -> str:

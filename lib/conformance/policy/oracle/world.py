@@ -8,43 +8,45 @@ names them.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from conformance.errors import UsageProblem
-from conformance.policy import labels
+from conformance.policy import labels, services, systems
 from conformance.policy.labels import Labels
 from conformance.policy.oracle import fields
-from conformance.policy.oracle.fields import Obj, Range
+from conformance.policy.oracle.fields import IPV6, Obj, Range
 
 FIRST_MADE_UP = fields.address("240.0.0.1")
 """Pods that say no address get one from here on: reserved, so that no network but 0.0.0.0/0 holds it."""
-
-
-_FIRST = ("Namespace", "ServiceAccount", "Node")
+SERVICE_LABEL = "kubernetes.io/service-name"
+"""Label of an EndpointSlice that names its Service."""
+_FIRST = ("Namespace", "ServiceAccount", "Node", "RuntimeClass")
 """Kinds that others are read with."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pod:
-    """A pod, as the end of a packet and as what selectors choose."""
+    """A pod, as the end of a packet and as what selectors choose; None: that is not known."""
 
     namespace: str
     name: str
     address: int
     os: str
-    """``linux`` or ``windows``."""
+    """``linux`` or ``windows``; empty: that is not known."""
     node: str
-    own: Labels
-    """As Kubernetes' selectors see them."""
-    labels: Labels
-    """As Calico's selectors see them."""
-    namespace_labels: Labels
+    own: Labels | None
+    """Labels that Kubernetes' selectors match."""
+    labels: Labels | None
+    """Labels that Calico's selectors match."""
+    namespace_labels: Labels | None
     account: str
-    account_labels: Labels
-    ports: frozenset[tuple[str, int, int]]
+    account_labels: Labels | None
+    ports: frozenset[tuple[str, int, int]] | None
     """(name, protocol, number) of its containers' ports that have a name."""
+    second: int | None = None
+    """Its address of the other IP version."""
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -52,17 +54,21 @@ class Pod:
 
 @dataclass(frozen=True, eq=False)
 class NetworkSet:
-    """A NetworkSet, or a GlobalNetworkSet (``namespace`` None)."""
+    """A NetworkSet, or a GlobalNetworkSet (``namespace`` None); a node is one to selectors."""
 
     namespace: str | None
-    labels: Labels
-    namespace_labels: Labels
+    labels: Labels | None
+    namespace_labels: Labels | None
     nets: tuple[Range, ...]
+
+
+Member = Pod | NetworkSet
+"""Whom selectors may choose."""
 
 
 @dataclass(frozen=True)
 class Backend:
-    """What one EndpointSlice says of a Service's members."""
+    """The members of a Service in a single EndpointSlice."""
 
     addresses: frozenset[int]
     unready: frozenset[int]
@@ -74,30 +80,49 @@ class World:
     """Everything but the policies."""
 
     def __init__(self, objects: Iterable[Obj]) -> None:
-        """Raises UsageProblem for what cannot be read."""
+        """Read the objects of a world. Raise UsageProblem for an unreadable object."""
         self.pods: dict[str, Pod] = {}
         self.sets: list[NetworkSet] = []
         self.backends: dict[tuple[str, str], list[Backend]] = {}
         self.hosts: dict[str, frozenset[int]] = {}
         """A node's own addresses."""
-        self.assumed: list[str] = []
-        """What no object says and the oracle made up."""
+        self.unknown_services: set[tuple[str, str]] = set()
+        """Services of which no object says who their members are."""
+        self.undescribed: list[str] = []
+        """Namespaces that no object describes: they have no labels but their names."""
+        self.without_address: list[str] = []
+        """Pods without an address: they are in no network but 0.0.0.0/0."""
+        self._classes: dict[str, Labels] = {}
+        self._services: list[Obj] = []
+        self._candidates: list[services.Candidate] = []
         self._namespaces: dict[str, Labels] = {}
         self._accounts: dict[tuple[str, str], Labels] = {}
         self._systems: dict[str, str] = {}
-        self._at: dict[int, tuple[Pod | NetworkSet, ...]] = {}
+        self._at: dict[int, tuple[Member, ...]] = {}
         given = sorted(objects, key=lambda obj: obj.get("kind") not in _FIRST)
-        self.unread = [fields.label(obj) for obj in given if not self._taken(obj)]
+        self.unread = [obj for obj in given if not self._taken(obj)]
         """Objects of other kinds."""
+        for service in self._services:
+            with fields.legible(fields.label(service)):
+                self._derive(service)
 
-    def at(self, address: int) -> tuple[Pod | NetworkSet, ...]:
+    def at(self, address: int) -> tuple[Member, ...]:
         if address not in self._at:
             sets = (one for one in self.sets if fields.within(address, one.nets))
             self._at[address] = (*self._by_address.get(address, ()), *sets)
         return self._at[address]
 
+    def members(self, address: int, *, of_destination: bool) -> Sequence[Member] | None:
+        """Return who is at one end of a packet; None: that is not known."""
+        return self.at(address)
+
+    def backends_of(self, service: tuple[str, str]) -> Sequence[Backend] | None:
+        """Return the members of a Service (namespace and name); None: they are not known."""
+        return None if service in self.unknown_services else self.backends.get(service, ())
+
     def only_ready(self) -> World | None:
-        """The same world without members of Services that are not ready; None: there are none such."""
+        """Return this world without members of Services that are not ready; None: every member is
+        ready."""
         if not any(backend.unready for listed in self.backends.values() for backend in listed):
             return None
         other = copy.copy(self)
@@ -111,21 +136,23 @@ class World:
     def _by_address(self) -> dict[int, list[Pod]]:
         found: dict[int, list[Pod]] = {}
         for pod in self.pods.values():
-            found.setdefault(pod.address, []).append(pod)
+            for address in filter(None, (pod.address, pod.second)):
+                found.setdefault(address, []).append(pod)
         return found
 
     def _taken(self, obj: Obj) -> bool:
-        """Whether the kind is one of the world's."""
+        """Take an object into the world; return whether its kind belongs there.  Raise
+        UsageProblem."""
         where = fields.label(obj)
-        for name, value in ((obj.get("metadata") or {}).get("labels") or {}).items():
-            if not isinstance(value, str):
-                raise UsageProblem(
-                    f"{where}: label {name} is a text: {str(value)!r} in quotes, not {value!r}"
-                )
-        try:
+        with fields.legible(where):
+            for name, value in ((obj.get("metadata") or {}).get("labels") or {}).items():
+                if not isinstance(value, str):
+                    shown = fields.shown(value)
+                    raise UsageProblem(
+                        f"{where}: label {str(name)[:80]} is a text: {shown!r} in quotes, "
+                        f"not {shown}"
+                    )
             return self._take(obj, where)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise UsageProblem(f"{where}: cannot be read: {type(error).__name__} {error}") from None
 
     def _take(self, obj: Obj, where: str) -> bool:
         kind = obj["kind"]
@@ -141,29 +168,46 @@ class World:
         elif kind in {"NetworkSet", "GlobalNetworkSet"}:
             space = _space(obj) if kind == "NetworkSet" else None
             inherited = self._namespace(space) if space else {}
-            seen = labels.of_network_set(obj, inherited if space else None)
+            observed = labels.of_network_set(obj, inherited if space else None)
             nets = fields.nets((obj.get("spec") or {}).get("nets"), f"{where} nets") or ()
-            self.sets.append(NetworkSet(space, seen, inherited, nets))
+            self.sets.append(NetworkSet(space, observed, inherited, nets))
         elif kind == "EndpointSlice":
             self._take_slice(obj, where)
         else:
-            return False
+            return self._take_beside(obj, kind)
         return True
+
+    def _take_beside(self, obj: Obj, kind: str) -> bool:
+        """Take what only tells more about pods and Services."""
+        if kind == "RuntimeClass":
+            selector = (obj.get("scheduling") or {}).get("nodeSelector") or {}
+            self._classes[obj["metadata"]["name"]] = selector
+        elif kind == "Service":
+            self._services.append(obj)
+        return kind in ("RuntimeClass", "Service")
 
     def _take_node(self, obj: Obj) -> None:
         name = obj["metadata"]["name"]
-        system = labels.own(obj).get("kubernetes.io/os")
+        system = systems.of_node(obj)
         if system:
             self._systems[name] = system
         said = (obj.get("status") or {}).get("addresses") or []
         texts = [one["address"] for one in said if one.get("type") in {"InternalIP", "ExternalIP"}]
-        self.hosts[name] = frozenset(fields.address(text) for text in texts if ":" not in text)
+        self.hosts[name] = frozenset(map(fields.ip, texts))
 
     def _take_pod(self, obj: Obj) -> None:
         spec = obj.get("spec") or {}
         status = obj.get("status") or {}
-        if spec.get("hostNetwork") or status.get("phase") in {"Succeeded", "Failed"}:
-            return  # no endpoint of Calico's
+        if status.get("phase") in {"Succeeded", "Failed"}:
+            return  # no endpoint of Calico's, and no member of a Service
+        texts = [status.get("podIP"), *(one.get("ip") for one in status.get("podIPs") or [])]
+        found = dict.fromkeys(fields.ip(text) for text in texts if text)
+        if not spec.get("hostNetwork"):
+            found = dict.fromkeys([self._take_endpoint(obj, spec, sorted(found)), *found])
+        self._candidates.append(services.candidate(obj, frozenset(found)))
+
+    def _take_endpoint(self, obj: Obj, spec: Obj, found: list[int]) -> int:
+        """Take a pod that policies are about; return its address."""
         space = _space(obj)
         name = obj["metadata"]["name"]
         account = labels.account_of(obj)
@@ -172,58 +216,35 @@ class World:
         self.pods[where] = Pod(
             namespace=space,
             name=name,
-            address=self._address(status, where),
-            os=self._os(spec),
-            node=spec.get("nodeName") or "",
+            address=found[0] if found else FIRST_MADE_UP + len(self.pods),
+            os=systems.of_pod(spec, self._systems, self._classes),
+            node=fields.text(spec.get("nodeName"), where),
             own=labels.own(obj),
             labels=labels.of_pod(obj, self._namespace(space), of_account),
             namespace_labels=self._namespace(space),
             account=account,
             account_labels=of_account,
-            ports=frozenset(
-                (
-                    port["name"],
-                    fields.protocol(port.get("protocol", "TCP"), f"Pod {where}"),
-                    int(port["containerPort"]),
-                )
-                for container in spec.get("containers") or []
-                for port in container.get("ports") or []
-                if port.get("name")
-            ),
+            ports=named_ports(spec, f"Pod {where}"),
+            second=next((one for one in found if (one < IPV6) != (found[0] < IPV6)), None),
         )
-
-    def _address(self, status: Obj, where: str) -> int:
-        texts = [status.get("podIP"), *(one.get("ip") for one in status.get("podIPs") or [])]
-        found = next((text for text in texts if text and ":" not in text), None)
-        if found:
-            return fields.address(found)
-        self.assumed.append(f"pod {where} says no address: it is in no network but 0.0.0.0/0")
-        return FIRST_MADE_UP + len(self.pods)
-
-    def _os(self, spec: Obj) -> str:
-        said = (spec.get("os") or {}).get("name") or (spec.get("nodeSelector") or {}).get(
-            "kubernetes.io/os"
-        )
-        return self._systems.get(spec.get("nodeName") or "") or str(said or "linux")
+        if not found:
+            self.without_address.append(where)
+        return self.pods[where].address
 
     def _namespace(self, name: str) -> Labels:
         if name not in self._namespaces:
-            self.assumed.append(
-                f"no file describes namespace {name}: it has no labels but its name"
-            )
+            self.undescribed.append(name)
             self._namespaces[name] = labels.of_namespace({"metadata": {"name": name}})
         return self._namespaces[name]
 
     def _take_slice(self, obj: Obj, where: str) -> None:
-        service = labels.own(obj).get("kubernetes.io/service-name")
+        service = labels.own(obj).get(SERVICE_LABEL)
         if not service:
             return
         members: dict[bool, set[int]] = {True: set(), False: set()}
         for endpoint in obj.get("endpoints") or []:
             ready = (endpoint.get("conditions") or {}).get("ready") is not False
-            members[ready] |= {
-                fields.address(text) for text in endpoint["addresses"] if ":" not in text
-            }
+            members[ready] |= set(map(fields.ip, endpoint["addresses"]))
         ports = frozenset(
             (fields.protocol(port.get("protocol") or "TCP", where), int(port["port"]))
             for port in obj.get("ports") or []
@@ -232,6 +253,35 @@ class World:
         unready = frozenset(members[False] - members[True])
         backend = Backend(frozenset(members[True]) | unready, unready, ports)
         self.backends.setdefault((_space(obj), service), []).append(backend)
+
+    def _derive(self, service: Obj) -> None:
+        """Take the members of a Service without EndpointSlices from the pods that it selects."""
+        key = (_space(service), service["metadata"]["name"])
+        if key in self.backends:
+            return
+        chosen = services.members(service, self._candidates)
+        if chosen is None:
+            self.unknown_services.add(key)
+            return
+        self.backends[key] = []
+        for pod, listed in chosen:
+            ports = frozenset((fields.protocol(name, key[1]), port) for name, port in listed)
+            backend = Backend(pod.addresses, frozenset() if pod.ready else pod.addresses, ports)
+            self.backends[key].append(backend)
+
+
+def named_ports(spec: Obj, where: str) -> frozenset[tuple[str, int, int]]:
+    """Return name, protocol and number of the ports of a pod that have a name."""
+    return frozenset(
+        (
+            str(port["name"]),
+            fields.protocol(port.get("protocol", "TCP"), where),
+            int(port["containerPort"]),
+        )
+        for container in spec.get("containers") or []
+        for port in container.get("ports") or []
+        if port.get("name")
+    )
 
 
 def _space(obj: Obj) -> str:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One HTML file per run, for people: opened from disk, without network, framework or plotting library.
+"""A HTML file per run, for people: opened from disk, without network, framework or plotting
+library.
 
-Made from ``conformance.json`` alone, so that any report can be shown again.  Everything that a cluster named (pods,
-events, logs) is text to the template, which escapes it.
+Made from ``conformance.json`` alone, so that any report can be shown again.  Everything that a
+cluster named (pods, events, logs) is text to the template, which escapes it.
 """
 
 import functools
@@ -11,23 +12,38 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance.report import summed_up
+from conformance import printing
+from conformance.report import runs, summed_up
+from conformance.report.commands import shareable
+from conformance.report.gate_table import LAB
 from conformance.report.matrix import DIRECTIONS
-from conformance.report.pack import private, scrubbed
-from conformance.report.page.parts import BELOW, SHOWN, shareable
-from conformance.report.page.sections import broken_on, first_line, rest, sections, told_of
-from conformance.report.terminal import BESIDE, printable
+from conformance.report.pack import home, private, scrubbed
+from conformance.report.page.clock import time_of_day
+from conformance.report.page.grid import mark
+from conformance.report.page.parts import BELOW, SHOWN
+from conformance.report.page.sections import (
+    broken_on,
+    first_line,
+    observed,
+    reason_text,
+    rest,
+    sections,
+)
+from conformance.report.terminal import BESIDE, cut
 
 FOLDER = Path(__file__).parent
 KEPT = 20_000
 AT_LEAST = 500
 TOGETHER = 400_000
-"""Characters of a failure's attachment that the page shows, fewer where there are many; the file has the rest."""
+"""Characters of a failure's attachment that the page shows, fewer where there are many; the file
+has the rest."""
 BUNDLED = (".txt", ".yaml", ".json")
 
 
 def bundles(plain: Mapping[str, Any], folder: Path) -> dict[str, list[tuple[str, str]]]:
-    """Test that failed to names and texts of what it left, read below the run's directory; cut where they are long."""
+    """Map each failed test to names and texts of its files, read below the run's directory; long
+    texts are cut.
+    """
     files = [
         (test["test"], folder / name)
         for test in plain["tests"]
@@ -55,10 +71,11 @@ def render(
     failures: Mapping[str, Sequence[tuple[str, str]]] | None = None,
     linked: bool = False,
 ) -> str:
-    """The page of a report.
+    """Return the page of a report.
 
-    ``plain``: conformance.json of schema 3 or 2; ``difference``: lines of a comparison; ``failures``: :func:`bundles`;
-    ``linked``: whether the page lies in the run's directory, so that files there can be links.
+    ``plain``: conformance.json of schema 3 or 2; ``difference``: lines of a comparison;
+    ``failures``: :func:`bundles`; ``linked``: whether the page lies in the run's directory, so that
+    files there can be links.
     """
     page: str = _template().render(
         **sections(plain),
@@ -77,20 +94,26 @@ def write(
     difference: Sequence[str] = (),
     folder: Path | None = None,
 ) -> None:
-    """Write the page of a report, without what looks like a secret or a path of a machine, since pages are handed on.
+    """Write the page of a report, without possible secrets and paths of a machine, since pages
+    are handed on.
 
-    ``folder``: the run's directory, where it is there.
+    ``folder``: the run's directory, if it exists.
     """
     failures = bundles(plain, folder) if folder else {}
     linked = folder is not None and folder.resolve() == path.resolve().parent
     page = render(plain, difference=difference, failures=failures, linked=linked)
-    path.write_text(
-        scrubbed(page, private(plain["run"], (Path.home(), Path.cwd()))), encoding="utf-8"
-    )
+    path.write_text(scrubbed(page, private(plain["run"], (home(), Path.cwd()))), encoding="utf-8")
+
+
+def write_runs(found: runs.Table, path: Path) -> None:
+    """Write the page of several reports, without possible secrets and paths of a machine."""
+    page: str = _template("runs.html.j2").render(table=found, counts=runs.counts(found))
+    words = private({"command": ""}, (home(), Path.cwd()))
+    path.write_text(scrubbed(page, words), encoding="utf-8")
 
 
 @functools.cache
-def _template() -> Any:
+def _template(name: str = "page.html.j2") -> Any:
     import jinja2  # 85 ms: only where a page is written
 
     environment = jinja2.Environment(
@@ -99,14 +122,19 @@ def _template() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda told: printable(told) if type(told) is str else told,
+        finalize=lambda value: printing.plain(value) if type(value) is str else value,
     )
     environment.globals |= {
         "word": summed_up.word,
-        "told_of": told_of,
+        "reason_text": reason_text,
         "first_line": first_line,
         "broken_on": broken_on,
         "rest": rest,
+        "seen": observed,
+        "short": cut,
+        "mark": mark,
+        "time_of_day": time_of_day,
+        "LAB": LAB,
         "shareable": shareable,
         "all_directions": DIRECTIONS,
         "SHOWN": SHOWN,
@@ -115,4 +143,4 @@ def _template() -> Any:
         "style": (FOLDER / "page.css").read_text(encoding="utf-8"),
         "script": (FOLDER / "page.js").read_text(encoding="utf-8"),
     }
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)

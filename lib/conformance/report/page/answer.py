@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page's first line: what the run found, and whether that is good."""
+"""The page's headline: the run's result, whether it is good, and its scope."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,16 +7,53 @@ from typing import Any
 from conformance.model.counted import counted
 from conformance.report import summed_up
 from conformance.report.terminal import meaning
-from conformance.verdicts.claims import UNSEEN
+from conformance.verdicts.claims import NOT_OBSERVABLE
+
+CLEAN = "Nothing violated"
+SHORT = "short: it says nothing about what it did not reach"
+GAPS = {"UNMET", "ADVISED", "LIFTED", "not decided"}
+"""Keys of ``WORDS`` that somebody has to look at; what a cluster cannot show is no gap of a run."""
+WORDS: dict[bool, dict[str, str]] = {
+    False: {
+        "UNMET": "are UNMET",
+        "ADVISED": "are ADVISED",
+        "LIFTED": "are LIFTED",
+        "not decided": "were not decided",
+        "unseen": "cannot be checked on it",
+        summed_up.UNTESTED: "have no test yet",
+        summed_up.HAND: "need a person",
+    },
+    True: {
+        "UNMET": "is UNMET",
+        "ADVISED": "is ADVISED",
+        "LIFTED": "is LIFTED",
+        "not decided": "was not decided",
+        "unseen": "cannot be checked on it",
+        summed_up.UNTESTED: "has no test yet",
+        summed_up.HAND: "needs a person",
+    },
+}
+"""Texts about claims that do not hold as documented: for several claims, and for a single claim."""
 
 
 def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
-    """The page's first line and its tone: ``good``, ``bad`` or ``warn``."""
+    """Return the page's first line and its tone: ``good``, ``bad`` or ``warn``."""
     (text, tone), cause = _answer(plain), str(plain["run"].get("exit_cause") or "")
-    told = cause.startswith("--require") or not (cause or text.startswith("Nothing violated"))
-    if tone == "bad" or told or not plain["run"]["exit_code"]:
+    explained = cause.startswith("--require") or not (cause or text == CLEAN)
+    if tone == "bad" or explained or not plain["run"]["exit_code"]:
         return text, tone
     return f"{text}; and yet exit code {plain['run']['exit_code']}: {meaning(plain)}", "bad"
+
+
+def reach(plain: Mapping[str, Any]) -> str:
+    """Return how far "Nothing violated" goes, in two sentences; empty for another headline."""
+    if not headline(plain)[0].startswith(CLEAN):
+        return ""
+    decided, rest = _decided(plain["claims"], summed_up.counts(plain["claims"]))
+    claims = counted(decided + sum(rest.values()), "claim that applies", "claims that apply")
+    left = ", ".join(f"{number} {WORDS[number == 1][what]}" for what, number in rest.items())
+    hold = "holds" if decided == 1 else "hold"
+    return f"{decided} of the {claims} to this cluster {hold} as documented.{left and f' {left}.'}"
 
 
 def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
@@ -29,22 +66,20 @@ def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
     ]
     violated = counts.get("VIOLATED", 0) - len(waived)
     if plain["run"].get("cut_short"):
-        before = f"{_claims_are(violated)} violated, and the run was cut" if violated else "Cut"
-        text = f"{before} short: it says nothing about what it did not reach"
-        return text, "bad" if violated else "warn"
+        text = f"{_claims_are(violated)} violated, and the run was cut {SHORT}"
+        return (text, "bad") if violated else (f"Cut {SHORT}", "warn")
     if gates := plain.get("gates"):
         return _of_gates(plain, gates)
     excepted = f"violated, and waived: {', '.join(waived)}"
-    if violated:
-        text = _counted_with_cause(plain, "VIOLATED", violated, waived)
-        return f"{text}; {excepted}" if waived else text, "bad"
-    if undecided := counts.get("INCONCLUSIVE", 0):
-        text = _counted_with_cause(plain, "INCONCLUSIVE", undecided, waived)
-        return f"{text}; {excepted}" if waived else text, "warn"
+    undecided = counts.get("INCONCLUSIVE", 0)
+    if number := violated or undecided:
+        verdict, tone = ("VIOLATED", "bad") if violated else ("INCONCLUSIVE", "warn")
+        text = _counted_with_cause(plain, verdict, number, waived)
+        return f"{text}; {excepted}" if waived else text, tone
     if waived:
         return f"{_claims_are(len(waived))} {excepted}", "warn"
-    told, missing = _of_nothing_violated(plain["claims"], counts)
-    return "; ".join(["Nothing violated", *told]), "warn" if missing else "good"
+    decided, rest = _decided(plain["claims"], counts)
+    return CLEAN, "warn" if not decided or GAPS.intersection(rest) else "good"
 
 
 def _claims_are(number: int) -> str:
@@ -54,46 +89,49 @@ def _claims_are(number: int) -> str:
 def _counted_with_cause(
     plain: Mapping[str, Any], verdict: str, number: int, waived: Sequence[str]
 ) -> str:
-    """``2 claims are violated, for one reason``; claims of ``waived`` are not counted."""
-    ids = [
-        {claim["id"] for claim in claims if claim["verdict"] == verdict}.difference(waived)
-        for claims in summed_up.causes(plain).values()
-    ]
-    reason = ", for one reason" if number in map(len, ids) else ""
-    return f"{_claims_are(number)} {verdict.lower()}{reason}"
-
-
-def _of_nothing_violated(
-    claims: Sequence[Mapping[str, Any]], counts: Mapping[str, int]
-) -> tuple[list[str], bool]:
-    """Return how far that goes, and whether somebody has to look.
-
-    What a cluster cannot show is no gap of a run.
+    """Return ``2 claims are violated: windows-2019 does not enforce the policy``, or ``3 claims
+    are violated, for 2 causes``; claims of ``waived`` are not counted.
     """
+    return f"{_claims_are(number)} {verdict.lower()}{_why(plain, (verdict,), waived)}"
+
+
+def _why(plain: Mapping[str, Any], verdicts: Sequence[str], waived: Sequence[str] = ()) -> str:
+    """Return the cause of all claims with these verdicts, or the number of their causes; empty
+    where no cause is known.
+    """
+    found = {
+        text: claims
+        for text, claims in summed_up.all_causes(plain)
+        if any(claim["verdict"] in verdicts and claim["id"] not in waived for claim in claims)
+    }
+    known = [text for text, claims in found.items() if summed_up.is_known(plain, text, claims)]
+    if not known:
+        return ""
+    return f", for {len(found)} causes" if len(found) > 1 else f": {known[0]}"
+
+
+def _decided(
+    claims: Sequence[Mapping[str, Any]], counts: Mapping[str, int]
+) -> tuple[int, dict[str, int]]:
+    """Return how many claims hold as documented, and how many do not by the keys of ``WORDS``."""
     unseen = sum(
-        summed_up.word(claim) == "NOT_RUN" and str(claim["reason"]).startswith(UNSEEN)
+        summed_up.word(claim) == "NOT_RUN" and str(claim["reason"]).startswith(NOT_OBSERVABLE)
         for claim in claims
     )
-    undecided = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0) - unseen
-    gaps = {word: counts[word] for word in ("UNMET", "ADVISED", "LIFTED") if word in counts}
-    gaps |= {"not decided": undecided} if undecided else {}
-    rest = {
-        "that cannot be seen here": unseen,
-        "without a test yet": counts.get(summed_up.UNTESTED, 0),
-        "for a person": counts.get(summed_up.HAND, 0),
-    }
+    rest = {word: counts.get(word, 0) for word in WORDS[False]}
+    rest["not decided"] = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0) - unseen
+    rest["unseen"] = unseen
     decided = sum(counts.get(word, 0) for word in ("CONFIRMED", summed_up.THERE, "NOT_OBSERVED"))
-    told = [f"{number} {what}" for what, number in (gaps | rest).items() if number]
-    return [f"{_claims_are(decided)} as documented", *told], bool(gaps) or not decided
+    return decided, {what: number for what, number in rest.items() if number}
 
 
 def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     names = ", ".join(dict.fromkeys(gate["name"] for gate in gates))
     answers = {gate["answer"] for gate in gates}
     if "not qualified" in answers:
-        return f"Not qualified: {names}", "bad"
+        return f"Not qualified: {names}{_why(plain, ('VIOLATED',))}", "bad"
     if "incomplete" in answers:
-        return f"Incomplete: {names}", "warn"
+        return f"Incomplete: {names}{_why(plain, ('INCONCLUSIVE', 'NOT_RUN'))}", "warn"
     field = plain["run"]["evidence"] == "field"
     words = f"Qualified: {names}" if field else f"Would qualify: {names}; a lab qualifies nothing"
     waived = plain.get("waived") or {}

@@ -2,86 +2,121 @@
 """Small drawings as SVG, made by hand: static, sharp in print, a few hundred bytes each."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-WIDTH = 720
-LEFT = 130
+WIDTH = 1000
+LEFT = 300
 RIGHT = 180
 ROW = 26
-"""Drawing units: the whole, room for labels on the left, for figures on the right, and the height of a row."""
+"""Drawing units: the whole, room for labels on the left, for figures on the right, and the height
+of a row."""
 TICKS = 5
-"""Of an axis, at most, besides that at zero."""
+"""Maximum number of steps of an axis."""
+SHORT = 0.05
+"""s.  Recoveries that are shorter are counted, and have no bars."""
 FIGURES = (
-    ("first_correct", "first correct"),
-    ("stable", "correct for good"),
-    ("exposure", "leaked until"),
+    ("first_correct", "first as expected"),
+    ("stable", "as expected for good"),
+    ("exposure", "last packet let through"),
 )
+SORTS = {
+    f"{system} {end}": f"{system.capitalize()} pods, paths that a policy {verb}"
+    for system in ("linux", "windows")
+    for end, verb in (("open", "opens"), ("closed", "closes"))
+}
+"""Maps the sorts of policy changes in a report to what the page calls them."""
 
 
-def recovery_chart(seconds: Mapping[str, float]) -> dict[str, Any]:
-    """How long it took until a new connection was there: a bar for each claim and part, the longest first.
+def charts(
+    effects: Mapping[str, Mapping[str, Any]], recoveries: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """Return a chart of each sort of policy change, and one of times to a new connection.
 
-    Returns ``rows`` of label, bar's end in drawing units and text, none where nothing was measured; and an axis.
+    All have one axis, so that bars of different charts can be compared.  A chart has ``what``,
+    ``note``, ``ticks`` and ``rows``: label, three positions in drawing units (median, 95th
+    percentile, maximum; the same for a single time) and their text.
     """
-    longest = max([1.0, *seconds.values()])  # so that milliseconds do not look like a long time
-    left = 300
-    scale = (WIDTH - left - 90) / longest
-    ordered = sorted(seconds.items(), key=lambda entry: (-entry[1], entry[0]))
-    rows = [
-        {
-            "label": label,
-            "y": number * ROW,
-            "end": round(left + value * scale, 1),
-            "text": f"{value:.2f} s",
-        }
-        for number, (label, value) in enumerate(ordered)
+    spreads = {what: _spreads(figures) for what, figures in effects.items()}
+    longest = max(
+        [spread["max"] for rows in spreads.values() for _, spread in rows] + [*recoveries.values()],
+        default=0.0,
+    )
+    step = _step(longest or 1.0)
+    end = math.ceil((longest or 1.0) / step) * step
+    axis = {
+        "scale": (WIDTH - LEFT - RIGHT) / end,
+        "steps": [number * step for number in range(round(end / step) + 1)],
+    }
+    found = [
+        _chart(SORTS.get(what, what), _changes(effects[what]), rows, axis)
+        for what, rows in spreads.items()
     ]
-    return _chart(rows, left, scale, longest)
+    return [*found, _recovery_chart(recoveries, axis)] if recoveries else found
 
 
-def effect_chart(what: str, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """How long a sort of policy change took to show: a bar from 0 to the median, a line to p95, a mark at the maximum.
-
-    Returns ``what``, ``changes``, an axis and ``rows``: label, three positions in drawing units and three texts.  What
-    was correct at once for good has one row.
-    """
+def _spreads(figures: Mapping[str, Any]) -> list[tuple[str, Mapping[str, float]]]:
+    """Return labels and figures; a sort whose first correct answer was always final has one row
+    less."""
     same = "first_correct" if figures.get("first_correct") == figures.get("stable") else ""
-    spreads = [
-        (label, figures[name]) for name, label in FIGURES if figures.get(name) and name != same
-    ]
-    longest = max((spread["max"] for _, spread in spreads), default=0.0) or 1.0
-    scale = (WIDTH - LEFT - RIGHT) / longest
-    rows = [
-        {
-            "label": label,
-            "y": number * ROW,
-            "p50": round(LEFT + spread["p50"] * scale, 1),
-            "p95": round(LEFT + spread["p95"] * scale, 1),
-            "max": round(LEFT + spread["max"] * scale, 1),
-            "text": f"{spread['p50']:.2f} / {spread['p95']:.2f} / {spread['max']:.2f} s",
-        }
-        for number, (label, spread) in enumerate(spreads)
-    ]
+    return [(label, figures[name]) for name, label in FIGURES if figures.get(name) and name != same]
+
+
+def _changes(figures: Mapping[str, Any]) -> str:
+    number = figures.get("changes", 0)
+    return f"{number} {'change' if number == 1 else 'changes'}"
+
+
+def _recovery_chart(recoveries: Mapping[str, float], axis: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the chart of times to a new connection, the longest first."""
+    ordered = sorted(recoveries.items(), key=lambda entry: (-entry[1], entry[0]))
+    shown = [(label, dict.fromkeys(("p50", "p95", "max"), value)) for label, value in ordered]
+    long = [entry for entry in shown if entry[1]["max"] >= SHORT]
+    left_out = len(shown) - len(long)
+    note = f"{left_out} others within {SHORT} s" if left_out else ""
+    what = "New connections after a change that breaks connections"
+    return _chart(what, note, long, axis)
+
+
+def _chart(
+    what: str,
+    note: str,
+    rows: Sequence[tuple[str, Mapping[str, float]]],
+    axis: Mapping[str, Any],
+) -> dict[str, Any]:
+    scale = float(axis["scale"])
+
+    def at(value: float) -> float:
+        return round(LEFT + value * scale, 1)
+
     return {
         "what": what,
-        "changes": figures.get("changes", 0),
-        **_chart(rows, LEFT, scale, longest),
-    }
-
-
-def _chart(rows: list[dict[str, Any]], left: int, scale: float, longest: float) -> dict[str, Any]:
-    """With an axis below the rows: ``ticks`` of position and text, at round seconds."""
-    power = 10.0 ** math.floor(math.log10(longest / TICKS))
-    step = next(
-        power * round_one for round_one in (1, 2, 5, 10) if power * round_one * TICKS >= longest
-    )
-    seconds = [number * step for number in range(TICKS + 1) if number * step <= longest]
-    ticks = [{"x": round(left + value * scale, 1), "text": f"{value:g} s"} for value in seconds]
-    return {
-        "rows": rows,
-        "ticks": ticks,
-        "left": left,
+        "note": note,
+        "rows": [
+            {
+                "label": label,
+                "y": number * ROW,
+                "p50": at(spread["p50"]),
+                "p95": at(spread["p95"]),
+                "max": at(spread["max"]),
+                "text": _text(spread),
+            }
+            for number, (label, spread) in enumerate(rows)
+        ],
+        "ticks": [{"x": at(value), "text": f"{value:g} s"} for value in axis["steps"]],
+        "left": LEFT,
         "width": WIDTH,
         "height": ROW * (len(rows) + 1),
     }
+
+
+def _text(spread: Mapping[str, float]) -> str:
+    if spread["p50"] == spread["max"]:
+        return f"{spread['max']:.2f} s"
+    return f"{spread['p50']:.2f} / {spread['p95']:.2f} / {spread['max']:.2f} s"
+
+
+def _step(longest: float) -> float:
+    """Return a round step of an axis."""
+    power: float = 10.0 ** math.floor(math.log10(longest / TICKS))
+    return next(power * step for step in (1, 2, 5, 10) if power * step * TICKS >= longest)

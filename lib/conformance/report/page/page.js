@@ -53,7 +53,7 @@
   window.addEventListener("hashchange", follow);
   window.addEventListener("beforeprint", () => {
     groups.forEach((group) => { group.open = true; });
-    document.querySelectorAll("#notes details, #difference details, #builds details").forEach((several) => { several.open = true; });
+    document.querySelectorAll("#notes details, #difference details, #builds details, #gates details").forEach((several) => { several.open = true; });
   });
   choice[0].checked = true;
   follow();

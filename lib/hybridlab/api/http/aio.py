@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """aiohttp, imported without reading the machine's certificates.
 
-aiohttp makes a TLS context for its client when it is imported, which reads every CA certificate of the machine: 50 of
-the 180 ms that the import takes, and of no use to a server.  While it is imported the places where OpenSSL looks for
-them are therefore empty.  Its client can still be used with a context of one's own.
+aiohttp makes a TLS context for its client when it is imported, which reads every CA certificate of
+the machine: 50 of the 180 ms that the import takes, and useless for a server.  During the import
+OpenSSL's places for certificates are therefore empty.  Its client can still be used with an
+explicit context.
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request brings along: its options and its body, in the forms that are taken."""
+"""The options and the body of a request, in all accepted formats."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -50,7 +50,7 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def write_options(request: web.BaseRequest) -> WriteOptions:
-    """Return the options of a write; ApiError 422 for what they cannot be."""
+    """Return the options of a write. Raise ApiError 422 for invalid options."""
     query = request.query
     kind = _OPTIONS.get(request.method, "UpdateOptions")
     applying = request.content_type in APPLY
@@ -75,7 +75,7 @@ def write_options(request: web.BaseRequest) -> WriteOptions:
     return WriteOptions(
         dry_run=dry_run == "All",
         field_manager=manager,
-        field_validation=validation,  # type: ignore[arg-type]  # one of the three, checked above
+        field_validation=validation,  # type: ignore[arg-type]  # a valid value, checked above
         force=flag(query, "force"),
     )
 
@@ -90,7 +90,7 @@ async def delete_options(request: web.BaseRequest) -> DeleteOptions:
     preconditions = body.get("preconditions") or {}
     return DeleteOptions(
         grace_period_seconds=grace,
-        propagation=_propagation(body, query),  # type: ignore[arg-type]  # one of the three
+        propagation=_propagation(body, query),  # type: ignore[arg-type]  # a valid value
         uid=preconditions.get("uid"),
         resource_version=preconditions.get("resourceVersion"),
         dry_run="All" in (body.get("dryRun") or ()) or query.get("dryRun") == "All",
@@ -118,7 +118,7 @@ def _delete_body(raw: bytes, content_type: str) -> Obj:
 
 
 def _propagation(body: Obj, query: Mapping[str, str]) -> str:
-    """Return what a delete does with dependents: Foreground, Background or Orphan."""
+    """Return the deletion policy for dependents: Foreground, Background or Orphan."""
     policy = body.get("propagationPolicy") or query.get("propagationPolicy")
     orphans = body.get("orphanDependents")
     if orphans is None and "orphanDependents" in query:
@@ -134,14 +134,15 @@ def _propagation(body: Obj, query: Mapping[str, str]) -> str:
 
 
 def no_kind(kind: str, version: str) -> str:
-    """Say that there is no such kind, in the real server's words."""
+    """Return the real server's error for an unknown kind."""
     return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:110"'
 
 
 async def body_of(request: web.BaseRequest, accepted: frozenset[str], kind_wanted: str = "") -> Any:
-    """Return a request's body; ApiError 415 when its type is none of ``accepted``, 400 when it cannot be read.
+    """Return a request's body. Raise ApiError 415 if its type is not ``accepted``, 400 if it
+    cannot be read.
 
-    ``kind_wanted`` is what it ought to be an object of; empty for patches.
+    ``kind_wanted`` is the expected kind of object; empty for patches.
     """
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip()
     if kind == protobuf.CONTENT_TYPE and "application/json" in accepted:
@@ -163,7 +164,7 @@ def _parse(raw: bytes, kind_wanted: str = "", *, yaml: bool = False) -> Any:
             raise _unrecognized(
                 raw, kind_wanted, f"couldn't get version/kind; json parse error: {problem}"
             ) from None
-        from hybridlab.api.http.yaml_bodies import (  # 30 ms, and most labs never see YAML
+        from hybridlab.api.http.yaml_bodies import (  # 30 ms, and most labs never get YAML
             YamlProblem,
             from_yaml,
         )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns that ``kubectl get`` shows for each kind, named and filled as the real server does it (1.34)."""
+"""The columns that ``kubectl get`` shows for each kind, named and filled as the real server does it
+(1.34)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ NONE: Final = "<none>"
 
 @dataclass(frozen=True)
 class Column:
-    """One column; ``wide`` ones only show with ``-o wide``."""
+    """A column; ``wide`` columns only show with ``-o wide``."""
 
     name: str
     value: Callable[[Obj], Any]
@@ -34,14 +35,6 @@ def _at(obj: Obj, path: str, default: Any = None) -> Any:
 
 def _name(obj: Obj) -> str:
     return str(obj["metadata"]["name"])
-
-
-def _age(obj: Obj) -> str:
-    return age(obj["metadata"].get("creationTimestamp"))
-
-
-def _created(obj: Obj) -> str:
-    return str(obj["metadata"].get("creationTimestamp", ""))
 
 
 def _path(path: str, default: Any = NONE) -> Callable[[Obj], Any]:
@@ -63,8 +56,10 @@ def _containers(part: str) -> Callable[[Obj], str]:
 
 
 NAME = Column("Name", _name)
-AGE = Column("Age", _age)
-CREATED = Column("Created At", _created, type="date")
+AGE = Column("Age", lambda obj: age(obj["metadata"].get("creationTimestamp")))
+CREATED = Column(
+    "Created At", lambda obj: str(obj["metadata"].get("creationTimestamp", "")), type="date"
+)
 _TEMPLATE = (
     Column("Containers", _containers("name"), wide=True),
     Column("Images", _containers("image"), wide=True),
@@ -143,10 +138,6 @@ def _listed(items: Sequence[str], limit: int = 3) -> str:
     return ",".join(items[:limit]) + more
 
 
-def _slice_ports(item: Obj) -> str:
-    return _listed([str(port.get("port", "*")) for port in item.get("ports") or ()])
-
-
 def _slice_endpoints(item: Obj) -> str:
     return _listed(
         [address for endpoint in item.get("endpoints") or () for address in endpoint["addresses"]]
@@ -173,10 +164,6 @@ def _event_source(event: Obj) -> str:
         or ""
     )
     return ", ".join(part for part in (component, source.get("host", "")) if part)
-
-
-def _event_message(event: Obj) -> str:
-    return str(event.get("message") or event.get("note") or "").strip()
 
 
 def _subjects(kind: str) -> Callable[[Obj], str]:
@@ -230,7 +217,7 @@ _EVENTS = (
     Column("Object", _event_object),
     Column("Subobject", lambda obj: _at(obj, "involvedObject.fieldPath", ""), wide=True),
     Column("Source", _event_source, wide=True),
-    Column("Message", _event_message),
+    Column("Message", lambda event: str(event.get("message") or event.get("note") or "").strip()),
     Column(
         "First Seen", lambda obj: age(obj.get("firstTimestamp") or obj.get("eventTime")), wide=True
     ),
@@ -320,7 +307,10 @@ COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
     "endpointslices.discovery.k8s.io": (
         NAME,
         Column("AddressType", _path("addressType", "")),
-        Column("Ports", _slice_ports),
+        Column(
+            "Ports",
+            lambda item: _listed([str(port.get("port", "*")) for port in item.get("ports") or ()]),
+        ),
         Column("Endpoints", _slice_endpoints),
         AGE,
     ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which groups, versions and resources are served, in the three forms that clients ask for."""
+"""The served groups, versions and resources, in the three formats that clients request."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -11,7 +11,7 @@ from hybridlab.api.resources import Catalogue, Resource
 
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _GROUP_ORDER: Final = (
-    # a plural that several groups have means the first: an aggregated server comes before CustomResourceDefinitions
+    # a plural of several groups means the first group: aggregated servers precede CustomResourceDefinitions
     "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
     "autoscaling", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "apiextensions.k8s.io",
     "coordination.k8s.io", "discovery.k8s.io", "projectcalico.org",
@@ -36,7 +36,7 @@ _SUBRESOURCES: Final[Mapping[str, tuple[str, str, str, tuple[str, ...]]]] = {
 
 
 def verbs_of(resource: Resource, subresource: str) -> tuple[str, ...]:
-    """Return the verbs of a resource, or of one of its subresources."""
+    """Return the verbs of a resource, or of its subresource."""
     return _subresource(resource, subresource)[3] if subresource else resource.verbs
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server answers on paths that are no resources: health, version, discovery, OpenAPI."""
+"""The answers on paths that are no resources: health, version, discovery, OpenAPI."""
 
 from typing import Final
 

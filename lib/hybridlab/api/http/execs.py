@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kubectl exec``: a command in a container over WebSocket, subprotocols v5 and v4 of channel.k8s.io.
+"""``kubectl exec``: a command in a container over WebSocket, subprotocols v5 and v4 of
+channel.k8s.io.
 
-Channels: 0 stdin, 1 stdout, 2 stderr, 3 how it ended (a Status), 4 terminal size (ignored); in v5 a message on
-channel 255 closes one channel, which is how stdin ends.  SPDY is not spoken; clients that know nothing else are told.
+Channels: 0 stdin, 1 stdout, 2 stderr, 3 the end of the command (a Status), 4 terminal size
+(ignored); in v5 a message on channel 255 closes a channel, which is how stdin ends.  SPDY is not
+supported; clients that support nothing else get a message.
 """
 
 import asyncio
@@ -27,7 +29,7 @@ _STDIN_LIMIT = 1 << 20
 
 @dataclass(frozen=True)
 class ExecRequest:
-    """What is to be run where."""
+    """The command to run, and its container."""
 
     pod: Obj
     container: str
@@ -63,7 +65,7 @@ def choose_container(pod: Obj, asked: str) -> str:
 
 
 def check_upgrade(headers: Mapping[str, str]) -> None:
-    """Refuse what is not a WebSocket request with a subprotocol that is spoken here."""
+    """Refuse a request that is no WebSocket request with a supported subprotocol."""
     upgrade = headers.get("Upgrade", "").lower()
     if upgrade.startswith("spdy"):
         raise bad_request(
@@ -90,7 +92,7 @@ def problem_before_start(pod: Obj, container: str) -> str | None:
 
 
 class _Channel:
-    """One output channel (a ChannelWriter)."""
+    """An output channel (a ChannelWriter)."""
 
     def __init__(self, socket: web.WebSocketResponse, number: int, *, open_: bool) -> None:
         self._socket = socket
@@ -104,7 +106,7 @@ class _Channel:
 
 
 def ended(outcome: ExecOutcome) -> Obj | None:
-    """Return the Status that tells how a command ended; None where nobody says it."""
+    """Return the Status that reports a command's end; None where the end is unknown."""
     if outcome.start_error is not None:
         text = outcome.start_error
         if not text.startswith("error executing command"):
@@ -159,7 +161,7 @@ async def run(
 
 
 async def _receive(socket: web.WebSocketResponse, stdin: asyncio.StreamReader | None) -> None:
-    """Take in what the client sends until it goes away."""
+    """Read the client's messages until it disconnects."""
     half_close = socket.ws_protocol == PROTOCOLS[0]
     async for message in socket:
         if message.type is WSMsgType.TEXT:
@@ -185,7 +187,7 @@ async def _execute(
     agent: NodeAgent | None,
     stdin: asyncio.StreamReader | None,
 ) -> None:
-    """Run the command and send its output and its end.  Raises StreamCut when the connection is to be cut."""
+    """Run the command and send its output and its end.  Raise StreamCut when the connection is to be cut."""
     problem = problem_before_start(asked.pod, asked.container)
     status: Obj | None
     if problem is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One HTTPS request from its headers to its answer: who asks, may they, which verb, in which form to answer."""
+"""An HTTPS request from its headers to its answer: user, rights, verb, and format of the answer."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Handler:
         ):  # the client left while it was written to, as watches and logs end
             if request.transport is not None and not request.transport.is_closing():
                 raise
-            return web.Response()  # to nobody
+            return web.Response()  # without a reader
         except (ConnectionResetError, asyncio.CancelledError):
             raise
         except Exception as error:
@@ -286,7 +286,7 @@ class Handler:
     async def _create_only(
         self, request: web.BaseRequest, target: Target, user: User
     ) -> web.Response:
-        """Answer what is created and never stored: reviews and bindings."""
+        """Answer objects that are created and never stored: reviews and bindings."""
         body = await body_of(request, JSON)
         if not isinstance(body, dict):
             raise bad_request("the request body is not an object")
@@ -384,7 +384,9 @@ class Handler:
         return await execs.run(request, asked, self._agent_of(pod["spec"]["nodeName"]))
 
     def _check_tier(self, user: User, verb: str, target: Target, obj: Any) -> None:
-        """Check the rights on a policy's tier, which calico-apiserver asks for on top of those on the policy."""
+        """Check the rights on a policy's tier, which calico-apiserver requires in addition to
+        those on the policy.
+        """
         resource = target.resource
         if resource.group == V3 and resource.storage_kind in TIERED and isinstance(obj, dict):
             tier = (obj.get("spec") or {}).get("tier") or "default"
@@ -393,7 +395,7 @@ class Handler:
 
 
 class _Note:
-    """What the audit will say about a request."""
+    """The audit record of a request."""
 
     def __init__(self, request: web.BaseRequest) -> None:
         self.verb = request.method.lower()
@@ -403,7 +405,7 @@ class _Note:
         self.noted = False
 
     def about(self, about: Request) -> None:
-        """Take over what the path means."""
+        """Store the meaning of the request's path."""
         target = about.target
         self.verb = about.verb
         self.resource = target.resource.name
@@ -414,9 +416,11 @@ class _Note:
 
 
 def _asked(about: Request, fields: str) -> Target:
-    """Return the target that rights are asked for: of a list or watch also the one name that it is about.
+    """Return the target of the rights check: for a list or watch with the only name that it
+    selects.
 
-    A role with resourceNames allows it then (``NewRequestInfo`` of k8s.io/apiserver, pkg/endpoints/request).
+    A role with resourceNames allows it then (``NewRequestInfo`` of k8s.io/apiserver,
+    pkg/endpoints/request).
     """
     name = required_name(fields) if about.verb in {"list", "watch"} else None
     if not name or name in {".", ".."} or "/" in name or "%" in name:

@@ -62,7 +62,7 @@ def _check_started(pod: Obj, container: str, *, previous: bool) -> None:
 
 
 def _container_status(pod: Obj, container: str) -> Obj:
-    """Return what a pod's status has about a container, empty for nothing."""
+    """Return a container's entry in a pod's status; empty without one."""
     status = pod.get("status") or {}
     for group in ("containerStatuses", "initContainerStatuses"):
         for item in status.get(group) or ():
@@ -100,7 +100,7 @@ async def serve(request: web.BaseRequest, pod: Obj, agent: NodeAgent | None) -> 
         timestamps=flag(query, "timestamps"),
         limit_bytes=limit,
     )
-    # what the kubelet refuses is still an answer of its own; a followed log may have nothing to say for long
+    # a refusal of the kubelet is an answer without a stream; a followed log may be silent for long
     first = b"" if follow else await anext(lines, b"")
     await response.prepare(request)
     request[STREAMING] = True

@@ -219,7 +219,9 @@ def _old_style(operation: Obj) -> Obj:
 
 
 def _without_unions(schema: Any) -> Any:
-    """OpenAPI v2 knows no oneOf: such a field is a string there, as the real server says."""
+    """Return a schema without oneOf, which OpenAPI v2 lacks: as on the real server, such a field
+    is a string.
+    """
     if isinstance(schema, dict):
         if "oneOf" in schema:
             return {"type": "string", "format": "int-or-string"}

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenAPI v2 document in protobuf, as kubectl asks for it to validate a ``kind: List`` before it sends the items.
+"""The OpenAPI v2 document in protobuf, which kubectl requests to validate a ``kind: List`` before
+it sends the items.
 
-Encoded are the definitions, without paths, which no client looks for in this form.  Field numbers are those of
-openapi_v2.Document in google/gnostic-models (openapiv2/OpenAPIv2.proto).
+Only the definitions are encoded. Paths are left out, since no client reads them in this form.
+Field numbers are those of openapi_v2.Document in google/gnostic-models
+(openapiv2/OpenAPIv2.proto).
 """
 
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ import orjson
 from hybridlab.api.contract import Obj
 
 ACCEPTED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-"""What clients ask for."""
+"""The format that clients request."""
 CONTENT_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 _DOCUMENT_SWAGGER = 1
@@ -38,7 +40,7 @@ _BYTES: Final = 2
 
 
 def encoded(swagger: Obj) -> bytes:
-    """A document that :meth:`OpenApi.swagger` made."""
+    """Return a document that :meth:`OpenApi.swagger` made."""
     info = _text(_INFO_TITLE, swagger["info"]["title"]) + _text(
         _INFO_VERSION, swagger["info"]["version"]
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a method and a path mean."""
+"""The meaning of a method and a path."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -27,7 +27,7 @@ class Request:
     verb: str
     target: Target
     rest: str = ""
-    """What follows the subresource in the path (proxy)."""
+    """The path after the subresource (proxy)."""
 
 
 def parse(method: str, path: str, catalogue: Catalogue, *, watch: bool) -> Request | None:

@@ -37,7 +37,7 @@ def _ended(terminated: Obj) -> str:
 
 
 def _init_status(pod: Obj) -> str | None:
-    """Return what the first unfinished init container is doing, or None when all are done."""
+    """Return the state of the first unfinished init container; None when all have finished."""
     total = len(pod["spec"].get("initContainers") or ())
     for index, item in enumerate(_statuses(pod, "initContainerStatuses")):
         state: dict[str, Any] = item.get("state") or {}

@@ -13,7 +13,7 @@ from hybridlab.api.errors import PlainError, status_of
 from hybridlab.api.http.aio import web
 
 STREAMING = web.RequestKey("streaming", bool)
-"""Key of a request whose answer has begun: an error can only cut it off then."""
+"""Key of a request with an answer that has begun: an error can only cut it off then."""
 YAML = "application/yaml"
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes that a request's body may have, as on the real server."""
@@ -52,7 +52,8 @@ def text_reply(text: str, code: int = 200) -> web.Response:
 
 
 def wants(accept: str, form: str) -> bool:
-    """Say whether the first JSON type accepted asks for ``as=FORM`` of meta.k8s.io (Table, PartialObjectMetadata)."""
+    """Return whether the first JSON type accepted asks for ``as=FORM`` of meta.k8s.io (Table,
+    PartialObjectMetadata)."""
     for part in accept.split(","):
         parameters = {item.strip() for item in part.split(";")}
         if "application/json" not in parameters:
@@ -64,14 +65,15 @@ def wants(accept: str, form: str) -> bool:
 
 
 def accepts_json(accept: str) -> bool:
-    """Say whether a client takes JSON at all, or YAML, into which answers are translated at the end."""
+    """Return whether a client takes JSON at all, or YAML, into which answers are translated at the
+    end."""
     return not accept or any(
         kind in accept for kind in ("application/json", "*/*", "application/*", YAML)
     )
 
 
 def prefers_yaml(accept: str) -> bool:
-    """Say whether YAML is the first form among those a client takes that this server has."""
+    """Return whether YAML is the first form among those a client takes that this server has."""
     if YAML not in accept:
         return False
     kinds = (part.partition(";")[0].strip() for part in accept.split(","))
@@ -86,7 +88,7 @@ def prefers_yaml(accept: str) -> bool:
 
 def in_yaml(reply: web.Response) -> web.Response:
     """Translate an answer in JSON into YAML."""
-    from hybridlab.api.http.yaml_bodies import to_yaml  # 30 ms, and most labs never see YAML
+    from hybridlab.api.http.yaml_bodies import to_yaml  # 30 ms, and most labs never get YAML
 
     if reply.content_type != "application/json" or not isinstance(reply.body, bytes):
         return reply

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects as tables: what ``kubectl get`` prints.  The columns of a kind are in ``columns.py``."""
+"""Objects as tables, the output of ``kubectl get``.
+
+The columns of a kind are in ``columns.py``.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

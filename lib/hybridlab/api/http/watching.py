@@ -31,7 +31,7 @@ def _line(kind: str, obj: Any) -> bytes:
 
 
 class _FallsSilent(Exception):
-    """A fault caught a watch: nothing is heard of it any more, not even its end."""
+    """A fault silences a watch: it sends nothing any more, not even its end."""
 
 
 async def _silent() -> None:
@@ -114,7 +114,7 @@ class Watching:
         *,
         bookmarks: bool,
     ) -> None:
-        """Until the watch ends.  Raises _FallsSilent."""
+        """Send events until the watch ends.  Raise _FallsSilent."""
         pending: asyncio.Task[list[Event]] | None = None
         try:
             while True:

@@ -11,7 +11,7 @@ class YamlProblem(ValueError):
 
 
 class _Loader(yaml.CSafeLoader):
-    """Resolves what JSON has too, and nothing else."""
+    """Resolves only the types that JSON has."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -21,7 +21,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def from_yaml(raw: bytes) -> Any:
-    """Return the JSON data of a YAML document.  Raises YamlProblem when it is none."""
+    """Return the JSON data of a YAML document.  Raise YamlProblem when it is none."""
     try:
         return _with_text_keys(yaml.load(raw, _Loader))
     except yaml.MarkedYAMLError as error:
@@ -43,7 +43,7 @@ def _with_text_keys(value: Any) -> Any:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes what other readers of YAML take for booleans."""
+    """Quotes texts that other readers of YAML take for booleans."""
 
 
 def _text(dumper: _Dumper, value: str) -> yaml.Node:

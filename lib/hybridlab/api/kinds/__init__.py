@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is particular to a kind: defaults, admission, checks of values, what may not change."""
+"""The special rules of each kind: defaults, admission, checks of values, immutable fields."""

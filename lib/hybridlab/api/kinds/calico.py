@@ -41,7 +41,8 @@ _ENCAPSULATION = ("Always", "CrossSubnet", "Never")
 class CalicoStrategy(Strategy):
     """Default strategy for Calico kinds.
 
-    A dry run ends before Calico's datastore client, which is what checks values, sees anything of it.
+    Calico's datastore client checks values, and a dry run ends before the object reaches this
+    client.
     """
 
     unconditional_update = False
@@ -75,7 +76,8 @@ class PolicyStrategy(CalicoStrategy):
             spec["types"] = given or ["Ingress"]
 
     def prepare_create(self, obj: Obj) -> None:
-        """Refuse what Calico's datastore client refuses: a name without its tier, and one that another stands for."""
+        """Raise the error of Calico's datastore client: for a name without its tier, and for a name
+        that is an alias of an existing policy."""
         name = obj["metadata"]["name"]
         namespace = obj["metadata"].get("namespace", "")
         tier = obj["spec"]["tier"]
@@ -229,7 +231,7 @@ class FelixConfigurationStrategy(CalicoStrategy):
 
 
 class SingletonStrategy(CalicoStrategy):
-    """Kinds of which there is one object, called ``default``."""
+    """A strategy for kinds with a single object, called ``default``."""
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         name = obj["metadata"]["name"]
@@ -243,7 +245,7 @@ class TierStrategy(CalicoStrategy):
         self._store = store
 
     def check_delete(self, obj: Obj) -> None:
-        """Refuse to delete a tier that Calico needs, or one with policies in it."""
+        """Refuse to delete a tier that Calico needs, or a tier with policies."""
         name = obj["metadata"]["name"]
         if name in BUILT_IN_TIERS:
             raise forbidden(
@@ -311,7 +313,7 @@ _PLAIN: Final = (
 def calico_strategies(
     store: Store, selector_problem: SelectorProblem, *, names_with_tier: bool
 ) -> dict[str, Strategy]:
-    """Return what is particular to each of Calico's stored kinds."""
+    """Return the strategies of Calico's stored kinds."""
     plain = CalicoStrategy()
     found: dict[str, Strategy] = dict.fromkeys(_PLAIN, plain)
     for plural in POLICIES:

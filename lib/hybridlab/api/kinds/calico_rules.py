@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Calico's validator refuses in policies (libcalico-go/lib/validator/v3): values, and combinations of them.
+"""The errors of Calico's validator in policies (libcalico-go/lib/validator/v3): values, and
+combinations of them.
 
-Combinations that Felix cannot honour are accepted where Calico accepts them: services beside a protocol or a source,
-negated named ports, Pass in the default tier.
+Combinations that Felix cannot honour are accepted where Calico accepts them: services together with
+a protocol or a source, negated named ports, Pass in the default tier.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +28,7 @@ _SIDES = ("source", "destination")
 
 
 def policy_problems(kind: str, spec: Obj, selector_problem: SelectorProblem) -> Iterator[Cause]:
-    """Return what is wrong with the spec of a policy of ``kind``."""
+    """Return the problems of the spec of a policy of ``kind``."""
     types = spec.get("types") or []
     for index, given in enumerate(types):
         yield from one_of(f"spec.types[{index}]", given, ("Ingress", "Egress"))
@@ -49,7 +50,7 @@ def policy_problems(kind: str, spec: Obj, selector_problem: SelectorProblem) -> 
 
 
 def _global_problems(spec: Obj) -> Iterator[Cause]:
-    """Return what is wrong with flags that only GlobalNetworkPolicies have."""
+    """Return the problems of flags that only GlobalNetworkPolicies have."""
     untracked = spec.get("doNotTrack")
     before_dnat = spec.get("preDNAT")
     types = spec.get("types") or ()
@@ -83,7 +84,9 @@ def _global_problems(spec: Obj) -> Iterator[Cause]:
 def _direction_problems(
     rule: Obj, direction: str, at: str, *, clusterwide: bool
 ) -> Iterator[Cause]:
-    """Return what a rule may not say in its direction, or in a policy without namespace."""
+    """Return the fields that a rule may not have in its direction, or in a policy without
+    namespace.
+    """
     refused = "destination" if direction == "ingress" else "source"
     yield from invalid_if(
         (rule.get(refused) or {}).get("services") is not None,
@@ -228,7 +231,7 @@ def _service_problems(entity: Obj, at: str) -> Iterator[Cause]:
 
 def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
     """Return where networks of a rule are of both families, or not of the family that it says."""
-    seen: set[int] = set()
+    observed: set[int] = set()
     for side in _SIDES:
         for field in ("nets", "notNets"):
             given = (rule.get(side) or {}).get(field) or ()
@@ -240,12 +243,12 @@ def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
                 "rule IP version doesn't match CIDR version",
             )
             yield from invalid_if(
-                versions and len(versions | seen) > 1,
+                versions and len(versions | observed) > 1,
                 f"{at}.{side}.{field}",
                 given,
                 "rule contains both IPv4 and IPv6 CIDRs",
             )
-            seen |= versions
+            observed |= versions
 
 
 def _rule_net_problems(nets: Iterable[str], at: str, *, negated: bool) -> Iterator[Cause]:

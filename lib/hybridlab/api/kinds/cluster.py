@@ -18,7 +18,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 class NamespaceStrategy(Strategy):
-    """What is particular to Namespaces."""
+    """The rules of Namespaces."""
 
     counts_generations = False
     returns_deleted = True
@@ -57,7 +57,7 @@ class NamespaceStrategy(Strategy):
 
 
 class NodeStrategy(Strategy):
-    """What is particular to Nodes."""
+    """The rules of Nodes."""
 
     counts_generations = False
     keeps_status_on_create = True
@@ -69,16 +69,16 @@ class NodeStrategy(Strategy):
         _complete_status(obj)
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
-        seen: set[tuple[str, str]] = set()
+        observed: set[tuple[str, str]] = set()
         for index, taint in enumerate(obj["spec"].get("taints") or ()):
             at = f"metadata.taints[{index}]"  # where the real server looks for it
             yield from one_of(f"{at}.effect", taint["effect"], _EFFECTS)
             key = (taint["key"], taint["effect"])
-            if key in seen:
+            if key in observed:
                 yield Cause.of(
                     "FieldValueDuplicate", at, taint, "taints must be unique by key and effect pair"
                 )
-            seen.add(key)
+            observed.add(key)
         before = old["spec"] if old is not None else {}
         for field, path in (("podCIDR", "spec.podCIDRs"), ("providerID", "spec.providerID")):
             if before.get(field) and obj["spec"].get(field) != before[field]:
@@ -93,7 +93,7 @@ _NODE_INFO = (
 
 
 def _complete_status(node: Obj) -> None:
-    """Fill in what a Node's status has even when nobody said it."""
+    """Add the defaults of a Node's status."""
     status = node["status"] = dict(node.get("status") or {})
     status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
     status["nodeInfo"] = {**dict.fromkeys(_NODE_INFO, ""), **(status.get("nodeInfo") or {})}
@@ -104,7 +104,7 @@ def _complete_status(node: Obj) -> None:
 
 
 class ServiceAccountStrategy(Strategy):
-    """What is particular to ServiceAccounts."""
+    """The rules of ServiceAccounts."""
 
     unconditional_update = False
 
@@ -113,7 +113,7 @@ class ServiceAccountStrategy(Strategy):
 
 
 class ConfigMapStrategy(Strategy):
-    """What is particular to ConfigMaps."""
+    """The rules of ConfigMaps."""
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         yield from data_problems(obj, ("data", "binaryData"))
@@ -123,7 +123,7 @@ class ConfigMapStrategy(Strategy):
 
 
 class SecretStrategy(Strategy):
-    """What is particular to Secrets."""
+    """The rules of Secrets."""
 
     def default(self, obj: Obj) -> None:
         obj.setdefault("type", "Opaque")
@@ -179,7 +179,7 @@ def data_problems(obj: Obj, fields: tuple[str, ...]) -> Iterable[Cause]:
 
 
 def immutable_problems(obj: Obj, old: Obj | None, fields: tuple[str, ...]) -> Iterable[Cause]:
-    """Return what an object marked ``immutable`` may not change."""
+    """Return the forbidden changes of an object that is marked ``immutable``."""
     if old is None or not old.get("immutable"):
         return
     if not obj.get("immutable"):

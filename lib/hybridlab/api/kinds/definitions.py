@@ -26,7 +26,7 @@ STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class DefinitionStrategy(Strategy):
-    """What is particular to CustomResourceDefinitions."""
+    """The rules of CustomResourceDefinitions."""
 
     unconditional_update = False
 
@@ -74,7 +74,8 @@ class DefinitionStrategy(Strategy):
         if old is not None:
             yield from unchanged("spec.scope", spec["scope"], old["spec"]["scope"])
         approved = "api-approved.kubernetes.io"
-        if spec["group"].endswith((".k8s.io", ".kubernetes.io")) and not _annotation(obj, approved):
+        is_protected = spec["group"].endswith((".k8s.io", ".kubernetes.io"))
+        if is_protected and not (obj["metadata"].get("annotations") or {}).get(approved):
             detail = f'protected groups must have approval annotation "{approved}"'
             link = "see https://github.com/kubernetes/enhancements/pull/1111"
             yield required(f"metadata.annotations[{approved}]", f"{detail}, {link}")
@@ -102,10 +103,6 @@ class DefinitionStrategy(Strategy):
                 yield invalid_value(place, "", "not emulated: validation rules in CEL")
 
 
-def _annotation(obj: Obj, name: str) -> str:
-    return str((obj["metadata"].get("annotations") or {}).get(name) or "")
-
-
 def _cel(schema: Any, at: str) -> str | None:
     """Return where a schema has validation rules in CEL, or None."""
     if isinstance(schema, dict):
@@ -118,7 +115,7 @@ def _cel(schema: Any, at: str) -> str | None:
 
 
 class RegistrationStrategy(Strategy):
-    """What is particular to APIServices: their names end in a dot for the core group."""
+    """The rules of APIServices: their names end in a dot for the core group."""
 
     counts_generations = False
     unconditional_update = False
@@ -137,7 +134,7 @@ class Definitions:
         self._catalogue = catalogue
         self._later = later
         self.built_in: set[str] = set()
-        """Names of definitions whose resources are in the table already."""
+        """Names of definitions with resources that are in the table already."""
         store.listeners.append(self._on_change)
 
     def _on_change(self, bucket: str, key: Key, change: Change) -> None:

@@ -31,7 +31,7 @@ VALUE_RULE = (
 
 
 def key_problem(key: str) -> str | None:
-    """Say what is wrong with the key of a label or annotation, or None."""
+    """Return the problem of a label's or annotation's key; None if it is valid."""
     if key.count("/") > 1:
         return QUALIFIED_RULE
     prefix, slash, name = key.rpartition("/")
@@ -45,14 +45,14 @@ def key_problem(key: str) -> str | None:
 
 
 def value_problem(value: str) -> str | None:
-    """Say what is wrong with the value of a label, or None."""
+    """Return the problem of a label's value; None if it is valid."""
     if len(value) > 63:
         return "must be no more than 63 characters"
     return None if not value or _NAME.match(value) else VALUE_RULE
 
 
 def label_problems(labels: dict[str, str], at: str) -> Iterator[Cause]:
-    """Return what is wrong with a map of labels."""
+    """Return the problems of a map of labels."""
     for key, value in labels.items():
         yield from malformed(at, key, key_problem(key))
         if isinstance(value, str):
@@ -60,7 +60,7 @@ def label_problems(labels: dict[str, str], at: str) -> Iterator[Cause]:
 
 
 def metadata_problems(meta: Obj, old: Obj | None) -> Iterator[Cause]:
-    """Return what is wrong with an object's metadata; what did not change is not looked at again."""
+    """Return the problems of an object's metadata; unchanged parts are not checked again."""
     old = old or {}
     labels = meta.get("labels") or {}
     if old.get("labels") != labels:
@@ -84,7 +84,7 @@ def _annotation_problems(annotations: dict[str, str]) -> Iterator[Cause]:
 
 
 def _finalizer_problems(finalizers: list[str], old: Obj) -> Iterator[Cause]:
-    """Return what is wrong with finalizers; an object that is being deleted gets no new ones."""
+    """Yield the faults of finalizers; an object that is being deleted gets no new finalizers."""
     for index, finalizer in enumerate(finalizers):
         yield from invalid_if(
             "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS,
@@ -108,7 +108,7 @@ _OWNER_FIELDS = (
 
 
 def _owner_problems(owners: list[Obj]) -> Iterator[Cause]:
-    """Return what is wrong with an object's owner references."""
+    """Return the problems of an object's owner references."""
     for owner in owners:
         for key, detail in _OWNER_FIELDS:
             yield from invalid_if(not owner.get(key), f"metadata.ownerReferences.{key}", "", detail)

@@ -16,7 +16,7 @@ _PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 
 def cidr_problem(text: str) -> str | None:
-    """Say what is wrong with a CIDR, or None."""
+    """Return the problem of a CIDR; None if it is valid."""
     with suppress(ValueError):
         ip_network(text, strict=False)
         if "/" in text:
@@ -25,7 +25,7 @@ def cidr_problem(text: str) -> str | None:
 
 
 class NetworkPolicyStrategy(Strategy):
-    """What is particular to networking.k8s.io NetworkPolicies."""
+    """The rules of networking.k8s.io NetworkPolicies."""
 
     def default(self, obj: Obj) -> None:
         spec = obj["spec"]
@@ -122,7 +122,7 @@ def _ambiguous(spec: Obj) -> Iterator[str]:
 
 
 class EndpointsStrategy(Strategy):
-    """What is particular to Endpoints."""
+    """The rules of Endpoints."""
 
     def default(self, obj: Obj) -> None:
         for subset in obj.get("subsets") or ():
@@ -139,7 +139,7 @@ class EndpointsStrategy(Strategy):
 
 
 class EndpointSliceStrategy(Strategy):
-    """What is particular to EndpointSlices."""
+    """The rules of EndpointSlices."""
 
     generation_without_spec = True
     unconditional_update = False
@@ -172,7 +172,7 @@ def _address_problems(address: str, at: str) -> Iterator[Cause]:
 
 
 class EventStrategy(Strategy):
-    """What is particular to Events."""
+    """The rules of Events."""
 
     counts_generations = False
 
@@ -193,7 +193,7 @@ class EventStrategy(Strategy):
 
 
 class LeaseStrategy(Strategy):
-    """What is particular to Leases."""
+    """The rules of Leases."""
 
     counts_generations = False
     unconditional_update = False
@@ -209,7 +209,7 @@ class LeaseStrategy(Strategy):
 
 
 class DisruptionBudgetStrategy(Strategy):
-    """What is particular to PodDisruptionBudgets."""
+    """The rules of PodDisruptionBudgets."""
 
     unconditional_update = False
 

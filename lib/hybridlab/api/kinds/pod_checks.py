@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the values of a pod's spec, alone or as a template."""
+"""The checks of the values of a pod's spec, alone or as a template."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,18 +31,18 @@ _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 
 
 def pod_spec_problems(spec: Obj, at: str = "spec") -> Iterator[Cause]:
-    """Return what is wrong with a pod's spec, whose defaults are filled in."""
+    """Yield the faults of a pod's spec, with its defaults filled in."""
     volumes = spec.get("volumes") or []
     yield from _unique_names(volumes, f"{at}.volumes")
     names = {volume.get("name") for volume in volumes}
     if not spec.get("containers"):
         yield required(f"{at}.containers")
-    seen: set[str] = set()
+    observed: set[str] = set()
     for group, here, container in _containers(spec, at):
         yield from _container_problems(container, here, names, spec, init=group == "initContainers")
-        if container.get("name") in seen:
+        if container.get("name") in observed:
             yield duplicate(f"{here}.name", container["name"])
-        seen.add(container.get("name", ""))
+        observed.add(container.get("name", ""))
     yield from one_of(f"{at}.restartPolicy", spec.get("restartPolicy"), _RESTART)
     yield from _dns_problems(spec, at)
     deadline = spec.get("activeDeadlineSeconds")
@@ -82,14 +82,14 @@ def _name_problems(name: str, at: str) -> Iterator[Cause]:
 
 
 def _unique_names(items: list[Any], at: str) -> Iterator[Cause]:
-    seen: set[str] = set()
+    observed: set[str] = set()
     for index, item in enumerate(items):
         name = item.get("name", "")
         here = f"{at}[{index}].name"
         yield from _name_problems(name, here)
-        if name in seen and label_problem(name) is None:
+        if name in observed and label_problem(name) is None:
             yield duplicate(here, name)
-        seen.add(name)
+        observed.add(name)
 
 
 def _container_problems(
@@ -121,7 +121,7 @@ def _container_problems(
 
 
 def _resource_problems(resources: Obj, at: str) -> Iterator[Cause]:
-    """Return what is wrong with a container's requests and limits."""
+    """Return the problems of a container's requests and limits."""
     limits = resources.get("limits") or {}
     requests = resources.get("requests") or {}
     for group, amounts in (("limits", limits), ("requests", requests)):
@@ -144,7 +144,7 @@ def _resource_problems(resources: Obj, at: str) -> Iterator[Cause]:
 
 
 def _environment_problems(container: Obj, at: str, volumes: set[Any]) -> Iterator[Cause]:
-    """What is wrong with a container's variables and mounts."""
+    """Yield the faults of a container's variables and mounts."""
     for index, variable in enumerate(container.get("env") or ()):
         if not variable.get("name"):
             yield required(f"{at}.env[{index}].name")
@@ -188,7 +188,7 @@ def _port_problems(ports: list[Obj], at: str, spec: Obj) -> Iterator[Cause]:
 
 
 def _handler_ports(handler: Obj, at: str) -> Iterator[Cause]:
-    """Yield what is wrong with the port that a probe or a lifecycle hook is about."""
+    """Yield the problems of the port of a probe or a lifecycle hook."""
     for name in ("httpGet", "tcpSocket", "grpc"):
         if "port" in (handler.get(name) or {}):
             yield from port_problems(handler[name]["port"], f"{at}.{name}.port")
@@ -277,7 +277,8 @@ _NOT_ON_LINUX = "windows options cannot be set for a linux pod"
 
 
 def _os_problems(spec: Obj, at: str) -> Iterator[Cause]:
-    """Fields that the other operating system does not have (only when spec.os says which one it is)."""
+    """Yield the fields that belong to the other operating system (only when spec.os names the
+    system)."""
     if "os" not in spec:
         return
     name = spec["os"].get("name", "")
@@ -305,7 +306,7 @@ def _os_problems(spec: Obj, at: str) -> Iterator[Cause]:
 
 
 def host_process(container: Obj, spec: Obj) -> bool:
-    """Say whether a container runs as a Windows HostProcess container."""
+    """Return whether a container runs as a Windows HostProcess container."""
     for context in (container.get("securityContext"), spec.get("securityContext")):
         options = (context or {}).get("windowsOptions") or {}
         if options.get("hostProcess") is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server fills into a pod, alone or as a template: only fields that a user may leave out.
+"""The server's defaults for a pod, alone or as a template: only fields that a user may omit.
 
-Values after the API reference of Kubernetes 1.34.  Nothing that is set is ever changed.
+Values follow the API reference of Kubernetes 1.34.  No field that is set is ever changed.
 """
 
 from typing import Any

@@ -32,7 +32,7 @@ _RESTRICTED_VOLUMES = {
 
 
 def violations(level: str, spec: Obj) -> list[str]:
-    """Return what in a pod's spec a level forbids, each as the real plugin words it."""
+    """Return the fields of a pod's spec that a level forbids, in the real plugin's words."""
     controls = {"baseline": _BASELINE, "restricted": (*_BASELINE, *_RESTRICTED)}.get(level, ())
     return [words for control in controls for words in control(spec)]
 

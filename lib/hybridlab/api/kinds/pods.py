@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods: admission, defaults, checks, what may change later, and graceful deletion."""
+"""Pods: admission, defaults, checks, allowed changes, and graceful deletion."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -16,8 +16,10 @@ PRIORITIES: Final[Mapping[str, int]] = {
     "": 0,
     "system-cluster-critical": 2000000000,
     "system-node-critical": 2000001000,
+    "tenants": 1000,
 }
-"""The priority classes that exist (scheduling.k8s.io itself is not served)."""
+"""The priority classes that exist (scheduling.k8s.io itself is not served); ``tenants`` is an
+owner's, for a fault."""
 
 _CHANGEABLE = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations`"
 IMMUTABLE_RULE = (
@@ -27,7 +29,7 @@ IMMUTABLE_RULE = (
 
 
 class PodStrategy(Strategy):
-    """What is particular to pods."""
+    """The rules of pods."""
 
     returns_deleted = True
     ends_in_two_steps = True
@@ -114,7 +116,7 @@ class PodStrategy(Strategy):
 
 
 def _change_problems(spec: Obj, old: Obj) -> Iterator[Cause]:
-    """Return what a change of a running pod's spec may not be."""
+    """Return the forbidden changes of a running pod's spec."""
     kept = old.get("tolerations") or []
     now = spec.get("tolerations") or []
     removed = [item for item in kept if item not in now]
@@ -137,7 +139,7 @@ def _change_problems(spec: Obj, old: Obj) -> Iterator[Cause]:
 
 
 def _fixed(spec: Obj) -> dict[str, Any]:
-    """Return a spec without what may be changed."""
+    """Return a spec without the fields that may change."""
     fixed = {
         key: value
         for key, value in spec.items()

@@ -12,7 +12,7 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 class RoleStrategy(Strategy):
-    """What is particular to Roles and ClusterRoles."""
+    """The rules of Roles and ClusterRoles."""
 
     def __init__(self, *, cluster: bool) -> None:
         self._cluster = cluster
@@ -55,7 +55,7 @@ class RoleStrategy(Strategy):
 
 
 class BindingStrategy(Strategy):
-    """What is particular to RoleBindings and ClusterRoleBindings."""
+    """The rules of RoleBindings and ClusterRoleBindings."""
 
     def __init__(self, *, cluster: bool) -> None:
         self._cluster = cluster

@@ -41,7 +41,7 @@ STICKY_SECONDS = 10800
 
 
 class ServiceStrategy(Strategy):
-    """What is particular to Services."""
+    """The rules of Services."""
 
     counts_generations = False
     returns_deleted = True
@@ -237,7 +237,7 @@ def _keep_allocated(spec: Obj, before: Obj) -> None:
 
 
 def _release_node_ports(spec: Obj, before: Obj) -> None:
-    """Drop what a Service without node ports may not have."""
+    """Remove fields that a Service without node ports may not have."""
     if spec.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
         spec.pop("externalTrafficPolicy", None)
     spec.pop("allocateLoadBalancerNodePorts", None)
@@ -246,7 +246,7 @@ def _release_node_ports(spec: Obj, before: Obj) -> None:
 
 
 def _traffic_problems(spec: Obj) -> Iterator[Cause]:
-    """Return what is wrong with where a Service's traffic may go."""
+    """Return the problems of a Service's traffic policies."""
     external = spec.get("externalTrafficPolicy")
     reachable = spec["type"] in _WITH_NODE_PORTS or (
         spec["type"] == "ClusterIP" and bool(spec.get("externalIPs"))
@@ -313,7 +313,7 @@ def _cluster_ip_problems(spec: Obj, old: Obj | None) -> Iterator[Cause]:
 def _ports_problems(spec: Obj) -> Iterator[Cause]:
     ports = spec.get("ports") or []
     names: set[str] = set()
-    seen: set[tuple[str, int]] = set()
+    observed: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         at = f"spec.ports[{index}]"
         if not port.get("name") and len(ports) > 1:
@@ -330,7 +330,7 @@ def _ports_problems(spec: Obj) -> Iterator[Cause]:
         if port.get("nodePort") and spec["type"] == "ClusterIP":
             yield forbidden_field(f"{at}.nodePort", "may not be used when `type` is 'ClusterIP'")
         key = (port["protocol"], port["port"])
-        if key in seen:
+        if key in observed:
             shown = {
                 "Name": "",
                 "Protocol": key[0],
@@ -340,4 +340,4 @@ def _ports_problems(spec: Obj) -> Iterator[Cause]:
                 "NodePort": 0,
             }
             yield duplicate(at, shown)
-        seen.add(key)
+        observed.add(key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the verbs ask of a kind; the base class answers for kinds that have nothing particular."""
+"""The rules of a kind that the verbs need; the base class has the defaults."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -37,21 +37,21 @@ def fill(target: Obj, /, **defaults: Any) -> None:
 
 
 def subdomain_problem(name: str) -> str | None:
-    """Say what is wrong with a DNS-1123 subdomain, or None."""
+    """Return the problem of a DNS-1123 subdomain; None if it is valid."""
     if len(name) > 253:
         return "must be no more than 253 characters"
     return None if _SUBDOMAIN.match(name) else SUBDOMAIN_RULE
 
 
 def label_problem(name: str) -> str | None:
-    """Say what is wrong with a DNS-1123 label, or None."""
+    """Return the problem of a DNS-1123 label; None if it is valid."""
     if len(name) > 63:
         return "must be no more than 63 characters"
     return None if _LABEL.match(name) else LABEL_RULE
 
 
 def dns_1035_problem(name: str) -> str | None:
-    """Say what is wrong with a DNS-1035 label (names of Services), or None."""
+    """Return the problem of a DNS-1035 label (names of Services); None if it is valid."""
     if len(name) > 63:
         return "must be no more than 63 characters"
     return None if _DNS_1035.match(name) else DNS_1035_RULE
@@ -76,7 +76,7 @@ def port_problems(port: Any, at: str) -> Iterator[Cause]:
 
 
 def path_segment_problem(name: str) -> str | None:
-    """Say what is wrong with a name that only has to fit into a path (RBAC), or None."""
+    """Return the problem of a name that only has to fit into a path (RBAC); None if it is valid."""
     if name in {".", ".."}:
         return f"may not be '{name}'"
     return "may not contain '/' or '%'" if "/" in name or "%" in name else None
@@ -88,7 +88,7 @@ def with_times(conditions: list[Obj], *names: str) -> list[Obj]:
 
 
 class Strategy:
-    """What the verbs ask of a kind.
+    """The rules of a kind that the verbs need.
 
     ``obj`` is always a private copy that may be changed; ``old`` is shared and may not.
     """
@@ -111,30 +111,30 @@ class Strategy:
     """Values are checked in a dry run as well."""
 
     def name_problem(self, name: str) -> str | None:
-        """Say what is wrong with an object's name, or None."""
+        """Return the problem of an object's name; None if it is valid."""
         return subdomain_problem(name)
 
     def default(self, obj: Obj) -> None:
-        """Fill in what the real server fills in; must not change what is already filled in."""
+        """Set the real server's defaults; fields that are set must not change."""
 
     def prepare_create(self, obj: Obj) -> None:
-        """Admit and complete a new object; raises ApiError to refuse it."""
+        """Admit and complete a new object; raise ApiError to refuse it."""
 
     def admit(self, obj: Obj) -> None:
-        """Refuse a new, valid object by policy of the cluster; raises ApiError."""
+        """Refuse a new, valid object by policy of the cluster; raise ApiError."""
 
     def after_create(self, obj: Obj) -> None:
-        """Do what follows from a new object, which is in the store now."""
+        """Act on a new object that is now in the store."""
 
     def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
-        """Admit and complete a changed object; raises ApiError to refuse it."""
+        """Admit and complete a changed object; raise ApiError to refuse it."""
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
-        """Return what is wrong with the values of an object (``old``: what it replaces)."""
+        """Return the problems of an object's values (``old``: the object that it replaces)."""
         return ()
 
     def warnings(self, obj: Obj) -> Iterable[str]:
-        """Return what to warn the user about, although the object is accepted."""
+        """Return warnings for the user about an accepted object."""
         return ()
 
     def grace_seconds(self, obj: Obj, requested: int | None) -> int:
@@ -142,7 +142,7 @@ class Strategy:
         return 0
 
     def check_delete(self, obj: Obj) -> None:
-        """Refuse to delete an object; raises ApiError.  Not asked in a dry run."""
+        """Refuse to delete an object; raise ApiError.  Not asked in a dry run."""
 
     def committed(self, obj: Obj | None, old: Obj | None) -> None:
         """Take note of a change that is now in the store (``obj`` None: deleted)."""

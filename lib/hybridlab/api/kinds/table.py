@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which strategy each built-in kind has."""
+"""The strategy of each built-in kind."""
 
 from collections.abc import Callable
 
@@ -38,7 +38,7 @@ def strategies(
     selector_problem: SelectorProblem,
     names_with_tier: bool,
 ) -> dict[str, Strategy]:
-    """Return what is particular to each stored kind; kinds without an entry have nothing particular."""
+    """Return the strategies of stored kinds; kinds without an entry have no special behaviour."""
     return {
         "pods": PodStrategy(store),
         "services": ServiceStrategy(service_cidr, node_port_range),

@@ -18,7 +18,7 @@ _FORBIDDEN_IN_USER = re.compile(r"[\"/\\:;|=,+*?<>@\[\]]")
 
 
 def user_name_problems(spec: Obj, at: str) -> Iterator[Cause]:
-    """What is wrong with the user names of a pod and its containers."""
+    """Yield the faults of the user names of a pod and its containers."""
     yield from _problems(spec.get("securityContext") or {}, f"{at}.securityContext")
     for group in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(group) or ()):
@@ -34,7 +34,7 @@ def _problems(context: Obj, at: str) -> Iterator[Cause]:
 
 
 def user_name_problem(name: str) -> str:
-    """What is wrong with one user name; empty: nothing."""
+    """Describe the fault of a user name; empty: it is valid."""
     if not name:
         return "runAsUserName cannot be an empty string"
     if any(ord(char) < 32 or ord(char) == 127 for char in name):

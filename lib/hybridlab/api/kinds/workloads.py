@@ -20,7 +20,7 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def selector_problems(selector: Obj | None, at: str) -> Iterator[Cause]:
-    """Return what is wrong with a ``metav1.LabelSelector``."""
+    """Return the problems of a ``metav1.LabelSelector``."""
     if not selector:
         return
     yield from label_problems(selector.get("matchLabels") or {}, f"{at}.matchLabels")
@@ -38,7 +38,7 @@ def selector_problems(selector: Obj | None, at: str) -> Iterator[Cause]:
 
 
 class WorkloadStrategy(Strategy):
-    """What the three kinds have in common: a selector and a pod template."""
+    """The common rules of the three kinds: a selector and a pod template."""
 
     def __init__(self, store: Store, kind: str) -> None:
         self._store = store
@@ -126,14 +126,14 @@ def _annotate(obj: Obj, generation: str) -> None:
 
 
 def _default_rolling(spec: Obj, field: str, **limits: int | str) -> None:
-    """Fill in how a workload replaces its pods, with these limits unless it names others."""
+    """Set the defaults of a workload's update strategy, with these limits if it names none."""
     strategy = spec.setdefault(field, {})
     if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
         fill(strategy.setdefault("rollingUpdate", {}), **limits)
 
 
 def _template_problems(template: Obj, selector: Obj | None) -> Iterator[Cause]:
-    """Return what is wrong with a pod template that ``selector`` must match."""
+    """Return the problems of a pod template that ``selector`` must match."""
     labels = (template.get("metadata") or {}).get("labels")
     yield from label_problems(labels or {}, "spec.template.metadata.labels")
     yield from invalid_if(
@@ -171,7 +171,7 @@ def _deployment_problems(spec: Obj) -> Iterator[Cause]:
 
 
 def _rolling_problems(rolling: Obj) -> Iterator[Cause]:
-    """Return what is wrong with how a Deployment replaces its pods."""
+    """Return the problems of a Deployment's update strategy."""
     at = "spec.strategy.rollingUpdate"
     for name in ("maxUnavailable", "maxSurge"):
         value = rolling[name]

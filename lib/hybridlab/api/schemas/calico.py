@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fields of Calico's own kinds (projectcalico.org/v3), in the notation of ``kubernetes.json``.
 
-Only the kinds whose wrong fields a user would trip over are closed; kinds of the operator stay open.  Fields after
-the reference pages of Calico v3.31 (docs.tigera.io/calico/latest/reference/resources).
+Only the kinds with fields that users often get wrong are closed; kinds of the operator stay open.
+Fields follow the reference pages of Calico v3.31
+(docs.tigera.io/calico/latest/reference/resources).
 """
 
 from collections.abc import Mapping

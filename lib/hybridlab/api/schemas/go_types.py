@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the real server words a value that does not fit the Go type of its field.
+"""The real server's messages about a value that does not fit the Go type of its field.
 
-Its kinds are Go structs; a number where a struct has a string is refused while the body is decoded, before anything
-else is looked at, and the message names the struct, the field's path and the type.
+Its kinds are Go structs; a number where a struct has a string is refused while the body is decoded,
+before any other check, and the message names the struct, the field's path and the type.
 """
 
 import re

@@ -50,7 +50,7 @@ def render(path: Path_) -> str:
 
 @dataclass
 class Findings:
-    """What is wrong with an object's fields."""
+    """The faults of an object's fields."""
 
     causes: list[Cause] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ def json_type(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListRule:
-    """How two lists of one field become one."""
+    """The rule by which two lists of a field are merged."""
 
     patch_key: str = ""
     """Items with the same value of this field are the same item (strategic merge)."""
@@ -102,7 +102,7 @@ class ListRule:
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """The fields of one type."""
+    """The fields of a type."""
 
     name: str
     codes: Mapping[str, str]

@@ -126,12 +126,12 @@ def _complete(schema: Schema, value: Obj, path: Path_, findings: Findings) -> No
 
 def _check_keys(items: list[Any], keys: list[str], path: Path_, findings: Findings) -> None:
     """Refuse items of a keyed list that have the same key."""
-    seen: list[Obj] = []
+    observed: list[Obj] = []
     for index, item in enumerate(items):
         key = {name: item[name] for name in keys if isinstance(item, dict) and name in item}
-        if key and key in seen:
+        if key and key in observed:
             findings.causes.append(duplicate(render((path, index)), key))
-        seen.append(key)
+        observed.append(key)
 
 
 def _check_size(
@@ -212,7 +212,7 @@ def _of_number(schema: Schema, value: float, at: str) -> Iterator[Cause]:
 
 
 def _fits(schema: Schema, value: Any) -> bool:
-    """Say whether a value passes a schema's checks; fields it does not name are no fault."""
+    """Return whether a value passes a schema's checks; fields it does not name are no fault."""
     findings = Findings()
     _check({**schema, _PRESERVE: True}, _copy(value), None, findings)
     return not findings.causes

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who installed what: renders Calico's and Kubernetes' objects by the way of installing and by whose cluster it is."""
+"""Calico's and Kubernetes' objects by installation method and by the cluster's provider."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two axes of an installation: how Calico got onto the cluster, and whose cluster it is.
+"""The two axes of an installation: the method that installed Calico, and the cluster's provider.
 
-They are independent, and compared nowhere else: everything that follows from one of them is a field here.
+They are independent, and compared nowhere else: every consequence of either is a field here.
 """
 
 from dataclasses import dataclass, field
@@ -16,29 +16,36 @@ class Install:
     operator: bool = False
     """Tigera's operator laid it, and keeps it as its own objects say."""
     namespace: str = "kube-system"
-    """Where its workloads are."""
+    """Namespace of its workloads."""
     windows_pods: bool = True
-    """On Windows nodes it runs in pods; otherwise as services of the host, without a pod."""
+    """On Windows nodes it runs in pods; otherwise as processes of the host, without a pod."""
     windows_services: tuple[str, ...] = ("CalicoFelix", "CalicoNode")
     """Windows services that are there; an operator runs the same scripts in HostProcess containers."""
+    windows_folder: str = "C:\\hpc\\CalicoWindows"
+    """Folder of Felix' program on a Windows host, in HostProcess containers that of the image."""
+    felix_restarts: bool = True
+    """On Windows something starts Felix again when its process has ended."""
     cni_file: str = "10-calico.conf"
     """Name of the CNI configuration on Windows nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provider:
-    """Whose cluster it is."""
+    """The provider of the cluster."""
 
     name: str = ""
-    """As Calico's operator calls it."""
+    """Name by Calico's operator."""
     cluster_type: tuple[str, ...] = ()
-    """What ClusterInformation says of it."""
+    """Cluster type in ClusterInformation."""
     own_control_plane: bool = True
     """Machines of the cluster run the control plane; otherwise it is out of sight."""
     dns_labels: dict[str, str] = field(default_factory=dict)
     """Labels of the DNS Service besides those of every cluster."""
     kube_proxy_configured: bool = False
     """There is kubeadm's ConfigMap of kube-proxy even where kube-proxy is a service on Windows nodes."""
+    calico_images: str = "quay.io/calico/"
+    """Beginning of the names of Calico's images."""
+    operator_image: str = "quay.io/tigera/operator"
     kube_proxy_service: str = "kube-proxy"
     """Windows service that kube-proxy is, where it is one; empty: the agent starts it as a child of its own."""
     kube_proxy_program: str = "c:\\k\\kube-proxy.exe"
@@ -49,7 +56,21 @@ _INSTALLS = {
         operator=True, namespace="calico-system", windows_services=(), cni_file="10-calico.conflist"
     ),
     "manifest": Install(),
-    "services": Install(windows_pods=False),
+    "services": Install(windows_pods=False, windows_folder="C:\\CalicoWindows"),
+    "agent": Install(  # rancher/rke2 pkg/windows/calico.go; rke2#9324: nothing starts Felix again
+        operator=True,
+        namespace="calico-system",
+        windows_pods=False,
+        windows_services=(),
+        windows_folder="C:\\var\\lib\\rancher\\rke2\\bin",
+        felix_restarts=False,
+    ),
+    "platform": Install(
+        operator=True,
+        namespace="calico-system",
+        windows_pods=False,
+        windows_folder="C:\\CalicoWindows",
+    ),
 }  # fmt: skip
 _PROVIDERS = {
     "none": Provider(kube_proxy_configured=True),
@@ -64,8 +85,9 @@ _PROVIDERS = {
     "OpenShift": Provider(
         name="OpenShift", cluster_type=("openshift",), kube_proxy_configured=True
     ),
-    "RKE2": Provider(
-        name="RKE2",
+    "RKE2": Provider(  # its chart names no provider (rke2-charts rke2-calico values.yaml)
+        calico_images="docker.io/rancher/mirrored-calico-",
+        operator_image="docker.io/rancher/mirrored-calico-operator",
         kube_proxy_service="",
         kube_proxy_program="c:\\var\\lib\\rancher\\rke2\\bin\\kube-proxy.exe",
     ),
@@ -73,15 +95,15 @@ _PROVIDERS = {
 
 
 def install_of(profile: Profile) -> Install:
-    """How Calico got onto this cluster."""
+    """Return the method that installed Calico on this cluster."""
     return _INSTALLS[profile.calico.install]
 
 
 def kube_proxy_service(profile: Profile) -> str:
-    """The Windows service that kube-proxy is on this cluster; empty: it is none."""
+    """Return the Windows service that kube-proxy is on this cluster; empty: it is none."""
     return provider_of(profile).kube_proxy_service if profile.kube_proxy.on_host else ""
 
 
 def provider_of(profile: Profile) -> Provider:
-    """Whose cluster this is."""
+    """Return the provider of this cluster."""
     return _PROVIDERS[profile.kubernetes.provider]

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's workloads as its operator lays them: operator, typha, node on both systems, controllers, API server.
+"""Calico's workloads as its operator creates them: operator, typha, node on both systems,
+controllers, API server.
 
-A manifest installation has no operator, and its workloads are in kube-system, as Calico's manifests have them; where
-Windows nodes run Calico as services of the host, there is nothing of it for them in the API.
+An installation by manifests has no operator, and its workloads are in kube-system. If Windows
+nodes run Calico as services of the host, the API has no Calico workloads for them.
 """
 
+from typing import Any
+
 from hybridlab.api.contract import Obj
-from hybridlab.cluster.installs.axes import install_of
+from hybridlab.cluster.installs import manifest
+from hybridlab.cluster.installs.axes import install_of, provider_of
 from hybridlab.cluster.installs.shapes import (
     CONTROL_PLANE,
     CRITICAL,
@@ -22,12 +26,18 @@ from hybridlab.networks.contract.plane import Declared, Plane
 from hybridlab.profiles.model import Profile
 
 OPERATOR_VERSION = "v1.40.1"
-BACKEND = "CALICO_NETWORKING_BACKEND"
-"""What Felix needs to know of the network and ``install-cni`` does not."""
+BACKEND = manifest.BACKEND
+"""Setting of the network that Felix needs and ``install-cni`` does not."""
+ON_EVERY_NODE: dict[str, Any] = {
+    "priorityClassName": "system-node-critical",
+    "serviceAccountName": "calico-node",
+    "tolerations": EVERYWHERE,
+    "terminationGracePeriodSeconds": 5,
+}
 
 
 def objects(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str, Obj]]:
-    """(resource, object) in order, by what Calico's objects declare of the network."""
+    """Return (resource, object) in order, by the network that Calico's objects declare."""
     install = install_of(profile)
     namespace = install.namespace
     made = [
@@ -36,10 +46,15 @@ def objects(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[st
         *_controllers(profile, namespace),
     ]
     if install.operator:
-        made = [*_operator(), *made, *_typha(profile)]
+        made = [*_operator(profile), *made, *_typha(profile)]
     if profile.calico.v3_api:
         made += _api_server(profile)
     return made
+
+
+def image_of(profile: Profile, name: str, version: str) -> str:
+    """Return the image of one of Calico's programs, as this cluster's provider names it."""
+    return f"{provider_of(profile).calico_images}{name}:{version}"
 
 
 def _accounts(namespace: str) -> list[tuple[str, Obj]]:
@@ -49,13 +64,13 @@ def _accounts(namespace: str) -> list[tuple[str, Obj]]:
     ]
 
 
-def _operator() -> list[tuple[str, Obj]]:
+def _operator(profile: Profile) -> list[tuple[str, Obj]]:
     spec = pod_spec(
         "linux",
         [
             container(
                 "tigera-operator",
-                f"quay.io/tigera/operator:{OPERATOR_VERSION}",
+                f"{provider_of(profile).operator_image}:{OPERATOR_VERSION}",
                 command=["operator"],
                 env={
                     "OPERATOR_NAME": "tigera-operator",
@@ -91,7 +106,7 @@ def _node_environment(profile: Profile, network: dict[str, str]) -> dict[str, st
 
 
 def _cni_environment(profile: Profile, network: dict[str, str]) -> dict[str, str]:
-    """What the operator tells ``install-cni`` on Windows; other installations fill in the image's own template."""
+    """Return the operator's settings for ``install-cni`` on Windows."""
     return {
         "CNI_CONF_NAME": "10-calico.conflist",
         "CNI_NET_DIR": profile.windows.cni_config_dir,
@@ -101,86 +116,86 @@ def _cni_environment(profile: Profile, network: dict[str, str]) -> dict[str, str
 
 
 def _nodes(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str, Obj]]:
-    version = profile.calico.version
     install = install_of(profile)
-    common = {
-        "hostNetwork": True,
-        "priorityClassName": "system-node-critical",
-        "serviceAccountName": "calico-node",
-        "tolerations": EVERYWHERE,
-        "terminationGracePeriodSeconds": 5,
-    }
+    made = [("daemonsets.apps", _on_linux(profile, plane, declared))]
+    if declared.cni == "Calico" and not install.operator:
+        made.append(manifest.linux_settings(profile, plane.environment("linux", declared)[BACKEND]))
+    if install.windows_pods and install.operator:
+        made.append(("daemonsets.apps", _on_windows(profile, plane, declared)))
+    elif install.windows_pods:
+        made += manifest.on_windows(profile, plane, declared)
+    return made
+
+
+def _on_linux(profile: Profile, plane: Plane, declared: Declared) -> Obj:
+    install = install_of(profile)
+    version = profile.calico.version
     environment = _node_environment(profile, plane.environment("linux", declared))
-    linux = pod_spec(
-        "linux",
-        [container("calico-node", f"quay.io/calico/node:{version}", env=environment)],
-        initContainers=[
-            container(
-                "install-cni", f"quay.io/calico/cni:{version}", command=["/opt/cni/bin/install"]
-            )
-        ],
-        **common,
+    ours = declared.cni == "Calico"
+    if ours and not install.operator:
+        environment[BACKEND] = manifest.LINUX_BACKEND
+    cni = container(
+        "install-cni", image_of(profile, "cni", version), command=["/opt/cni/bin/install"]
     )
-    on_windows = plane.environment("windows", declared)
+    spec = pod_spec(
+        "linux",
+        [container("calico-node", image_of(profile, "node", version), env=environment)],
+        initContainers=[cni] if ours else [],
+        hostNetwork=True,
+        **ON_EVERY_NODE,
+    )
+    return daemon_set("calico-node", install.namespace, {"k8s-app": "calico-node"}, spec)
+
+
+def _on_windows(profile: Profile, plane: Plane, declared: Declared) -> Obj:
+    """Return the DaemonSet of the operator."""
+    network = plane.environment("windows", declared)
     ipam = profile.network.ipam
-    ipam_type = {} if install.operator and ipam == "host-local" else {"CNI_IPAM_TYPE": ipam}
-    windows_environment = {
-        **environment,
-        **on_windows,
-        "KUBE_NETWORK": "Calico.*",
-        **ipam_type,
+    environment = {
+        **_node_environment(profile, plane.environment("linux", declared)),
+        **network,
+        "KUBE_NETWORK": plane.kube_network,
+        **({"CNI_IPAM_TYPE": ipam} if ipam == "calico-ipam" else {}),
         "SERVICE_CIDR": profile.network.service_cidr,
     }
     on_node = profile.calico.on("windows")
-    image = f"quay.io/calico/node-windows:{on_node}"
+    image = image_of(profile, "node-windows", on_node)
     mount = "$env:CONTAINER_SANDBOX_MOUNT_POINT"
+    cni = container(
+        "install-cni",
+        image_of(profile, "cni-windows", on_node),
+        command=["/opt/cni/bin/install.exe"],
+        env=_cni_environment(profile, network),
+    )
     ready = {
         "exec": {"command": [f"{mount}/CalicoWindows/calico-node.exe", "-felix-ready"]},
         "timeoutSeconds": 10,
         "periodSeconds": 10,
     }
-    windows = host_process(
+    scripts = {
+        "felix": "felix-service.ps1",
+        "node": "node-service.ps1",
+        **plane.windows_containers(),
+    }
+    spec = host_process(
         [
             container(
-                "felix",
+                name,
                 image,
-                command=[f"{mount}/CalicoWindows/felix-service.ps1"],
-                env=windows_environment,
-                readiness=ready if install.operator else None,
-            ),
-            container(
-                "node",
-                image,
-                command=[f"{mount}/CalicoWindows/node-service.ps1"],
-                env=windows_environment,
-            ),
-            *(
-                container(
-                    name,
-                    image,
-                    command=[f"{mount}/CalicoWindows/{script}"],
-                    env=windows_environment,
-                )
-                for name, script in plane.windows_containers().items()
-            ),
+                command=[f"{mount}/CalicoWindows/{script}"],
+                env=environment,
+                readiness=ready if name == "felix" else None,
+            )
+            for name, script in scripts.items()
         ],
         initContainers=[
             container("uninstall-calico", image, command=[f"{mount}/uninstall-calico.ps1"]),
-            container(
-                "install-cni",
-                f"quay.io/calico/cni-windows:{on_node}",
-                command=["/opt/cni/bin/install.exe"],
-                env=_cni_environment(profile, on_windows) if install.operator else None,
-            ),
+            *([cni] if declared.cni == "Calico" else []),
         ],
-        **{key: value for key, value in common.items() if key != "hostNetwork"},
+        **ON_EVERY_NODE,
     )
-    on_linux = daemon_set("calico-node", install.namespace, {"k8s-app": "calico-node"}, linux)
-    by_pods = daemon_set(
-        "calico-node-windows", install.namespace, {"k8s-app": "calico-node-windows"}, windows
-    )
-    made = [on_linux, by_pods] if install.windows_pods else [on_linux]
-    return [("daemonsets.apps", daemons) for daemons in made]
+    labels = {"k8s-app": "calico-node-windows"}
+    return daemon_set("calico-node-windows", install_of(profile).namespace, labels, spec)
 
 
 def _typha(profile: Profile) -> list[tuple[str, Obj]]:
@@ -189,7 +204,7 @@ def _typha(profile: Profile) -> list[tuple[str, Obj]]:
         [
             container(
                 "calico-typha",
-                f"quay.io/calico/typha:{profile.calico.version}",
+                image_of(profile, "typha", profile.calico.version),
                 command=["calico-typha"],
                 ports=[
                     {
@@ -221,7 +236,7 @@ def _controllers(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
         [
             container(
                 "calico-kube-controllers",
-                f"quay.io/calico/kube-controllers:{profile.calico.version}",
+                image_of(profile, "kube-controllers", profile.calico.version),
                 env={"DATASTORE_TYPE": "kubernetes", "ENABLED_CONTROLLERS": "node,loadbalancer"},
             )
         ],
@@ -234,7 +249,7 @@ def _controllers(profile: Profile, namespace: str) -> list[tuple[str, Obj]]:
 
 
 def _api_server(profile: Profile) -> list[tuple[str, Obj]]:
-    image = f"quay.io/calico/apiserver:{profile.calico.version}"
+    image = image_of(profile, "apiserver", profile.calico.version)
     spec = pod_spec(
         "linux",
         [

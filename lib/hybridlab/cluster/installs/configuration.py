@@ -22,15 +22,11 @@ POOL_NAME = "default-ipv4-ippool"
 def configuration(
     profile: Profile, plane: Plane, resources: CalicoResources
 ) -> list[tuple[str, Obj]]:
-    """(resource, object) of everything that Calico is configured with."""
+    """Return (resource, object) of Calico's configuration objects."""
     network = profile.network
     declared = plane.declared()
     specs: list[tuple[str, str, str, dict[str, Any]]] = [
-        ("ippools", "IPPool", POOL_NAME, _pool(profile, declared)),
-        *(
-            ("ippools", "IPPool", f"pool-{number}", _pool(profile, declared) | {"cidr": cidr})
-            for number, cidr in enumerate(network.pools, 2)
-        ),
+        *(("ippools", "IPPool", name, spec) for name, spec in _pools(profile, declared)),
         (
             "ipamconfigurations",
             "IPAMConfiguration",
@@ -47,7 +43,7 @@ def configuration(
             "BGPConfiguration",
             "default",
             {
-                "nodeToNodeMeshEnabled": declared.bgp == "Enabled",
+                "nodeToNodeMeshEnabled": declared.bgp == "Enabled" and declared.mesh,
                 "asNumber": 64512,
                 "logSeverityScreen": "Info",
             },
@@ -76,9 +72,12 @@ def configuration(
     ]
 
 
-def _pool(profile: Profile, declared: Declared) -> dict[str, Any]:
+def _pools(profile: Profile, declared: Declared) -> list[tuple[str, dict[str, Any]]]:
+    """Return (name, spec) of every pool."""
+    if declared.pool is None:
+        return []
     network = profile.network
-    return {
+    first = {
         "cidr": network.pod_cidr,
         "blockSize": network.block_size,
         **declared.pool,
@@ -88,6 +87,10 @@ def _pool(profile: Profile, declared: Declared) -> dict[str, Any]:
         "allowedUses": ["Workload", "Tunnel"],
         "assignmentMode": "Automatic",
     }
+    more = (
+        (f"pool-{number}", first | {"cidr": cidr}) for number, cidr in enumerate(network.pools, 2)
+    )
+    return [(POOL_NAME, first), *more]
 
 
 def _felix(declared: Declared) -> dict[str, Any]:

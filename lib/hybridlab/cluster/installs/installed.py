@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed on one cluster, for the control plane (``controllers.workloads``) and for Calico."""
+"""The installed software of a cluster, for the control plane (``controllers.workloads``) and for
+Calico."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from hybridlab.profiles.model import Profile
 
 
 class Installed:
-    """What is installed on one cluster."""
+    """The installed software of a cluster."""
 
     def __init__(self, profile: Profile, plane: Plane) -> None:
         self._profile = profile
@@ -27,13 +28,15 @@ class Installed:
 
     def namespaces(self) -> list[str]:
         found = ["default", "kube-system", "kube-public", "kube-node-lease"]
-        found += ["tigera-operator", "calico-system"] if self._install.operator else []
+        found += ["tigera-operator"] if self._install.operator else []
+        found += ["calico-system"] if self._install.operator or self._install.windows_pods else []
         return [*found, "calico-apiserver"] if self._profile.calico.v3_api else found
 
     def objects(self) -> list[tuple[str, Obj]]:
         return [
             *kubernetes.objects(self._profile, self._plane),
             *calico.objects(self._profile, self._plane, self._plane.declared()),
+            *self._plane.objects(),
         ]
 
     def node_labels(self, machine: Machine) -> Mapping[str, str]:
@@ -62,17 +65,18 @@ class Installed:
         ]
 
     def calico_objects(self, resources: CalicoResources) -> list[tuple[str, Obj]]:
-        """Calico's own configuration."""
+        """Return Calico's own configuration objects."""
         return configuration.configuration(self._profile, self._plane, resources)
 
     def operator_objects(self) -> list[tuple[str, Obj]]:
-        """What the operator reads and says of itself, status included; nothing without an operator."""
+        """Return the objects that the operator reads and writes, status included; empty without an
+        operator."""
         return operator.objects(self._profile, self._plane) if self._install.operator else []
 
     def windows_status(self, *, strict_affinity: bool) -> Obj | None:
-        """The TigeraStatus of Calico on Windows; None without an operator."""
+        """Return the TigeraStatus of Calico on Windows; None without an operator."""
         return (
             operator.windows_status(self._profile, strict_affinity=strict_affinity)
-            if self._install.operator
+            if self._install.operator and self._install.windows_pods
             else None
         )

@@ -15,7 +15,7 @@ from hybridlab.cluster.installs.shapes import (
     service_account,
 )
 from hybridlab.networks.contract.plane import Plane
-from hybridlab.profiles.machines import machines, told_to_use_dsr
+from hybridlab.profiles.machines import enables_dsr, machines
 from hybridlab.profiles.model import Profile
 
 NAMESPACE = "kube-system"
@@ -31,7 +31,7 @@ COMMON: dict[str, Any] = {
 
 
 def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
-    """(resource, object) in order."""
+    """Return (resource, object) in order."""
     return [
         service_account("kube-proxy", NAMESPACE),
         *_configuration(profile),
@@ -41,7 +41,7 @@ def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
 
 
 def _configuration(profile: Profile) -> list[tuple[str, Obj]]:
-    """kubeadm's ConfigMap.  It is that of Linux: what it says of DSR nobody reads on Windows."""
+    """Return kubeadm's ConfigMap, which is for Linux: on Windows nothing reads its DSR settings."""
     if not provider_of(profile).kube_proxy_configured and profile.kube_proxy.on_host:
         return []
     text = (
@@ -75,7 +75,7 @@ def _on_windows(profile: Profile, plane: Plane) -> list[Obj]:
             return [_sig_windows_tools(profile)]
     windows = [machine for machine in machines(profile) if machine.os == "windows"]
     by_flag = {
-        flag: [machine.name for machine in windows if told_to_use_dsr(profile, machine) is flag]
+        flag: [machine.name for machine in windows if enables_dsr(profile, machine) is flag]
         for flag in (True, False)
     }
     if not (by_flag[True] and by_flag[False]):
@@ -89,7 +89,9 @@ def _on_windows(profile: Profile, plane: Plane) -> list[Obj]:
 
 
 def _for_nodes(profile: Profile, plane: Plane, nodes: list[str], *, dsr: bool) -> Obj:
-    """One of two DaemonSets, whose pods run on these nodes: a template has one list of arguments."""
+    """Return one of two DaemonSets, with pods on these nodes: a template has a single list of
+    arguments.
+    """
     labels = {"k8s-app": WINDOWS, "dsr": "on" if dsr else "off"}
     term = {
         "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]
@@ -118,7 +120,7 @@ def _with_arguments(profile: Profile, plane: Plane, *, dsr: bool) -> Obj:
         env={
             "NODE_NAME": "field:spec.nodeName",
             "POD_IP": "field:status.podIP",
-            "KUBE_NETWORK": "Calico.*",
+            "KUBE_NETWORK": plane.kube_network,
             "SOURCE_VIP": "Calico_ep",
         },
     )
@@ -126,7 +128,8 @@ def _with_arguments(profile: Profile, plane: Plane, *, dsr: bool) -> Obj:
 
 
 def _sig_windows_tools(profile: Profile) -> Obj:
-    """As hostprocess/calico/kube-proxy/kube-proxy.yml has it: the image's entrypoint is PowerShell."""
+    """Return the DaemonSet of hostprocess/calico/kube-proxy/kube-proxy.yml: the image's entrypoint
+    is PowerShell."""
     made = container(
         "kube-proxy",
         _windows_image(profile),

@@ -42,11 +42,12 @@ COREFILE = """\
     loadbalance
 }
 """
-"""As kubeadm installs it (kubernetes cmd/kubeadm/app/phases/addons/dns/manifests.go), whatever else does."""
+"""CoreDNS installed like kubeadm does (kubernetes cmd/kubeadm/app/phases/addons/dns/manifests.go),
+whatever installs the rest."""
 
 
 def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
-    """(resource, object) in order."""
+    """Return (resource, object) in order."""
     return [
         *_kubernetes_endpoints(control_plane(profile).address, API_PORT),
         *(
@@ -60,7 +61,7 @@ def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
 
 
 def _by_kubeadm(profile: Profile, api_port: int) -> list[tuple[str, Obj]]:
-    """A control plane that the cluster's own machines run."""
+    """Return a control plane that the cluster's own machines run."""
     control_planes = [machine for machine in machines(profile) if machine.group.control_plane]
     return [
         config_map(
@@ -87,7 +88,7 @@ def _managed_by_eks() -> list[tuple[str, Obj]]:
 
 
 def _kubernetes_endpoints(api_address: str, api_port: int) -> list[tuple[str, Obj]]:
-    """Who is behind the Service ``kubernetes``, which the API server makes for itself."""
+    """Return the endpoints of the Service ``kubernetes``, which the API server makes for itself."""
     slice_labels = {"kubernetes.io/service-name": "kubernetes"}
     return [
         (
@@ -133,7 +134,7 @@ def _cluster_configuration(profile: Profile) -> str:
 
 
 def _control_plane(profile: Profile, machine: Machine, api_port: int) -> list[Obj]:
-    """The static pods of one control-plane machine, as their mirror pods show."""
+    """Return the static pods of a control-plane machine, in the form of their mirror pods."""
     version = profile.kubernetes.version
     network = profile.network
     arguments = {

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operator says: Installation, TigeraStatus, APIServer, and the ConfigMaps it reads and renders."""
+"""The operator's objects: Installation, TigeraStatus, APIServer, and the ConfigMaps it reads and
+renders."""
 
 import json
 from datetime import UTC, datetime
 from typing import Any
 
 from hybridlab.api.contract import Obj
-from hybridlab.cluster.installs.axes import provider_of
+from hybridlab.cluster.installs.axes import install_of, provider_of
 from hybridlab.networks.contract.cni_configuration import ipam, windows_cni
 from hybridlab.networks.contract.plane import Declared, Plane
 from hybridlab.profiles.machines import API_PORT, control_plane
 from hybridlab.profiles.model import Profile
 
 OPERATOR_VERSION = "operator.tigera.io/v1"
+IPAM = {"calico-ipam": "Calico", "host-local": "HostLocal"}
+"""Values of ``.spec.cni.ipam.type``; a platform's plugin and IPAM have one name."""
 NOT_STRICT = (
     "Invalid StrictAffinity, it must be set to 'true' when using Calico IPAM on Windows: StrictAffinity is false, it "
     "must be set to 'true' in the default IPAMConfiguration when using Calico IPAM on Windows"
@@ -20,12 +23,20 @@ NOT_STRICT = (
 
 
 def has_windows(profile: Profile) -> bool:
-    """The cluster has Windows nodes."""
-    return any(group.os == "windows" for group in profile.nodes)
+    """Return whether the cluster has Windows nodes of which Calico's own objects know: the operator
+    knows of none where an agent runs Calico there."""
+    install = install_of(profile)
+    is_known = install.windows_pods or not install.operator
+    return is_known and any(group.os == "windows" for group in profile.nodes)
+
+
+def renders_windows(profile: Profile) -> bool:
+    """Return whether the operator installs Calico on Windows nodes."""
+    return has_windows(profile) and install_of(profile).windows_pods
 
 
 def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
-    """(resource, object) of everything; a status that an object has is its subresource."""
+    """Return (resource, object) of all objects; an object's status is its subresource."""
     made = [("configmaps", obj) for obj in config_maps(profile, plane)]
     made.append(("installations.operator.tigera.io", installation(profile, plane)))
     if profile.calico.v3_api:
@@ -37,23 +48,21 @@ def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
 
 
 def windows_status(profile: Profile, *, strict_affinity: bool) -> Obj:
-    """The TigeraStatus ``calico-windows``, degraded where the operator does not render calico-node-windows."""
+    """Return the TigeraStatus ``calico-windows``, degraded where the operator does not render
+    calico-node-windows."""
     fine = strict_affinity or profile.network.ipam != "calico-ipam"
     return tigera_status("calico-windows", "" if fine else NOT_STRICT)
 
 
 def installation(profile: Profile, plane: Plane) -> Obj:
-    """The Installation ``default``, status included."""
+    """Return the Installation ``default``, status included."""
     network = profile.network
     calico = profile.calico
     declared = plane.declared()
     spec: dict[str, Any] = {
         "variant": "Calico",
         "kubernetesProvider": provider_of(profile).name,
-        "cni": {
-            "type": "Calico",
-            "ipam": {"type": "Calico" if network.ipam == "calico-ipam" else "HostLocal"},
-        },
+        "cni": {"type": declared.cni, "ipam": {"type": IPAM.get(network.ipam, declared.cni)}},
         "calicoNetwork": {
             "bgp": declared.bgp,
             "hostPorts": "Enabled",
@@ -62,7 +71,7 @@ def installation(profile: Profile, plane: Plane) -> Obj:
             "mtu": network.calico_mtu or 0,
             "multiInterfaceMode": "None",
             "nodeAddressAutodetectionV4": {"firstFound": True},
-            "windowsDataplane": "HNS" if has_windows(profile) else "Disabled",
+            "windowsDataplane": "HNS" if renders_windows(profile) else "Disabled",
             "ipPools": [
                 {
                     "name": "default-ipv4-ippool",
@@ -84,7 +93,9 @@ def installation(profile: Profile, plane: Plane) -> Obj:
         "nonPrivileged": "Disabled",
         "serviceCIDRs": [network.service_cidr],
     }
-    if has_windows(profile):
+    if declared.cni != "Calico":
+        del spec["calicoNetwork"]["ipPools"]
+    if renders_windows(profile):
         spec["windowsNodes"] = {
             "cniBinDir": "/opt/cni/bin",
             "cniConfigDir": profile.windows.cni_config_dir,
@@ -107,7 +118,7 @@ def installation(profile: Profile, plane: Plane) -> Obj:
 
 
 def tigera_status(name: str, problem: str = "") -> Obj:
-    """A TigeraStatus: available, or degraded by a problem."""
+    """Return a TigeraStatus: available, or degraded by a problem."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def condition(kind: str, status: str, reason: str, message: str) -> dict[str, Any]:
@@ -147,17 +158,17 @@ def tigera_status(name: str, problem: str = "") -> Obj:
 
 
 def tigera_statuses(profile: Profile) -> list[Obj]:
-    """Every component the operator reports on."""
+    """Return every component the operator reports on."""
     statuses = [tigera_status("calico"), tigera_status("ippools")]
     if profile.calico.v3_api:
         statuses.append(tigera_status("apiserver"))
-    if has_windows(profile):
+    if renders_windows(profile):
         statuses.append(windows_status(profile, strict_affinity=profile.network.strict_affinity))
     return statuses
 
 
 def api_server() -> Obj:
-    """The APIServer ``default``, which has projectcalico.org/v3 served."""
+    """Return the APIServer ``default``, which has projectcalico.org/v3 served."""
     return {
         "apiVersion": OPERATOR_VERSION,
         "kind": "APIServer",
@@ -168,7 +179,8 @@ def api_server() -> Obj:
 
 
 def config_maps(profile: Profile, plane: Plane) -> list[Obj]:
-    """ConfigMaps by the operator, and the one it reads to reach the API server without kube-proxy."""
+    """Return the operator's ConfigMaps, and the ConfigMap by which it reaches the API server
+    without kube-proxy."""
     reaching = {
         "KUBERNETES_SERVICE_HOST": control_plane(profile).address,
         "KUBERNETES_SERVICE_PORT": str(API_PORT),
@@ -178,13 +190,16 @@ def config_maps(profile: Profile, plane: Plane) -> list[Obj]:
 
 
 def cni_config_maps(profile: Profile, plane: Plane, declared: Declared) -> list[Obj]:
-    """The CNI configurations that the operator renders and ``install-cni`` writes on the nodes."""
+    """Return the CNI configurations that the operator renders and ``install-cni`` writes on the
+    nodes; none where the plugin is the platform's."""
+    if declared.cni != "Calico":
+        return []
     maps = [
         _config_map(
             "calico-system", "cni-config", {"config": json.dumps(_linux_cni(profile), indent=2)}
         )
     ]
-    if has_windows(profile):
+    if renders_windows(profile):
         plugin = plane.cni_plugin(plane.environment("windows", declared))
         config = json.dumps(windows_cni(profile, plugin), indent=2)
         maps.append(_config_map("calico-system", "cni-config-windows", {"config": config}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the objects of system workloads are put together: containers, pod templates, workloads."""
+"""Builders for the objects of system workloads: containers, pod templates, workloads."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,8 +30,8 @@ def container(
     readiness: Obj | None = None,
     cpu: str = "",
 ) -> Obj:
-    """One container; ``env`` values that begin with ``field:`` are read from the pod, ``configmap:NAME/KEY`` from a
-    ConfigMap."""
+    """Return one container; ``env`` values that begin with ``field:`` are read from the pod,
+    ``configmap:NAME/KEY`` from a ConfigMap."""
     made: Obj = {"name": name, "image": image, "imagePullPolicy": "IfNotPresent"}
     if command:
         made["command"] = list(command)
@@ -59,12 +59,12 @@ def _variable(name: str, value: str) -> Obj:
 
 
 def pod_spec(os: str, containers: Sequence[Obj], **more: Any) -> Obj:
-    """A pod spec for one operating system."""
+    """Return a pod spec for one operating system."""
     return {"containers": list(containers), "nodeSelector": {"kubernetes.io/os": os}, **more}
 
 
 def host_process(containers: Sequence[Obj], **more: Any) -> Obj:
-    """A Windows pod spec whose containers run in the host."""
+    """Return a Windows pod spec with containers that run in the host."""
     windows = {"windowsOptions": {"hostProcess": True, "runAsUserName": SYSTEM}}
     return pod_spec("windows", containers, hostNetwork=True, securityContext=windows, **more)
 
@@ -72,7 +72,7 @@ def host_process(containers: Sequence[Obj], **more: Any) -> Obj:
 def deployment(
     name: str, namespace: str, labels: Mapping[str, str], spec: Obj, *, replicas: int = 1
 ) -> Obj:
-    """A Deployment."""
+    """Return a Deployment."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -82,7 +82,7 @@ def deployment(
 
 
 def daemon_set(name: str, namespace: str, labels: Mapping[str, str], spec: Obj) -> Obj:
-    """A DaemonSet."""
+    """Return a DaemonSet."""
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -99,13 +99,13 @@ def _template(labels: Mapping[str, str], spec: Obj) -> Obj:
 
 
 def service_account(name: str, namespace: str) -> tuple[str, Obj]:
-    """A ServiceAccount with its resource name."""
+    """Return a ServiceAccount with its resource name."""
     meta = {"name": name, "namespace": namespace}
     return "serviceaccounts", {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
 
 
 def config_map(name: str, namespace: str, data: Mapping[str, str]) -> tuple[str, Obj]:
-    """A ConfigMap with its resource name."""
+    """Return a ConfigMap with its resource name."""
     meta = {"name": name, "namespace": namespace}
     return "configmaps", {
         "apiVersion": "v1",

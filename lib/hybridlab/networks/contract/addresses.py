@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources of pods' addresses, as CNI plugins and planes ask them; those that are built: ``networks.ipam``."""
+"""Sources of pods' addresses, as CNI plugins and planes use them; implementations:
+``networks.ipam``.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +14,11 @@ class AddressError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What a pod, or its namespace, asks of a source."""
+    """The wishes of a pod, or of its namespace, to a source of addresses."""
 
     pools: tuple[str, ...] = ()
-    """Names or networks of the pools that its address may be from, whatever nodes they select; none: no matter."""
+    """Names or networks of the pools that its address may be from, whatever nodes they select;
+    none: no matter."""
     address: str = ""
     """The very address; empty: any."""
 
@@ -27,16 +30,19 @@ class AddressSource(Protocol):
     """A source of addresses for all nodes of a cluster."""
 
     def assign(self, node: str, handle: str, secondary: Mapping[str, str], wish: Wish = ANY) -> str:
-        """Return one address for something on ``node``, held under ``handle``.  Raises AddressError."""
+        """Return one address for something on ``node``, held under ``handle``.  Raise
+        AddressError."""
 
     def release(self, handle: str) -> Sequence[str]:
-        """Free everything that a handle holds and return the addresses; none where nothing was held."""
+        """Free everything that a handle holds and return the addresses; none where nothing was
+        held."""
 
     def own_network(self, node: str) -> str:
-        """Return the node's first network of addresses, taken now where it has none.  Raises AddressError."""
+        """Return the node's first network of addresses, taken now where it has none.  Raise
+        AddressError."""
 
     def networks_of(self, node: str) -> Sequence[str]:
-        """Return the networks that a node has, the first one taken first."""
+        """Return the networks that a node has, the first taken first."""
 
     def network_of(self, address: str) -> str:
         """Return the network that an assigned address belongs to."""

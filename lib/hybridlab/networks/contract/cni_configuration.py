@@ -9,13 +9,14 @@ from hybridlab.profiles.model import Profile
 
 
 def ipam(profile: Profile) -> dict[str, str]:
-    """The part about addresses."""
+    """Return the part about addresses."""
     by_node = profile.network.ipam == "host-local"
     return {"type": profile.network.ipam, **({"subnet": "usePodCidr"} if by_node else {})}
 
 
 def windows_cni(profile: Profile, plane: Mapping[str, Any]) -> dict[str, Any]:
-    """The CNI configuration; ``plane``: the fields of the plugin that depend on the network."""
+    """Return the CNI configuration; ``plane``: the fields of the plugin that depend on the
+    network."""
     network = profile.network
     return {
         "name": "Calico",
@@ -27,6 +28,7 @@ def windows_cni(profile: Profile, plane: Mapping[str, Any]) -> dict[str, Any]:
                 "windows_use_single_network": True,
                 "datastore_type": "kubernetes",
                 "nodename_file_optional": True,
+                "log_file_path": "c:/var/log/calico/cni/cni.log",
                 "DNS": {
                     "Nameservers": [dns_address(profile)],
                     "Search": [f"svc.{network.dns_domain}"],

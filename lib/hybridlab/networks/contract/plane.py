@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of a plane: everything by which one way of carrying pods' packets differs from another.
+"""The contract of a plane: all differences between the ways of carrying pods' packets.
 
-The rest of the lab asks these questions and never which plane it is.  A plane is a folder of ``networks`` and a line
-of ``networks.registry``; it says what happens to a pod, to a node's routes and devices, to HNS, to the source that
-Services show, and what the cluster's objects, CNI configurations and host files say of it.
+The rest of the lab calls these methods and never checks which plane it has. A plane is a folder
+of ``networks`` and a line of ``networks.registry``. It decides about a pod, a node's routes and
+devices, HNS, the source address behind Services, and the contents of the cluster's objects, CNI
+configurations and host files.
 """
 
 from abc import ABC, abstractmethod
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from hybridlab.api.contract import Obj
 from hybridlab.dataplane.model import FabricTable, NodeRoutes, PodPort, Tunnel
 from hybridlab.networks.contract.addresses import AddressSource
 from hybridlab.networks.contract.cni_configuration import windows_cni
@@ -18,7 +20,7 @@ from hybridlab.networks.contract.routing import NodeEnd, RoutingFacts
 from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.profiles.machines import Machine
 from hybridlab.profiles.model import OS, PlaneSettings, Profile
-from hybridlab.windows.hns_networks import Hns, NetworkSpec
+from hybridlab.windows.hns_networks import POD_NETWORK, Hns, NetworkSpec
 from hybridlab.windows.kube_proxy import NetworkFlags
 
 Table = list[dict[str, object]]
@@ -27,16 +29,20 @@ Table = list[dict[str, object]]
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """What Calico's objects say of the network; whoever edits them can make it contradict what the plane does."""
+    """The network as Calico's objects declare it; an edit of them can contradict the plane."""
 
     bgp: str
     """``Enabled`` or ``Disabled``: Installation ``.spec.calicoNetwork.bgp``."""
     encapsulation: str
-    """Of the Installation's pool."""
-    pool: Mapping[str, str]
-    """Fields of the IPPool."""
+    """Encapsulation of the Installation's pool."""
+    pool: Mapping[str, str] | None
+    """Fields of the IPPool besides those of every pool; None: there is no pool."""
+    cni: str = "Calico"
+    """Installation ``.spec.cni.type``."""
     peers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """BGPPeers by name: their specs."""
+    mesh: bool = True
+    """Where BGP is enabled, nodes peer with each other by themselves."""
     felix: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the FelixConfiguration ``default``."""
     windows_nodes: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +51,7 @@ class Declared:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeProgram:
-    """What Felix, or whoever routes, lays on one node."""
+    """The tunnel and routes that Felix, or another router, sets on one node."""
 
     tunnel: Tunnel | None
     routes: NodeRoutes
@@ -56,78 +62,107 @@ class NodeProgram:
 
 
 class Plane(ABC):
-    """One way of carrying pods' packets between nodes, for one cluster."""
+    """A way of carrying pods' packets between nodes, for one cluster."""
 
     kind: ClassVar[str]
     """The plane's name in profiles."""
     settings_type: ClassVar[type[PlaneSettings]]
-    """What a profile says under ``network.plane``."""
+    """Settings of a profile under ``network.plane``."""
     device: ClassVar[str]
     """The interface by which a node sends to other nodes' pods."""
-    pod_prefix: ClassVar[str] = "cali"
+    pod_prefix: str = "cali"
     """How the names of pods' interfaces on nodes begin."""
+    pod_network: str = POD_NETWORK
+    """The HNS network of Windows pods."""
+    kube_network: str = "Calico.*"
+    """Regular expression by which Felix and kube-proxy find this network."""
+    has_backend: bool = True
+    """Calico's startup has a networking backend; only then does a node get the annotation of its
+    address (node/pkg/lifecycle/startup)."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self.source_checks: dict[str, tuple[str, ...]] = {}
+        """By the id of a fault: nodes from which the underlay takes only their own addresses."""
+
+    @property
+    def source_checked(self) -> tuple[str, ...]:
+        return tuple(sorted({node for nodes in self.source_checks.values() for node in nodes}))
 
     @classmethod
     @abstractmethod
     def fault_types(cls) -> Sequence[Any]:
-        """Return the ``faults.model.FaultType`` of what can go wrong on this plane alone."""
+        """Return the ``faults.model.FaultType`` of faults that only this plane has."""
 
     @abstractmethod
     def pod_port(
         self, machine: Machine, address: str, network: str, windows: WindowsNode | None
     ) -> PodPort:
-        """Return how a pod with this address, of this network of addresses, is wired to its node."""
+        """Return how a pod with this address, of this network of addresses, is wired to its
+        node."""
 
-    def refusal(self, windows: WindowsNode) -> str:
-        """Return why the CNI plugin of a Windows node can wire no pod; empty: it can."""
+    def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
+        """Return why the CNI plugin of a Windows node cannot wire a pod; empty: it can."""
         return ""
+
+    def admit(self, obj: Obj, plural: str, old: Obj | None) -> Obj:
+        """Return an object as the network's own webhooks leave it; ``old``: as it was, None: it is
+        new."""
+        return obj
 
     @abstractmethod
     def mtu(self, override: int | None) -> int:
-        """Return the MTU inside pods, bytes: ``override``, or what the underlay leaves."""
+        """Return the MTU inside pods, bytes: ``override``, or the underlay's MTU less the plane's
+        overhead.
+        """
 
     @abstractmethod
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
         """Take the addresses that the node itself needs; return its annotations besides that of its own address.
 
-        Raises AddressError.
+        Raise AddressError.
         """
 
     def claims_blocks(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node claims blocks of Calico's even where pods have other addresses."""
+        """Return whether Calico's startup on a node claims blocks of Calico's even where pods have
+        other addresses."""
         return False
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node comes to its end, before which no Felix begins."""
+        """Return whether Calico's startup on a node comes to its end, before which no Felix
+        begins."""
         return True
 
     @abstractmethod
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
-        """Return how a node announces, by its object's metadata, that its pods are reached; None while it does not."""
+        """Return how a node announces, by its object's metadata, that its pods are reached; None
+        while it does not."""
 
     @abstractmethod
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Return what is laid on a node whose Felix read these settings when it started."""
+        """Return the program of a node with a Felix that read these settings when it started."""
 
     def fabric(self, facts: RoutingFacts) -> FabricTable:
-        """Return what the underlay makes of what its routers are told, and whose sources it checks."""
+        """Return the underlay's configured routes, and the nodes with a source check."""
         return FabricTable()
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
-        """Take note that a program of Calico's (container of its pod, or service of the host) began or ended."""
+        """Take note that a program of Calico's (container of its pod, or service of the host) began
+        or ended."""
         return
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` whenever what nodes lay may have to change for another reason than the API's objects."""
+        """Call ``listener`` whenever nodes' routes may have to change for a reason outside the
+        API's objects.
+        """
         return
 
     def node_status(self, node: str) -> Mapping[str, Any] | None:
-        """Return what calico-node of a node tells in CalicoNodeStatus; None where it tells nothing."""
+        """Return the status that a node's calico-node writes into CalicoNodeStatus; None: it
+        writes nothing.
+        """
         return None
 
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
@@ -139,16 +174,24 @@ class Plane(ABC):
         """Return the network that gives a Windows node its virtual switch; no pod is ever on it."""
 
     @abstractmethod
-    def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
-        """Return the pods' network as Calico's startup makes it.  Raises ValueError for what Windows cannot do."""
+    def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec | None:
+        """Return the pods' network as Calico's startup makes it; None: it makes none. Raise
+        ValueError if Windows cannot make it.
+        """
 
     @abstractmethod
     def plugged_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
-        """Return the pods' network as the CNI plugin makes it.  Raises ValueError for what Windows cannot do."""
+        """Return the pods' network as the CNI plugin makes it. Raise ValueError if Windows cannot
+        make it.
+        """
 
     def hns_routes(self, routes: NodeRoutes, windows: WindowsNode) -> list[dict[str, Any]]:
         """Return the policies that lead to other nodes, as the pods' network shows them."""
         return []
+
+    def host_rules(self, machine: Machine) -> Sequence[tuple[str, str]]:
+        """Return chains and rules that keep a node itself from what its system does not reach."""
+        return ()
 
     def host_services(self, windows: WindowsNode) -> Mapping[str, bool]:
         """Return the services of a Windows host that the network needs, and whether each runs."""
@@ -165,26 +208,28 @@ class Plane(ABC):
 
     @abstractmethod
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
-        """Return the source of a Windows node's pods on their way to a ClusterIP; None when they keep their own.
+        """Return the source address of a Windows node's pods on their way to a ClusterIP; None:
+        they keep their own.
 
-        What comes in by a NodePort gets the same address with and without direct server return: ask with
-        ``enable_dsr=False``.
+        Traffic to a NodePort gets the same address with and without direct server return: call
+        with ``enable_dsr=False``.
         """
 
     @abstractmethod
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
-        """Return what kube-proxy on Windows is told of the network; ``host_endpoint`` is the host's own there."""
+        """Return kube-proxy's settings of the network on Windows; ``host_endpoint`` is the host's
+        own there."""
 
     @abstractmethod
     def declared(self) -> Declared:
-        """Return what the objects say when the cluster is made."""
+        """Return the initial contents of the cluster's objects."""
 
     @abstractmethod
     def environment(self, os: OS, declared: Declared) -> dict[str, str]:
         """Return the environment of calico-node that depends on the network."""
 
     def accepted(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return what of a Windows Felix' environment is taken over when it starts."""
+        """Return the part of a Windows Felix' environment that takes effect when Felix starts."""
         return {}
 
     def felix_ignores(self, os: OS) -> frozenset[str]:
@@ -193,17 +238,37 @@ class Plane(ABC):
 
     @abstractmethod
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the fields of Windows' CNI plugin that depend on the network, by the environment of Felix."""
+        """Return the fields of Windows' CNI plugin that depend on the network, by the environment
+        of Felix."""
+
+    def cni_type(self, os: OS) -> str:
+        """Return the type of the CNI plugin that wires the pods of an operating system."""
+        return "calico"
+
+    def pod_annotations(self, os: OS, address: str, sandbox: str) -> dict[str, str]:
+        """Return the annotations that a pod gets with its network."""
+        return {
+            "cni.projectcalico.org/containerID": sandbox,
+            "cni.projectcalico.org/podIP": f"{address}/32",
+            "cni.projectcalico.org/podIPs": f"{address}/32",
+        }
+
+    def objects(self) -> list[tuple[str, Obj]]:
+        """Return (resource, object) of what the network has in the API besides Calico."""
+        return []
 
     def windows_containers(self) -> Mapping[str, str]:
-        """Return the containers of calico-node-windows besides those of every plane: name to script."""
+        """Return the containers of calico-node-windows besides those of every plane: name to
+        script."""
         return {}
 
     def windows_node(self, machine: Machine, cni_file: str) -> WindowsNode:
-        """Return what the network has on one Windows node; ``cni_file`` is the name of its CNI configuration."""
+        """Return the network's state on one Windows node; ``cni_file`` is the name of its CNI
+        configuration.
+        """
         return WindowsNode(
             machine,
-            Hns(machine.name, self.external_network(machine)),
+            Hns(machine.name, self.external_network(machine), self.pod_network),
             f"{self.profile.windows.cni_config_dir}/{cni_file}",
             template=lambda environment: windows_cni(self.profile, self.cni_plugin(environment)),
             accepted=self.accepted,

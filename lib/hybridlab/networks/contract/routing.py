@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What routes depend on, read from the API: how nodes announce themselves, IPAM blocks, IP pools."""
+"""The inputs of routes, read from the API: how nodes announce themselves, IPAM blocks, IP pools."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ IPV4_ADDRESS = "projectcalico.org/IPv4Address"
 
 @dataclass(frozen=True, kw_only=True)
 class NodeEnd:
-    """How a node announces that its pods are reached."""
+    """The announcement of a node: how its pods are reached."""
 
     address: str
     """The node's own address, on the underlay."""
@@ -25,7 +25,7 @@ class NodeEnd:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockFacts:
-    """What routing needs of an IPAM block."""
+    """The part of an IPAM block that routing needs."""
 
     cidr: str
     node: str
@@ -33,14 +33,15 @@ class BlockFacts:
     """(address, node) of what other nodes use of it."""
 
     def parts(self) -> Iterator[tuple[str, str]]:
-        """(network, node) of the block, and of each address that another node has borrowed of it."""
+        """Yield (network, node) of the block, and of each address that another node borrowed
+        from it."""
         yield self.cidr, self.node
         yield from ((f"{address}/32", user) for address, user in self.borrowed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolFacts:
-    """What routing needs of an IP pool."""
+    """The part of an IP pool that routing needs."""
 
     cidr: str
     nat_outgoing: bool
@@ -59,7 +60,8 @@ class RoutingFacts:
     """Spec of each BGPPeer, by its name."""
 
     def elsewhere(self, node: str) -> Iterator[tuple[str, str]]:
-        """(network, node) of everything that other nodes than this one have pods in, in the order of the blocks."""
+        """Yield (network, node) of everything in which other nodes have pods, in the order of the
+        blocks."""
         for block in sorted(self.blocks.values(), key=lambda b: b.cidr):
             yield from ((cidr, owner) for cidr, owner in block.parts() if owner != node)
 
@@ -71,12 +73,12 @@ class RoutingFacts:
 
     @property
     def nat_outgoing(self) -> bool:
-        """A pool asks for source NAT of what leaves the pools."""
+        """Return whether a pool asks for source NAT of traffic that leaves the pools."""
         return any(pool.nat_outgoing for pool in self.pools.values())
 
 
 def block_facts(obj: Obj) -> BlockFacts | None:
-    """An IPAMBlock; None while no node has it."""
+    """Return an IPAMBlock; None while no node has it."""
     spec = obj["spec"]
     affinity = spec.get("affinity") or ""
     if not affinity.startswith("host:"):
@@ -94,12 +96,13 @@ def block_facts(obj: Obj) -> BlockFacts | None:
 
 
 def pod_cidr_facts(node: Obj) -> BlockFacts | None:
-    """A node's podCIDR, which libcalico takes for a block where it is told to (USE_POD_CIDR)."""
+    """Return a node's podCIDR, which libcalico uses as a block if it is configured so
+    (USE_POD_CIDR)."""
     cidr = node["spec"].get("podCIDR")
     return BlockFacts(cidr=cidr, node=node["metadata"]["name"]) if cidr else None
 
 
 def pool_facts(obj: Obj) -> PoolFacts:
-    """An IPPool."""
+    """Return an IPPool."""
     spec = obj["spec"]
     return PoolFacts(cidr=spec["cidr"], nat_outgoing=bool(spec.get("natOutgoing")))

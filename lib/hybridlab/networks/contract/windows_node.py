@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the network has on one Windows node: HNS, the CNI configuration on its disk, what Felix was started with.
+"""The network on one Windows node: HNS, the CNI configuration on its disk, Felix' settings at its
+start.
 
-Settings get here by two ways, both read when calico-node-windows starts: the environment of Felix, and the CNI
-configuration that ``install-cni`` writes (operator: ConfigMap ``cni-config-windows``; otherwise the image's template,
-filled in from the environment).  Neither changes an HNS network that is there.
+Settings arrive in two ways, both read when calico-node-windows starts: the environment of Felix,
+and the CNI configuration that ``install-cni`` writes (operator: ConfigMap ``cni-config-windows``;
+otherwise the image's template, filled in from the environment).  Neither changes an HNS network
+that is there.
 """
 
 import json
@@ -17,7 +19,7 @@ from hybridlab.windows.hns_networks import Hns
 
 
 class WindowsNode:
-    """What the network of pods has on one Windows node."""
+    """The network of pods on one Windows node."""
 
     def __init__(
         self,
@@ -29,12 +31,14 @@ class WindowsNode:
         accepted: Callable[[Mapping[str, str]], dict[str, str]],
         environment: Mapping[str, str],
     ) -> None:
-        """``cni_path``: of the CNI configuration, with slashes; ``template`` makes its content from an environment."""
+        """``cni_path``: of the CNI configuration, with slashes; ``template`` makes its content from
+        an environment."""
         self.machine = machine
         self.hns = hns
         self._list = cni_path.endswith(".conflist")
         self.cni_path = "C:" + cni_path.replace("/", "\\")
-        """Where the CNI configuration is: an operator writes a list of plugins, the image's template is one plugin."""
+        """Path of the CNI configuration: an operator writes a list of plugins, the image's template
+        is a single plugin."""
         self._template = template
         self._accepted = accepted
         self.plugin: dict[str, Any] = {}
@@ -42,7 +46,7 @@ class WindowsNode:
         self.cni_text = ""
         """The CNI configuration as it is on the node's disk."""
         self.environment = dict(environment)
-        """What the Felix that started last was told of the network."""
+        """The network settings of the Felix that started last."""
         self.token_of = time.time()
         """When the token in the CNI plugin's kubeconfig was asked for, Unix seconds."""
         self.old_tokens: dict[str, float] = {}
@@ -54,10 +58,11 @@ class WindowsNode:
         self.install_cni(json.dumps(template(environment), indent=2))
 
     def install_cni(self, text: str) -> None:
-        """Write the CNI configuration.  Raises ValueError for one that is none; what was there stays."""
+        """Write the CNI configuration.  Raise ValueError for an invalid text; the file then stays
+        as it was."""
         try:
             document = json.loads(text)
-            plugin = (document.pop("plugins", None) or [{}])[0]
+            plugin = (document.pop("plugins", None) or [document])[0]
             if not isinstance(plugin, dict):
                 raise TypeError("a plugin is no object")
         except (ValueError, TypeError, AttributeError, LookupError) as error:
@@ -68,9 +73,10 @@ class WindowsNode:
         self.cni_text = text if self._list else json.dumps(document | plugin, indent=2)
 
     def configure(self, felix: Mapping[str, str], cni: Mapping[str, str]) -> None:
-        """calico-node-windows starts: take what the environments of ``felix`` and ``install-cni`` deliver.
+        """Apply the environments of ``felix`` and ``install-cni`` when calico-node-windows
+        starts.
 
-        What is missing or makes no sense stays as it was.
+        Missing or invalid values leave the earlier value in place.
         """
         self.environment |= self._accepted(felix)
         text = cni.get("CNI_NETWORK_CONFIG", "")
@@ -79,14 +85,19 @@ class WindowsNode:
 
     @property
     def cni_files(self) -> dict[str, str]:
-        """What the CNI plugin has on the node's disk: path to text."""
+        """Return the files of the CNI plugin on the node's disk: path to text."""
+        if self.plugin.get("type", "calico") != "calico":
+            return {self.cni_path: self.cni_text}
         began = min((self.token_of, *self.old_tokens.values()))
         return {self.cni_path: self.cni_text, self._kubeconfig: cni_kubeconfig.text(began)}
 
     @property
     def pod_policies(self) -> list[dict[str, Any]]:
-        """What the CNI plugin gives every endpoint besides its ACLs."""
-        return [policy["Value"] for policy in self.plugin.get("policies") or ()]
+        """Return the policies that the CNI plugin gives every endpoint besides its ACLs."""
+        plugin = self.plugin.get("delegate") or self.plugin
+        # azure-vnet's name for the list is the second one
+        listed = plugin.get("policies") or plugin.get("AdditionalArgs") or ()
+        return [policy["Value"] for policy in listed]
 
     def felix_started(self) -> None:
         self._last_process += 4 * 17

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One IPAM block: which of its addresses are free, and what each of the others is for.
+"""An IPAM block: which of its addresses are free, and what each of the others is for.
 
-Pure bookkeeping in Calico's own terms (ordinals, attributes, a FIFO of free ordinals); which block a node may take
-from is decided in ``ipam``.
+Pure bookkeeping in Calico's own terms (ordinals, attributes, a FIFO of free ordinals); which block
+a node may take from is decided in ``ipam``.
 """
 
 import ipaddress
@@ -15,7 +15,7 @@ from hybridlab.windows.reserved import RESERVED_HANDLE, RESERVED_NOTE, reserved_
 
 @dataclass(frozen=True)
 class Attribute:
-    """What an allocation is for."""
+    """The purpose of an allocation."""
 
     handle: str
     secondary: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Block:
         """Goes up with every change, as the object's ``sequenceNumber``."""
         self.sequence_of: dict[int, int] = {}
         self.reserves = windows
-        """Whether the Windows ordinals go back to the reservation when they are released."""
+        """The Windows ordinals go back to the reservation when they are released."""
         self._used: dict[int, Attribute] = {}
         self._free: deque[int] = deque(range(self.size))
         if windows:
@@ -49,7 +49,7 @@ class Block:
 
     @property
     def used(self) -> Mapping[int, Attribute]:
-        """Ordinal to what it is used for, reservations included."""
+        """Map each used ordinal to its purpose, reservations included."""
         return self._used
 
     def address(self, ordinal: int) -> str:
@@ -68,7 +68,9 @@ class Block:
         return self.address(ordinal)
 
     def assign_that(self, address: str, attribute: Attribute) -> bool:
-        """Take this address; False when it is not free, as those that Windows keeps back never are."""
+        """Assign this address; False if it is not free. Addresses that Windows reserves are never
+        free.
+        """
         ordinal = self.ordinal(address)
         if ordinal not in self._free:
             return False
@@ -88,7 +90,7 @@ class Block:
             self._free.append(ordinal)
 
     def reserve(self) -> tuple[str, ...]:
-        """Reserve the Windows ordinals from now on; returns the addresses that pods still hold."""
+        """Reserve the Windows ordinals from now on; return the addresses that pods still hold."""
         self.reserves = True
         held = []
         for ordinal in reserved_ordinals(self.size):
@@ -100,9 +102,10 @@ class Block:
         return tuple(held)
 
     def unreserve(self) -> None:
-        """Give up the Windows reservation: the host endpoint's ordinal is the next one a pod gets.
+        """Give up the Windows reservation: the next pod gets the host endpoint's ordinal.
 
-        The gateway's stays back to the end: a pod that is its own gateway would only be cut off.
+        The other ordinals become free last: a pod with its gateway's address would only be cut
+        off.
         """
         self.reserves = False
         self.sequence += 1
@@ -117,7 +120,9 @@ class Block:
                     self._free.append(ordinal)
 
     def foreign(self) -> Iterator[tuple[str, str]]:
-        """(address, node) of every allocation that a node other than the block's own has borrowed."""
+        """Return (address, node) of every allocation that a node other than the block's own has
+        borrowed.
+        """
         for ordinal, attribute in self._used.items():
             node = attribute.secondary.get("node", self.node)
             if node != self.node:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CNI project's plugin host-local: every node's pods have addresses of its podCIDR; an ``AddressSource``.
+"""The CNI project's plugin host-local: each node's pods have addresses of its podCIDR; an
+``AddressSource``.
 
-It goes round a range and knows no cluster: nothing of it is in the API, and a wish for pools is nothing to it.  Source:
-containernetworking/plugins, plugins/ipam/host-local; the range on Windows: ``UpdateHostLocalIPAMDataForWindows`` of
-Calico's CNI plugin.
+It assigns the addresses of a range in turn. It does not use the API, and it ignores requests for
+pools. Source: containernetworking/plugins, plugins/ipam/host-local; the range on Windows:
+``UpdateHostLocalIPAMDataForWindows`` of Calico's CNI plugin.
 """
 
 import ipaddress
@@ -16,7 +17,7 @@ from hybridlab.windows.reserved import reserved_ordinals
 
 
 class _Range:
-    """The addresses of one node."""
+    """The addresses of a node."""
 
     def __init__(self, cidr: str, *, windows: bool) -> None:
         self.cidr = ipaddress.IPv4Network(cidr)

@@ -40,7 +40,7 @@ class Pool:
     block_size: int = 26
     disabled: bool = False
     selects: Callable[[Mapping[str, str]], bool] = lambda labels: True
-    """Whether the pool's nodeSelector matches a node's labels."""
+    """Test of the pool's nodeSelector on a node's labels."""
 
 
 class IPAM:
@@ -63,18 +63,18 @@ class IPAM:
         self._blocks: dict[ipaddress.IPv4Network, Block] = {}
         self._by_handle: dict[str, list[tuple[Block, str]]] = {}
         self.dirty_blocks: dict[ipaddress.IPv4Network, None] = {}
-        """Blocks whose object is behind; whoever writes the objects empties it."""
+        """Blocks with an outdated object; the writer of the objects empties it."""
         self.dirty_handles: dict[str, None] = {}
 
     def blocks(self) -> tuple[Block, ...]:
-        """All blocks, in the order in which they were claimed."""
+        """Return all blocks, in the order in which they were claimed."""
         return tuple(self._blocks.values())
 
     def block(self, cidr: ipaddress.IPv4Network) -> Block:
         return self._blocks[cidr]
 
     def blocks_of(self, node: str) -> tuple[Block, ...]:
-        """A node's own blocks, the first one claimed first."""
+        """Return a node's own blocks, the first claimed first."""
         return tuple(block for block in self._blocks.values() if block.node == node)
 
     def own_network(self, node: str) -> str:
@@ -88,11 +88,13 @@ class IPAM:
         return next(str(cidr) for cidr in self._blocks if wanted in cidr)
 
     def of_handle(self, handle: str) -> tuple[tuple[Block, str], ...]:
-        """(block, address) of everything that a handle holds."""
+        """Return (block, address) of all addresses that a handle holds."""
         return tuple(self._by_handle.get(handle, ()))
 
     def ensure_block(self, node: str) -> Block:
-        """The node's first block, claimed now when it has none: what a Windows node does before its first pod."""
+        """Return the node's first block; claim it if there is none, as a Windows node does before
+        its first pod.
+        """
         own = self.blocks_of(node)
         if own:
             return own[0]
@@ -105,10 +107,11 @@ class IPAM:
         return claimed
 
     def assign(self, node: str, handle: str, secondary: Mapping[str, str], wish: Wish = ANY) -> str:
-        """One address for something on ``node``.  Raises IPAMError.
+        """Assign an address for a handle on ``node``.  Raise IPAMError.
 
-        A node's blocks are counted within the pools that this address may be from (``prepareAffinityBlocksForHost``):
-        a Windows node gets a second block by a wish for another pool, or once its own pool is disabled.
+        A node's blocks are counted within the pools that this address may be from
+        (``prepareAffinityBlocksForHost``): a Windows node gets a second block by a wish for another
+        pool, or once its own pool is disabled.
         """
         machine = self._nodes[node]
         if machine.os == "windows" and not self.strict_affinity:
@@ -143,13 +146,15 @@ class IPAM:
         return tuple(address for _, address in held)
 
     def unreserve(self, node: str) -> None:
-        """Fault: the node's blocks no longer keep the Windows addresses back."""
+        """Inject a fault: the node's blocks no longer reserve the Windows addresses."""
         for block in self.blocks_of(node):
             block.unreserve()
             self.dirty_blocks[block.cidr] = None
 
     def reserve(self, node: str) -> tuple[str, ...]:
-        """Heal it; returns the addresses that pods still hold and that are reserved again once they are gone."""
+        """Heal the fault; return the addresses that pods still hold and that are reserved once
+        the pods are gone.
+        """
         held: tuple[str, ...] = ()
         for block in self.blocks_of(node):
             held += block.reserve()
@@ -170,7 +175,7 @@ class IPAM:
         return pools
 
     def _asked(self, machine: Machine, wanted: Iterable[str]) -> tuple[Pool, ...]:
-        """The pools that a pod named, none of which may be missing."""
+        """Return the pools that a pod requested. Raise IPAMError if a pool is missing."""
         found = []
         for name in wanted:
             cidr = next((pool.cidr for pool in self.pools if pool.name == name), name)
@@ -188,7 +193,9 @@ class IPAM:
         return tuple(found)
 
     def _assign_that(self, machine: Machine, address: str, attribute: Attribute) -> str:
-        """An address that a pod named; its block is claimed where nobody has it, however many the node has."""
+        """Return an address that a pod requested; its block is claimed if no node has it, however
+        many blocks the node has.
+        """
         wanted = ipaddress.IPv4Address(address)
         pools = [
             pool
@@ -214,7 +221,7 @@ class IPAM:
                 yield block
 
     def _claim(self, machine: Machine, pools: tuple[Pool, ...]) -> Block | None:
-        """The first block of the pools that nobody has."""
+        """Claim and return the pools' first block that no node has."""
         for pool in pools:
             network = ipaddress.IPv4Network(pool.cidr)
             for cidr in network.subnets(new_prefix=pool.block_size):
@@ -228,7 +235,9 @@ class IPAM:
         return block
 
     def _near(self, cidr: ipaddress.IPv4Network, pool: Pool) -> Iterable[ipaddress.IPv4Network]:
-        """Blocks that might overlap: the same one, unless pools of other block sizes share the range."""
+        """Yield blocks that might overlap: the same block, unless pools of other block sizes
+        share the range.
+        """
         if all(other.block_size == pool.block_size for other in self.pools):
             return (cidr,) if cidr in self._blocks else ()
         return tuple(self._blocks)

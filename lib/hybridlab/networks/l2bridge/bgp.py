@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BGP among the nodes of one cluster: which daemons run, who peers with whom, and what each learns by that.
+"""BGP among the nodes of a cluster: running daemons, peers, and the routes that each node learns.
 
-Nothing is spoken on the wire: sessions and routes are those that daemons in these states would have agreed on.  A
-session is up only while BIRD runs on a Linux end, confd and RemoteAccess on a Windows end.  One that ended because a
-program did keeps its routes for as long as BIRD's graceful restart lets it.
+Nothing is sent on the wire: sessions and routes are those that daemons in these states would have
+agreed on.  A session is up only while BIRD runs on a Linux end, confd and RemoteAccess on a Windows
+end.  A session that ended with a program keeps its routes for as long as BIRD's graceful restart
+lets it.
 """
 
 import asyncio
@@ -21,22 +22,30 @@ PROGRAMS: Mapping[OS, Mapping[str, str]] = {
     "linux": {"bird": "calico-node"},
     "windows": {"confd": "confd", "RemoteAccess": ""},
 }
-"""What has to run for a node to speak BGP, and the container that it runs in; none: the host's own, always there."""
-CONFD_SERVICE = "CalicoConfd"
-"""What confd is where Calico runs as services of a Windows host."""
+"""Programs that a node needs to speak BGP, and their containers; none: the host's own, always
+running."""
 GRACE = 120.0
-"""s.  For how long BIRD keeps a peer's routes that restarts (graceful restart time, bird.cfg.template)."""
+"""s.  For how long BIRD keeps a peer's routes that restarts (graceful restart time,
+bird.cfg.template)."""
 DEFAULT_AS = 64512
 ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
 NOWHERE = "203.0.113.1"
 """A next hop that is on nobody's link (TEST-NET-3)."""
 Wrong = Literal[
-    "stopped", "unrendered", "down", "withheld", "astray", "checked", "more", "reported"
+    "stopped",
+    "unrendered",
+    "down",
+    "withheld",
+    "astray",
+    "more",
+    "reported",
+    "clientless",
 ]
-"""What faults make wrong: (node, program) that does not run; a Windows node whose confd writes nothing down; two nodes
-without a session; a node that does not announce its blocks, or announces a next hop on nobody's link; nodes of which
-the fabric takes their own address alone; (node, network) announced as well; a Windows node that fills a
-CalicoNodeStatus."""
+"""Defects by faults: (node, program) that does not run; a Windows node with a confd that writes
+nothing; two nodes without a session; a node that does not announce its blocks, or announces a next
+hop that is on no link; nodes of which only the own address passes the fabric; (node, network)
+announced as well; a Windows node that fills a CalicoNodeStatus; a reflector that takes no peer for
+its client."""
 AS_NUMBER = "projectcalico.org/ASNumber"
 CLUSTER_ID = "projectcalico.org/RouteReflectorClusterID"
 
@@ -47,13 +56,13 @@ class BgpEnd(NodeEnd):
 
     asn: int = 0
     """Its own AS number; 0: the cluster's."""
-    reflects: bool = False
-    """It has a reflector's cluster id."""
+    cluster_id: str = ""
+    """Its cluster id as a reflector; empty: it is none."""
     labels: tuple[tuple[str, str], ...] = ()
 
 
 class Peer(NamedTuple):
-    """One peer that a node is told to have."""
+    """A peer in a node's configuration."""
 
     kind: Literal["Mesh", "Node", "Global"]
     address: str
@@ -67,12 +76,14 @@ class Peer(NamedTuple):
 
 
 class Bgp:
-    """Who speaks BGP, and with whom."""
+    """The BGP speakers of a cluster and their sessions."""
 
     def __init__(
         self, nodes: Mapping[str, OS], *, configures: bool, routers: Iterable[Router] = ()
     ) -> None:
-        """``configures``: confd on Windows writes down what it should; some releases' does not."""
+        """Set up the speakers; ``configures``: confd writes BGP's configuration on Windows, which
+        some releases' confd does not.
+        """
         self._os = nodes
         self._configures = configures
         self._routers = {router.address: router for router in routers}
@@ -81,7 +92,8 @@ class Bgp:
             for node, os in nodes.items()
         }
         self._left: dict[str, float] = {}
-        """Until when (monotonic) others keep the routes of a node whose program ended."""
+        """Time (monotonic) until which peers keep the routes of a node with a program that
+        ended."""
         self.since: dict[str, str] = {}
         """Since when a node's programs run, as BIRD writes the time of a day."""
         self.faults: dict[str, tuple[Wrong, Any]] = {}
@@ -89,17 +101,18 @@ class Bgp:
         self._listeners: list[Callable[[], None]] = []
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` whenever somebody may learn other routes."""
+        """Call ``listener`` whenever the routes that nodes learn may change."""
         self._listeners.append(listener)
 
     def changed(self) -> None:
-        """Tell everybody that routes may have to change."""
+        """Notify the listeners that routes may have to change."""
         for listener in self._listeners:
             listener()
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
-        """A container, or a service of a host, began (``now``) or ended; nothing for what has no part in it."""
-        program = "confd" if program == CONFD_SERVICE else program
+        """Note that a container, or the same program of a host, began (``now``) or ended; other
+        programs are ignored.
+        """
         names = {
             name for name, container in PROGRAMS[self._os[node]].items() if container == program
         }
@@ -122,48 +135,59 @@ class Bgp:
         return program in self._running[node] and (node, program) not in self.wrong("stopped")
 
     def is_linux(self, node: str) -> bool:
-        """Whether BIRD is what speaks there."""
+        """Return whether BIRD speaks BGP on the node."""
         return self._os.get(node) == "linux"
 
     def configured(self, node: str) -> bool:
-        """Whether a node has been told who its peers are."""
+        """Return whether a node's peers are configured."""
         if self.is_linux(node):
             return True
-        told = self._configures and node not in self.wrong("unrendered")
-        return told and (self.runs(node, "confd") or self._kept(node))
+        is_configured = self._configures and node not in self.wrong("unrendered")
+        return is_configured and (self.runs(node, "confd") or self._kept(node))
 
     def speaks(self, node: str) -> bool:
-        """Whether everything runs that a node needs to have sessions."""
+        """Return whether all programs run that a node's sessions need."""
         return self.configured(node) and all(
             self.runs(node, program) for program in PROGRAMS[self._os[node]]
         )
 
     def peers(self, node: str, facts: RoutingFacts) -> list[Peer]:
-        """The peers that a node is told to have, by BGPConfiguration and BGPPeers; in the order of their addresses."""
+        """Return a node's peers by BGPConfiguration and BGPPeers, sorted by address."""
         own = facts.ends.get(node)
         if own is None or not self.configured(node):
             return []
         found: dict[str, Peer] = {}
-        if _settings(facts).get("nodeToNodeMeshEnabled", True) and not _end(own).reflects:
-            for name, end in facts.ends.items():
-                if name != node and not _end(end).reflects:
-                    found[end.address] = Peer("Mesh", end.address, as_of(end, facts), name)
+        if _settings(facts).get("nodeToNodeMeshEnabled", True):
+            for name in self._meshed(node, facts):
+                end = facts.ends[name]
+                found[end.address] = Peer("Mesh", end.address, as_of(end, facts), name)
         for spec in facts.peers.values():
-            for peer in _told(node, spec, facts):
+            for peer in _peers_by(node, spec, facts):
                 found[peer.address] = peer
         return sorted(found.values(), key=lambda peer: tuple(map(int, peer.address.split("."))))
+
+    def _meshed(self, node: str, facts: RoutingFacts) -> list[str]:
+        """Return the nodes that are a node's peers in the mesh, which reflectors leave: Linux'
+        template knows that (bird.cfg.template), and Windows' does not (peerings.ps1.template).
+        """
+        others = [name for name in facts.ends if name != node]
+        if not self.is_linux(node):
+            return others
+        if _end(facts.ends[node]).cluster_id:
+            return []
+        return [name for name in others if not _end(facts.ends[name]).cluster_id]
 
     def established(self, node: str, other: str, facts: RoutingFacts) -> bool:
         return self._agreed(node, other, facts) and self.speaks(node) and self.speaks(other)
 
     def connected(self, node: str, peer: Peer, facts: RoutingFacts) -> bool:
-        """Whether a node has a session with a peer, a node or a router beyond them, now."""
+        """Return whether a node has a session with a peer, a node or a router beyond them, now."""
         if peer.node:
             return self.established(node, peer.node, facts)
         return self._reaches(node, peer) and self.speaks(node)
 
-    def beyond(self, node: str, facts: RoutingFacts) -> Iterator[tuple[str, Peer]]:
-        """(network, peer that it was learned from) of what routers announce to a node."""
+    def announced_by_routers(self, node: str, facts: RoutingFacts) -> Iterator[tuple[str, Peer]]:
+        """Yield (network, peer) of the networks that routers announce to a node."""
         for peer in self.peers(node, facts):
             if not self._reaches(node, peer):
                 continue
@@ -175,12 +199,12 @@ class Bgp:
                 )
 
     def routed(self, facts: RoutingFacts) -> list[tuple[str, str]]:
-        """(network, node) of all that the underlay's routers learn."""
+        """Return (network, node) of all routes that the underlay's routers learn."""
         own = [address for address, router in self._routers.items() if router.underlay]
         return sorted({learned for address in own for learned in self._at(address, facts)})
 
     def _at(self, router: str, facts: RoutingFacts) -> Iterator[tuple[str, str]]:
-        """(network, node) of what nodes announce to a router."""
+        """Yield (network, node) of the networks that nodes announce to a router."""
         silent = {*self.wrong("withheld"), *self.wrong("astray")}
         peers = {
             node: {peer.address: peer for peer in self.peers(node, facts)}
@@ -191,33 +215,58 @@ class Bgp:
                 yield cidr, owner
 
     def learns(self, node: str, owner: str, facts: RoutingFacts) -> bool:
-        """Whether a node has the routes of another one: by a session with it, or with a Linux node that reflects."""
+        """Return whether a node has another node's routes, by a session with it or with a
+        reflecting Linux node."""
+        return bool(self.teachers(node, owner, facts))
+
+    def teachers(self, node: str, owner: str, facts: RoutingFacts) -> list[str]:
+        """Return the nodes by whose sessions a node learns another node's routes: that node
+        itself, or reflecting Linux nodes, which pass routes from and to their clients.
+        """
         if owner in self.wrong("withheld"):
-            return False
+            return []
         if self._routes(node, owner, facts):
-            return True
-        return any(
-            self._routes(node, name, facts) and self._routes(name, owner, facts)
-            for name, end in facts.ends.items()
-            if _end(end).reflects and self.is_linux(name)
+            return [owner]
+        return [
+            name
+            for name in facts.ends
+            if name not in {node, owner}
+            and self._routes(node, name, facts)
+            and self._routes(name, owner, facts)
+            and (self._serves(name, node, facts) or self._serves(name, owner, facts))
+        ]
+
+    def _serves(self, reflector: str, node: str, facts: RoutingFacts) -> bool:
+        """Return whether a reflector takes a node for its client: one of its own AS and of another
+        cluster id (bird.cfg.template)."""
+        own = _end(facts.ends[reflector])
+        other = facts.ends[node]
+        return (
+            self.is_linux(reflector)
+            and bool(own.cluster_id)
+            and reflector not in self.wrong("clientless")
+            and _end(other).cluster_id != own.cluster_id
+            and as_of(other, facts) == as_of(own, facts)
         )
 
     def next_hop(self, node: str, facts: RoutingFacts) -> str:
-        """By which address a node says that its blocks are reached."""
+        """Return the next hop that a node announces for its blocks."""
         return NOWHERE if node in self.wrong("astray") else facts.ends[node].address
 
     def announced(self, node: str, facts: RoutingFacts) -> list[str]:
-        """The networks that a Windows node announces: its blocks, and nothing else."""
+        """Return the networks that a Windows node announces: only its blocks."""
         own = [] if node in self.wrong("withheld") else list(facts.own_blocks(node))
         return own + [network for name, network in self.wrong("more") if name == node]
 
     def _routes(self, node: str, other: str, facts: RoutingFacts) -> bool:
-        """As :meth:`established`, or not yet forgotten."""
+        """Return whether the nodes agree on a session that is up, or that they still remember."""
         up = (self.speaks(name) or self._kept(name) for name in (node, other))
         return self._agreed(node, other, facts) and all(up)
 
     def _reaches(self, node: str, peer: Peer) -> bool:
-        """Whether a peer of a node's is a router that is there and agrees, and knows what the node says, as there."""
+        """Return whether a node's peer is an existing router that agrees, and that receives the
+        node's announcements.
+        """
         router = None if peer.node else self._routers.get(peer.address)
         return (
             router is not None
@@ -226,41 +275,45 @@ class Bgp:
         )
 
     def _kept(self, node: str) -> bool:
-        """A program of the node ended by itself, and so lately that others still keep what it said."""
+        """Return whether a program of the node ended by itself so recently that other nodes keep
+        its routes.
+        """
         return self._left.get(node, 0.0) > time.monotonic() and node not in {
             name for name, _ in self.wrong("stopped")
         }
 
     def _agreed(self, node: str, other: str, facts: RoutingFacts) -> bool:
         both = ((node, other), (other, node))
-        told = all(any(peer.node == to for peer in self.peers(at, facts)) for at, to in both)
-        return told and frozenset((node, other)) not in self.wrong("down")
+        has_sessions = all(
+            any(peer.node == to for peer in self.peers(at, facts)) for at, to in both
+        )
+        return has_sessions and frozenset((node, other)) not in self.wrong("down")
 
 
 def services(facts: RoutingFacts) -> list[str]:
-    """The networks of Services that Linux nodes announce."""
+    """Return the networks of Services that Linux nodes announce."""
     return [entry["cidr"] for name in ADVERTISED for entry in _settings(facts).get(name) or ()]
 
 
 def as_of(end: NodeEnd, facts: RoutingFacts) -> int:
-    """A node's AS number."""
+    """Return a node's AS number."""
     return _end(end).asn or int(_settings(facts).get("asNumber") or DEFAULT_AS)
 
 
 def end_of(address: str, metadata: Mapping[str, Any]) -> BgpEnd:
-    """A node of this address, by its object's metadata."""
+    """Return the node with this address, by its object's metadata."""
     notes = metadata.get("annotations") or {}
     labels = metadata.get("labels") or {}
     return BgpEnd(
         address=address,
         asn=int(notes.get(AS_NUMBER) or 0),
-        reflects=bool(notes.get(CLUSTER_ID)),
+        cluster_id=notes.get(CLUSTER_ID) or "",
         labels=tuple(sorted(labels.items())),
     )
 
 
-def _told(node: str, spec: Mapping[str, Any], facts: RoutingFacts) -> Iterator[Peer]:
-    """Yield the peers that one BGPPeer gives a node; peers by selector are each other's."""
+def _peers_by(node: str, spec: Mapping[str, Any], facts: RoutingFacts) -> Iterator[Peer]:
+    """Yield the peers that a BGPPeer gives a node; peers by selector are mutual."""
     named = spec.get("node")
     selecting = spec.get("nodeSelector")
     kind: Literal["Node", "Global"] = "Node" if named or selecting else "Global"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BIRD of a Linux node: what its client lists of protocols, by the sessions of the cluster."""
+"""BIRD of a Linux node: the protocols that its client lists, by the sessions of the cluster."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from hybridlab.windows.host import HostRefused
 
 NOT_RUNNING = "Unable to connect to server control socket: No such file or directory"
 OWN = {"static1": "Static", "kernel1": "Kernel", "device1": "Device", "direct1": "Direct"}
-"""What confd has BIRD run besides BGP (confd/etc/calico/confd/templates/bird.cfg.template)."""
+"""BIRD's protocols besides BGP, by confd (confd/etc/calico/confd/templates/bird.cfg.template)."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Bird:
     facts: RoutingFacts
 
     def tables(self) -> Mapping[str, Callable[[], Table]]:
-        """What ``birdcl`` prints, by what it is asked."""
+        """Return the outputs of ``birdcl`` by question."""
         return {"show protocols": self._protocols}
 
     def _protocols(self) -> Table:
@@ -59,7 +59,9 @@ class Bird:
         return rows
 
     def _waits(self, peer: Peer) -> str:
-        """A session of the mesh is opened by the end with the higher address alone (bird.cfg.template)."""
+        """Return the Info of a session that is not up: ``Passive`` if the node waits for the
+        peer. In the mesh the end with the higher address connects (bird.cfg.template).
+        """
         mine, other = (
             tuple(map(int, address.split("."))) for address in (self.machine.address, peer.address)
         )

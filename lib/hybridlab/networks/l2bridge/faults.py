@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong with BGP and without an overlay alone: daemons, sessions, next hops, the fabric, the host's end."""
+"""Faults of BGP: daemons, sessions, next hops."""
 
 import asyncio
 import contextlib
@@ -9,15 +9,12 @@ from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import (
     NODE,
-    NODE_OR_ALL,
     WINDOWS,
-    WINDOWS_OR_ALL,
     Entries,
     Fault,
     Parameter,
     Types,
 )
-from hybridlab.faults.rules import RuleFault
 from hybridlab.networks.l2bridge.bgp import Bgp, Wrong
 
 TYPES = Types()
@@ -25,13 +22,15 @@ PATIENCE = 10.0
 """s.  Routes are laid in milliseconds."""
 
 
-class Told(Entries):
+class BgpEntries(Entries):
     """A fault that is an entry in ``Bgp.faults``; routes follow from it."""
 
     def __init__(
         self, lab: LabParts, identity: str, what: Wrong, where: object, *words: str
     ) -> None:
-        """``words``: what is so because of the entry.  Raises BadFault where nobody speaks BGP."""
+        """Describe the fault; ``words``: its effect in a node's BGP. Raise BadFault if no node
+        speaks BGP.
+        """
         found = getattr(lab.calico.plane, "bgp", None)
         if not isinstance(found, Bgp):
             raise BadFault("the lab's nodes do not speak BGP")
@@ -42,7 +41,7 @@ class Told(Entries):
         )
 
     async def _follow(self) -> None:
-        """Every node lays its routes anew."""
+        """Set every node's routes anew."""
         self._bgp.changed()
         running = [felix for felix in self._lab.calico.felixes.values() if felix.running]
         with contextlib.suppress(TimeoutError):
@@ -55,7 +54,9 @@ def bgp_stopped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     """BIRD of a Linux node does not run, or RemoteAccess of a Windows node."""
     node = lab.node(parameters["node"])
     program = "bird" if lab.calico.nodes[node].os == "linux" else "RemoteAccess"
-    return Told(lab, identity, "stopped", (node, program), f"{program} of {node} does not run")
+    return BgpEntries(
+        lab, identity, "stopped", (node, program), f"{program} of {node} does not run"
+    )
 
 
 @TYPES.fault("bgp-peer-down", "underlay", NODE, Parameter("to", "name of the other node"))
@@ -64,28 +65,35 @@ def bgp_peer_down(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     pair = frozenset((lab.node(parameters["node"]), lab.node(parameters["to"])))
     if len(pair) < 2:
         raise BadFault(f"to is {parameters['to']!r}, the node itself")
-    return Told(lab, identity, "down", pair, f"{' and '.join(sorted(pair))} have no session")
+    return BgpEntries(lab, identity, "down", pair, f"{' and '.join(sorted(pair))} have no session")
 
 
 @TYPES.fault("confd-silent", "underlay", WINDOWS)
 def confd_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """confd of a Windows node runs and writes no BGP configuration."""
     node = lab.node_of("windows", parameters["node"])
-    return Told(lab, identity, "unrendered", node, f"{node} is told of no peer")
+    return BgpEntries(lab, identity, "unrendered", node, f"{node} is told of no peer")
 
 
 @TYPES.fault("block-not-announced", "underlay", NODE)
 def block_not_announced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node announces none of its blocks to its BGP peers."""
     node = lab.node(parameters["node"])
-    return Told(lab, identity, "withheld", node, f"{node} announces no block")
+    return BgpEntries(lab, identity, "withheld", node, f"{node} announces no block")
+
+
+@TYPES.fault("reflects-nothing", "underlay", NODE)
+def reflects_nothing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """A route reflector takes no peer for its client: it passes no route on, with all sessions up."""
+    node = lab.node_of("linux", parameters["node"])
+    return BgpEntries(lab, identity, "clientless", node, f"{node} has no client")
 
 
 @TYPES.fault("next-hop-astray", "underlay", NODE)
 def next_hop_astray(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node announces its blocks with a next hop that is on no other node's link."""
+    """A node announces its blocks with a next hop that no other node can reach directly."""
     node = lab.node(parameters["node"])
-    return Told(lab, identity, "astray", node, f"{node} announces a next hop on no link")
+    return BgpEntries(lab, identity, "astray", node, f"{node} announces a next hop on no link")
 
 
 @TYPES.fault(
@@ -95,59 +103,11 @@ def announces_more(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
     """A Windows node announces another network besides its blocks."""
     node = lab.node_of("windows", parameters["node"])
     network = parameters["network"]
-    return Told(lab, identity, "more", (node, network), f"{node} announces {network}")
+    return BgpEntries(lab, identity, "more", (node, network), f"{node} announces {network}")
 
 
 @TYPES.fault("node-status-filled", "underlay", WINDOWS)
 def node_status_filled(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A Windows node fills the CalicoNodeStatus that asks for it, as Linux nodes do."""
     node = lab.node_of("windows", parameters["node"])
-    return Told(lab, identity, "reported", node, f"{node} tells its BGP status")
-
-
-@TYPES.fault("source-check-on", "underlay", NODE_OR_ALL)
-class SourceCheckOn(Told):
-    """The fabric takes from a node only what has the node's own address, as clouds do until they are told otherwise."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        nodes = lab.nodes(parameters["node"])
-        plane = lab.calico.plane
-        if plane.fabric(lab.calico.typha.routing).routes:
-            raise BadFault(
-                "the underlay's routers route blocks to nodes, so that pods' addresses belong to these"
-            )
-        words = [f"the fabric checks the sources of {node}" for node in nodes]
-        super().__init__(lab, identity, "checked", tuple(nodes), *words)
-
-    async def _follow(self) -> None:
-        """The fabric checks those that any such fault names."""
-        calico = self._lab.calico
-        await self._lab.dataplane.set_fabric(calico.plane.fabric(calico.typha.routing))
-
-
-@TYPES.fault("host-endpoint-missing", "underlay", WINDOWS_OR_ALL)
-class HostEndpointMissing(RuleFault):
-    """A Windows host has no endpoint of its own among its pods, whose gateway it is: they reach nothing beyond it."""
-
-    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
-        nodes = lab.nodes_of("windows", parameters["node"])
-        plane = lab.calico.plane
-        drop = [("f_policy", f'iifname "{plane.pod_prefix}*" oifname "{plane.device}" drop')]
-        super().__init__(lab.dataplane, identity, dict.fromkeys(nodes, drop))
-        self._hosts = [
-            (lab.calico.windows[node].hns.faults.bare, lab.calico.felixes[node].routing)
-            for node in nodes
-        ]
-
-    async def inject(self) -> None:
-        """Take the endpoints away, and with them the way out."""
-        for bare, routing in self._hosts:
-            bare.add(self._identity)
-            routing.due()
-        await super().inject()
-
-    async def heal(self) -> None:
-        for bare, routing in self._hosts:
-            bare.discard(self._identity)
-            routing.due()
-        await super().heal()
+    return BgpEntries(lab, identity, "reported", node, f"{node} tells its BGP status")

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico without encapsulation: nodes announce their blocks by BGP, and pods' packets travel as they are.
+"""Calico without encapsulation: nodes announce their blocks by BGP, and pods' packets travel
+unchanged.
 
-Windows pods are on an l2bridge network; their gateway is the host's own endpoint there.  Who learns which block follows
-from the sessions of ``bgp``; a host's cmdlets list what ``remote_access`` makes of them.
+Windows pods are on an l2bridge network; their gateway is the host's own endpoint there. The
+sessions of ``bgp`` decide which node learns which block; ``remote_access`` answers a host's BGP
+cmdlets.
 """
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,7 +25,7 @@ from hybridlab.networks.contract.addresses import AddressSource
 from hybridlab.networks.contract.plane import Declared, NodeProgram, Plane, Table
 from hybridlab.networks.contract.routing import IPV4_ADDRESS, NodeEnd, RoutingFacts
 from hybridlab.networks.contract.windows_node import WindowsNode
-from hybridlab.networks.l2bridge.bgp import CONFD_SERVICE, Bgp, end_of
+from hybridlab.networks.l2bridge.bgp import Bgp, end_of
 from hybridlab.networks.l2bridge.bird import Bird
 from hybridlab.networks.l2bridge.remote_access import RemoteAccess
 from hybridlab.networks.l2bridge.settings import L2BridgeSettings, broken
@@ -36,9 +37,9 @@ from hybridlab.windows.hns_networks import (
     EXTERNAL_NETWORK,
     EXTERNAL_SUBNET,
     HOST_ENDPOINT,
-    HYPERV_OUI,
     POD_NETWORK,
     NetworkSpec,
+    endpoint_mac,
 )
 from hybridlab.windows.kube_proxy import NetworkFlags
 from hybridlab.windows.reserved import gateway, source_vip
@@ -47,13 +48,13 @@ if TYPE_CHECKING:
     from hybridlab.faults.model import FaultType
 
 BIRD = 12
-"""Who laid a route, as ``ip route`` shows it."""
+"""Routing protocol, by the number of ``ip route``."""
 TYPE = "L2Bridge"
-"""As HNS calls it."""
+"""Type by HNS' name."""
 
 
 class L2Bridge(Plane):
-    """The routed network of one cluster."""
+    """The routed network of a cluster."""
 
     kind: ClassVar[str] = "l2bridge"
     settings_type = L2BridgeSettings
@@ -66,7 +67,7 @@ class L2Bridge(Plane):
             if isinstance(profile.network.plane, L2BridgeSettings)
             else L2BridgeSettings()
         )
-        self._routers = plane.routers
+        self._settings = plane
         configures = not broken(profile.calico.on("windows"))
         self._knows_no_pod_cidr = plane.as_shipped and profile.network.ipam == "host-local"
         nodes = {machine.name: machine.os for machine in machines(profile)}
@@ -75,9 +76,10 @@ class L2Bridge(Plane):
 
     @classmethod
     def fault_types(cls) -> tuple[FaultType, ...]:
-        from hybridlab.networks.l2bridge.faults import TYPES  # only a lab that runs needs them
+        from hybridlab.networks import bridge_faults  # only a lab that runs needs them
+        from hybridlab.networks.l2bridge.faults import TYPES
 
-        return tuple(TYPES)
+        return (*TYPES, *bridge_faults.TYPES)
 
     def pod_port(
         self, machine: Machine, address: str, network: str, windows: WindowsNode | None
@@ -93,19 +95,28 @@ class L2Bridge(Plane):
         return override if override is not None else self.profile.network.underlay_mtu
 
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
-        """A Windows node has its block before its first pod; nobody announces more than the node's address."""
+        """Claim a Windows node's block before its first pod. A node's annotations hold only its
+        address.
+        """
         if machine.os == "windows":
             addresses.own_network(machine.name)
         return {}
 
     def claims_blocks(self, machine: Machine) -> bool:
-        """On Windows as shipped: its scripts ask CNI_IPAM_TYPE, which the operator does not set, for USE_POD_CIDR
-        (node/windows-packaging/CalicoWindows/node/node-service.ps1)."""
+        """Return whether a node claims IPAM blocks although its podCIDR should be its block.
+
+        Windows as shipped does: its scripts ask CNI_IPAM_TYPE for USE_POD_CIDR, which the operator
+        does not set (node/windows-packaging/CalicoWindows/node/node-service.ps1).
+        """
         return self._knows_no_pod_cidr and machine.os == "windows" and self.starts(machine)
 
     def starts(self, machine: Machine) -> bool:
-        """By hand CNI_IPAM_TYPE is set, and with USE_POD_CIDR startup asks for a block of a client that has no IPAM,
-        again and again: "operation not supported" (libcalico-go/lib/backend/k8s/client.go)."""
+        """Return whether calico-node starts. By hand, with CNI_IPAM_TYPE and USE_POD_CIDR set, it
+        does not.
+
+        Startup then requests a block from a client without IPAM, again and again: "operation not
+        supported" (libcalico-go/lib/backend/k8s/client.go).
+        """
         return not (
             self._knows_no_pod_cidr
             and machine.os == "windows"
@@ -119,9 +130,10 @@ class L2Bridge(Plane):
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """BIRD, on Windows RemoteAccess: blocks that were learned, by the addresses of the nodes that have them.
+        """Return the routes of BIRD, on Windows of RemoteAccess: learned blocks with the
+        addresses of their nodes.
 
-        What has its next hop elsewhere than on the underlay is learned, and not laid.
+        A block with a next hop outside the underlay is learned, but gets no route.
         """
         direct = [
             DirectRoute(cidr=cidr, via=facts.ends[owner].address, protocol=BIRD)
@@ -133,7 +145,7 @@ class L2Bridge(Plane):
         near = {route.cidr for route in direct}
         direct += [
             DirectRoute(cidr=network, via=peer.address, protocol=BIRD)
-            for network, peer in self.bgp.beyond(node, facts)
+            for network, peer in self.bgp.announced_by_routers(node, facts)
             if network not in near
         ]
         routes = NodeRoutes(
@@ -150,10 +162,11 @@ class L2Bridge(Plane):
         return ipaddress.IPv4Address(self.bgp.next_hop(owner, facts)) in self._subnets[node]
 
     def fabric(self, facts: RoutingFacts) -> FabricTable:
-        """The underlay's routers lead blocks to the nodes that announce them to one of these."""
+        """Return the routes of the underlay's routers: blocks, to the nodes that announce them to
+        a router.
+        """
         routes = tuple(FabricRoute(cidr=cidr, node=node) for cidr, node in self.bgp.routed(facts))
-        checked = {node for several in self.bgp.wrong("checked") for node in several}
-        return FabricTable(routes=routes, source_check=tuple(sorted(checked)))
+        return FabricTable(routes=routes, source_check=self.source_checked)
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
         self.bgp.ran(node, program, now=now)
@@ -162,13 +175,15 @@ class L2Bridge(Plane):
         self.bgp.on_change(listener)
 
     def node_status(self, node: str) -> Mapping[str, Any] | None:
-        """BIRD's state on Linux, and nothing on Windows, unless a fault has it otherwise."""
+        """Return BIRD's state on Linux, and None on Windows, unless a fault changes this."""
         if not self.bgp.is_linux(node) and node not in self.bgp.wrong("reported"):
             return None
         return {"agent": {"birdV4": {"state": "Ready" if self.bgp.speaks(node) else "NotReady"}}}
 
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
-        """The host endpoint's is one of them, so that policies let it in (felix/dataplane/windows/endpoint_mgr.go)."""
+        """Return the host's addresses, the host endpoint's included, so that policies let it in
+        (felix/dataplane/windows/endpoint_mgr.go).
+        """
         endpoint = _host_endpoint(windows)
         return (machine.address,) if endpoint is None else (machine.address, endpoint.address)
 
@@ -193,7 +208,7 @@ class L2Bridge(Plane):
 
     def host_services(self, windows: WindowsNode) -> Mapping[str, bool]:
         node = windows.machine.name
-        named = {CONFD_SERVICE: "confd"} if self.profile.calico.install == "services" else {}
+        named = {"CalicoConfd": "confd"} if self.profile.calico.install == "services" else {}
         return {
             shown: self.bgp.runs(node, name)
             for shown, name in (named | {"RemoteAccess": "RemoteAccess"}).items()
@@ -206,7 +221,7 @@ class L2Bridge(Plane):
         return daemon(self.bgp, machine, facts).tables()
 
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
-        """Without DSR the node's address (kubernetes#83072)."""
+        """Return the node's address, which is the source address without DSR (kubernetes#83072)."""
         return (
             None
             if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr)
@@ -214,31 +229,41 @@ class L2Bridge(Plane):
         )
 
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
-        """No source VIP and no gate: both are an overlay's."""
+        """Return no source VIP and no feature gate: only an overlay has them."""
         return NetworkFlags()
 
     def declared(self) -> Declared:
-        peers = {
+        peers: dict[str, Mapping[str, Any]] = {
             f"router-{router.address.replace('.', '-')}": {
                 "peerIP": router.address,
                 "asNumber": router.asn,
                 "nodeSelector": router.selects,
             }
-            for router in self._routers
+            for router in self._settings.routers
             if router.selects
         }
+        if selector := self._settings.reflectors:
+            # as the documents have it (docs.tigera.io: configure BGP peering, route reflectors)
+            spec = {"nodeSelector": "all()", "peerSelector": selector}
+            peers["peer-with-route-reflectors"] = spec
         pool = {"ipipMode": "Never", "vxlanMode": "Never"}
-        return Declared(bgp="Enabled", encapsulation="None", pool=pool, peers=peers)
+        return Declared(
+            bgp="Enabled", encapsulation="None", pool=pool, peers=peers, mesh=self._settings.mesh
+        )
 
     def environment(self, os: OS, declared: Declared) -> dict[str, str]:
-        """The operator sets VXLAN_VNI for Windows in every mode (pkg/render/windows.go); nothing reads it here."""
+        """Return the environment that the operator sets on Windows. VXLAN_VNI is set in every
+        mode (pkg/render/windows.go) and has no effect here.
+        """
         bgp = declared.bgp == "Enabled"
         if os == "linux":
             return {"CALICO_NETWORKING_BACKEND": "bird" if bgp else "none"}
         return {"CALICO_NETWORKING_BACKEND": "windows-bgp" if bgp else "none", "VXLAN_VNI": "4096"}
 
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """The fields about VXLAN are there and unused, as the operator renders them."""
+        """Return the CNI configuration with the unused fields of VXLAN, as the operator renders
+        it.
+        """
         backend = environment["CALICO_NETWORKING_BACKEND"]
         vni = int(environment["VXLAN_VNI"])
         return {"mode": backend, "vxlan_mac_prefix": "0E-2A", "vxlan_vni": vni}
@@ -247,13 +272,8 @@ class L2Bridge(Plane):
         return {"confd": "confd/confd-service.ps1"}
 
 
-def endpoint_mac(node: str, address: str) -> str:
-    """MAC of an endpoint, which HNS gives from its own range; stable by node and address."""
-    tail = hashlib.sha256(f"{node}/{address}".encode()).digest()[:3]
-    return f"{HYPERV_OUI}:" + ":".join(f"{byte:02x}" for byte in tail)
-
-
 def _host_endpoint(windows: WindowsNode | None) -> HostEndpoint | None:
-    """The host's own endpoint among the pods, which is a device of the host; None on Linux and without network."""
+    """Return the host's own endpoint among the pods, which is a device of the host; None on Linux
+    and without network."""
     address = None if windows is None else windows.hns.host_endpoint
     return None if address is None else HostEndpoint(name=HOST_ENDPOINT, address=address)

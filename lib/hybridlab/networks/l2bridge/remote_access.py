@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RemoteAccess of a Windows host: what its BGP cmdlets list, by the sessions of the cluster."""
+"""RemoteAccess of a Windows host: the output of its BGP cmdlets, by the sessions of the cluster."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from hybridlab.profiles.machines import Machine
 from hybridlab.windows.host import HostRefused
 
 NOT_CONFIGURED = "BGP is not configured."
-"""What every cmdlet says until confd has made a router there (calico#11714)."""
+"""Answer of every cmdlet until confd has configured a router there (calico#11714)."""
 NOT_RUNNING = "RemoteAccess is not running."
 """Deduced: nobody has published what they say while the service is stopped."""
 
@@ -25,7 +25,7 @@ class RemoteAccess:
     facts: RoutingFacts
 
     def tables(self) -> Mapping[str, Callable[[], Table]]:
-        """The tables of its cmdlets, by their names in lower case."""
+        """Return the tables of its cmdlets, by their names in lower case."""
         return {
             "get-bgprouter": self._router,
             "get-bgppeer": self._peers,
@@ -34,7 +34,7 @@ class RemoteAccess:
         }
 
     def _ready(self) -> str:
-        """The node's name.  Raises HostRefused."""
+        """Return the node's name. Raise HostRefused if RemoteAccess or BGP is not configured."""
         node = self.machine.name
         if not self.bgp.runs(node, "RemoteAccess"):
             raise HostRefused("remote-access", NOT_RUNNING)
@@ -66,24 +66,34 @@ class RemoteAccess:
         return [{"Network": networks}] if networks else []
 
     def _routes(self) -> Table:
-        """What was learned: blocks, of Linux nodes the networks of Services, of routers what is beyond them."""
+        """Return the best of the learned routes: blocks, from Linux nodes also the networks of
+        Services, from routers their networks.
+        """
         node = self._ready()
         facts = self.facts
         peers = {peer.node: peer.name for peer in self.bgp.peers(node, facts) if peer.node}
         up = {name for name in peers if self.bgp.established(node, name, facts)}
         nodes = [
-            (cidr, owner)
+            (cidr, owner, teacher)
             for cidr, owner in facts.elsewhere(node)
-            if owner in up and self.bgp.learns(node, owner, facts)
+            if owner in facts.ends
+            for teacher in self.bgp.teachers(node, owner, facts)[:1]
+            if teacher in up
         ]
         nodes += [
-            (cidr, name)
+            (cidr, name, name)
             for name in sorted(up)
             if self.bgp.is_linux(name)
             for cidr in services(facts)
         ]
-        found = [(cidr, self.bgp.next_hop(owner, facts), peers[owner]) for cidr, owner in nodes]
-        found += [(cidr, peer.address, peer.name) for cidr, peer in self.bgp.beyond(node, facts)]
+        found = [
+            (cidr, self.bgp.next_hop(owner, facts), peers[teacher])
+            for cidr, owner, teacher in nodes
+        ]
+        found += [
+            (cidr, peer.address, peer.name)
+            for cidr, peer in self.bgp.announced_by_routers(node, facts)
+        ]
         return [
             {"DestinationNetwork": cidr, "NextHop": hop, "LearnedFromPeer": name, "State": "Best"}
             for cidr, hop, name in found

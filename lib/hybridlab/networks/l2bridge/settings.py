@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile says of l2bridge networks with BGP."""
+"""A profile's settings of l2bridge networks with BGP."""
 
 import ipaddress
 import re
@@ -10,12 +10,13 @@ from typing import Literal
 from hybridlab.profiles.model import PlaneSettings, Profile
 
 BROKEN = (((3, 30, 3), (3, 30, 8)), ((3, 31, 0), (3, 31, 5)), ((3, 32, 0), (3, 32, 2)))
-"""Releases, from the first to before the second, whose confd configures no BGP on Windows (calico#11714, #13139)."""
+"""Releases, from the first to before the second, with a confd that configures no BGP on Windows
+(calico#11714, #13139)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Router:
-    """A router that speaks BGP with every node which is told of it."""
+    """A router that speaks BGP with every node that is configured for it."""
 
     address: str
     """On a network of nodes, where no node has it."""
@@ -26,10 +27,11 @@ class Router:
     """It is the underlay's own, with the first address of a subnet of nodes: it routes by the blocks that it learns,
     and passes on those that another such router learns."""
     selects: str = ""
-    """nodeSelector of a BGPPeer that is there from the beginning; empty: somebody else makes one."""
+    """nodeSelector of a BGPPeer that is there from the beginning; empty: somebody else makes
+    one."""
 
     def problem(self, subnets: Collection[str]) -> str:
-        """Why there cannot be such a router; empty: there can."""
+        """Return the reason why such a router is impossible; empty if it is possible."""
         try:
             address = ipaddress.IPv4Address(self.address)
             networks = [ipaddress.IPv4Network(cidr) for cidr in subnets]
@@ -57,6 +59,11 @@ class L2BridgeSettings(PlaneSettings):
 
     routers: tuple[Router, ...] = ()
     """A BGPPeer makes one of them a node's peer."""
+    mesh: bool = True
+    """Nodes peer with each other by themselves."""
+    reflectors: str = ""
+    """peerSelector of a BGPPeer of all nodes that is there from the beginning, which chooses the
+    nodes that annotations make route reflectors; empty: there is none."""
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
         subnets = {
@@ -76,7 +83,7 @@ class L2BridgeSettings(PlaneSettings):
 
 
 def broken(version: str) -> bool:
-    """Whether confd of this release configures no BGP on Windows."""
+    """Return whether confd of this release configures no BGP on Windows."""
     found = re.match(r"v(\d+)\.(\d+)\.(\d+)", version)
     numbers = tuple(map(int, found.groups())) if found else ()
     return any(first <= numbers < end for first, end in BROKEN)

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's VXLAN overlay: pods' packets travel in UDP between nodes, by tunnels that Felix makes and HNS has.
+"""Calico's VXLAN overlay: pods' packets travel in UDP between nodes, by tunnels of Felix and of
+HNS.
 
-A VNI gets to a Windows node by ``VXLAN_VNI`` in the environment of Felix and by ``vxlan_vni`` of the CNI configuration;
-an HNS network that is there keeps the one it was made with.
+A VNI gets to a Windows node by ``VXLAN_VNI`` in the environment of Felix and by ``vxlan_vni`` of
+the CNI configuration; an existing HNS network keeps the VNI with which it was made.
 """
 
 from __future__ import annotations
 
 import hashlib
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hybridlab import assumed
 from hybridlab.dataplane.model import NodeRoutes, PodPort
 from hybridlab.networks.contract.addresses import AddressSource
 from hybridlab.networks.contract.plane import Declared, NodeProgram, Plane
@@ -46,7 +48,9 @@ if TYPE_CHECKING:
 
 SMALLEST_VNI = 4096
 """On Windows."""
-OVERHEAD = 50
+NODE_PORTS_OF_THE_HOST = (17763, 1432)
+"""The first build whose host reaches NodePorts on its own address (KB4571748)."""
+OVERHEAD = int(assumed.value("overhead"))
 """Bytes of each packet."""
 EXTERNAL_VSID = 9999
 MAC_PREFIX = "0E-2A"
@@ -54,7 +58,7 @@ MAC_PREFIX = "0E-2A"
 
 
 class Vxlan(Plane):
-    """The overlay of one cluster."""
+    """The overlay of a cluster."""
 
     kind: ClassVar[str] = "vxlan"
     settings_type = VxlanSettings
@@ -83,7 +87,25 @@ class Vxlan(Plane):
             gateway=gateway(network), mtu=self.mtu(self.profile.network.windows_mtu), mac=mac
         )
 
-    def refusal(self, windows: WindowsNode) -> str:
+    def host_rules(self, machine: Machine) -> Sequence[tuple[str, str]]:
+        """Return the rules of a Windows host: its own connections to pods of other nodes, to
+        ClusterIPs, and before KB4571748 to NodePorts of its own."""
+        if machine.os != "windows":
+            return ()
+        first = self.profile.kube_proxy.node_port_range
+        build = tuple(map(int, machine.group.windows_build.split(".")[2:]))
+        rules = {
+            f'oifname "{DEVICE}" drop': not self._settings.windows_host_reaches_pods,
+            f"ip daddr {self.profile.network.service_cidr} drop": (
+                not self._settings.windows_host_reaches_services
+            ),
+            f"fib daddr type local meta l4proto {{ tcp, udp }} th dport {first} drop": (
+                build < NODE_PORTS_OF_THE_HOST
+            ),
+        }
+        return [("f_out", f"ct state new {rule}") for rule, holds in rules.items() if holds]
+
+    def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
         try:
             return _too_small(cni_vni(windows))
         except ValueError as error:
@@ -109,7 +131,9 @@ class Vxlan(Plane):
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Linux has the VNI of FelixConfiguration at Felix' start, Windows its HNS network's VSID."""
+        """Return the tunnel and routes: on Linux with the VNI at Felix' start, on Windows with
+        the HNS network's VSID.
+        """
         network = self.profile.network
         if windows is None:
             vni: int | None = felix_vni(felix)
@@ -131,10 +155,12 @@ class Vxlan(Plane):
         return NodeProgram(tunnel=tunnel, routes=routes, problem=problem, unknown=unknown)
 
     def _isolation_id(self, windows: WindowsNode | None) -> int | None:
-        """The VNI of what a Windows node sends, when it is not the VSID of its HNS network.
+        """Return the VNI of a Windows node's packets if it differs from the VSID of its HNS
+        network; None otherwise.
 
-        Felix gives every remote route the VNI it was started with.  Whether Windows then still reaches Windows, where
-        all have the old VSID, nobody has reported: the profile says.
+        Felix gives every remote route the VNI that it had at its start. Nobody has reported
+        whether Windows nodes that all have the old VSID still reach each other; the profile
+        decides.
         """
         if windows is None or self.profile.windows.windows_to_windows_with_new_vni == "holds":
             return None
@@ -194,7 +220,8 @@ class Vxlan(Plane):
         ]
 
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
-        """Without DSR kube-proxy's ``--source-vip``, which is the host endpoint's (kubernetes#83072)."""
+        """Return kube-proxy's ``--source-vip``, the host endpoint's address, without DSR
+        (kubernetes#83072)."""
         return (
             None
             if uses_dsr(machine.group.windows_build, enable_dsr=enable_dsr)
@@ -224,7 +251,9 @@ class Vxlan(Plane):
         )
 
     def environment(self, os: OS, declared: Declared) -> dict[str, str]:
-        """Who enables BGP gets its backend, whatever the pools say, as by the operator."""
+        """Return the environment that the operator sets on Windows; BGP's backend if BGP is
+        enabled, whatever the pools are.
+        """
         bgp = declared.bgp == "Enabled"
         if os == "linux":
             return {"CALICO_NETWORKING_BACKEND": "bird" if bgp else "vxlan"}
@@ -236,7 +265,7 @@ class Vxlan(Plane):
         return {"VXLAN_VNI": given} if given.isdecimal() else {}
 
     def felix_ignores(self, os: OS) -> frozenset[str]:
-        """felix-service.ps1 sets FELIX_VXLANVNI."""
+        """Return the names that Felix ignores: felix-service.ps1 sets FELIX_VXLANVNI itself."""
         return frozenset({"vxlanVNI"}) if os == "windows" else frozenset()
 
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -248,12 +277,12 @@ class Vxlan(Plane):
 
 
 def started_vni(windows: WindowsNode) -> int:
-    """``VXLAN_VNI`` of the Felix that started last."""
+    """Return ``VXLAN_VNI`` of the Felix that started last."""
     return int(windows.environment["VXLAN_VNI"])
 
 
 def cni_vni(windows: WindowsNode) -> int:
-    """``vxlan_vni`` of the CNI configuration.  Raises ValueError for one that is no number."""
+    """Return ``vxlan_vni`` of the CNI configuration.  Raise ValueError if it is no number."""
     given = windows.plugin.get("vxlan_vni") or DEFAULT_VNI
     try:
         return int(given)
@@ -264,23 +293,23 @@ def cni_vni(windows: WindowsNode) -> int:
 
 
 def felix_vni(felix: Mapping[str, Any]) -> int:
-    """VNI of the Linux device, by a FelixConfiguration."""
+    """Return the VNI of the Linux device by a FelixConfiguration."""
     return int(felix.get("vxlanVNI", DEFAULT_VNI))
 
 
 def felix_port(felix: Mapping[str, Any]) -> int:
-    """UDP port of the Linux device, by a FelixConfiguration."""
+    """Return the UDP port of the Linux device by a FelixConfiguration."""
     return int(felix.get("vxlanPort", DEFAULT_PORT))
 
 
 def pod_mac(address: str, prefix: str = MAC_PREFIX) -> str:
-    """MAC of a pod: the prefix, with hyphens, and the address' four bytes."""
+    """Return the MAC of a pod: the prefix, with hyphens, and the address' four bytes."""
     octets = ":".join(f"{byte:02x}" for byte in ipaddress.IPv4Address(address).packed)
     return f"{prefix.lower().replace('-', ':')}:{octets}"
 
 
 def vtep_mac(node: str) -> str:
-    """A Windows node's distributed router MAC, which is its tunnel's; stable by name."""
+    """Return a Windows node's distributed router MAC, which is its tunnel's; stable by name."""
     tail = hashlib.sha256(node.encode()).digest()[:3]
     return f"{HYPERV_OUI}:" + ":".join(f"{byte:02x}" for byte in tail)
 

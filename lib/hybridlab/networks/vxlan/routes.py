@@ -16,7 +16,8 @@ TUNNEL_MAC = "projectcalico.org/VXLANTunnelMACAddr"
 
 
 def vtep(name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
-    """The tunnel endpoint that a node's annotations describe; None while something is missing."""
+    """Return the tunnel endpoint that a node's annotations describe; None while something is
+    missing."""
     address = annotations.get(IPV4_ADDRESS)
     tunnel = annotations.get(IPV4_TUNNEL)
     if not address or not tunnel:
@@ -26,13 +27,15 @@ def vtep(name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
 
 
 def linux_vtep_mac(node: str) -> str:
-    """MAC of a Linux node's ``vxlan.calico``: 66 and the first five bytes of its name's SHA-1."""
+    """Return the MAC of a Linux node's ``vxlan.calico``: 66 and the first five bytes of its
+    name's SHA-1.
+    """
     digest = hashlib.sha1(node.encode(), usedforsecurity=False).digest()
     return ":".join(f"{byte:02x}" for byte in (0x66, *digest[:5]))
 
 
 def tunnel_of(facts: RoutingFacts, node: str, *, vni: int, port: int, mtu: int) -> Tunnel | None:
-    """The node's own device; None while its tunnel address is not known."""
+    """Return the node's own device; None while its tunnel address is not known."""
     own = facts.ends.get(node)
     if own is None:
         return None
@@ -44,10 +47,11 @@ def tunnel_of(facts: RoutingFacts, node: str, *, vni: int, port: int, mtu: int) 
 def node_routes(
     facts: RoutingFacts, node: str, *, tunnel: bool = True, vni: int | None = None
 ) -> tuple[NodeRoutes, tuple[str, ...]]:
-    """The node's routes, and the networks that cannot be routed yet because their node's tunnel is not known.
+    """Return the node's routes, and networks without a route so far because their node's tunnel is
+    unknown.
 
-    Without a ``tunnel`` of its own the node has no remote routes; ``vni``: what is sent carries this one instead of the
-    VXLAN device's.
+    Without a ``tunnel`` of its own the node has no remote routes; ``vni``: carried by what is sent,
+    in place of the VXLAN device's.
     """
     remote: list[TunnelRoute] = []
     unknown: list[str] = []

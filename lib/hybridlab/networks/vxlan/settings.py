@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile says of VXLAN."""
+"""A profile's settings of VXLAN."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +20,12 @@ class VxlanSettings(PlaneSettings):
     vni: int = DEFAULT_VNI
     port: int = DEFAULT_PORT
     """UDP, on Linux; Windows knows no other than 4789."""
+
+    windows_host_reaches_pods: bool = False
+    """A Windows host itself reaches pods of other nodes.  Documents contradict each other: the
+    walkthrough of 2020 says that it does not; HNS' routes would let it."""
+    windows_host_reaches_services: bool = False
+    """A Windows host itself reaches ClusterIPs.  Documents contradict each other, as above."""
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
         for name, value, high in (("vni", self.vni, LARGEST_VNI), ("port", self.port, 65535)):

@@ -46,7 +46,9 @@ def _duration(text: str) -> float:
 def _parse(
     words: tuple[str, ...], known: dict[str, str], switches: frozenset[str] = frozenset()
 ) -> tuple[dict[str, str], list[str]]:
-    """Go's flags: ``--name=value``, ``--name value``, or ``--name`` of ``switches``; raises _BadFlag."""
+    """Return Go's flags: ``--name=value``, ``--name value``, or ``--name`` of ``switches``;
+    raises _BadFlag.
+    """
     given = dict(known)
     rest = []
     queue = list(words)
@@ -291,7 +293,7 @@ async def _netexec(process: Process) -> int:
 
 
 async def _after_term(process: Process, seconds: int) -> int:
-    """Return when the process has been asked to end and so many seconds have passed since."""
+    """Wait until the process has received SIGTERM and a further number of seconds has passed."""
     await process.terminated.wait()
     await err(process, f"Sleeping {seconds} seconds before terminating...")
     await asyncio.sleep(seconds)

@@ -12,7 +12,9 @@ LINE = "{name:<8} {proto:<8} {table:<8} {state:<5}  {since:<10}  {info}"
 
 
 async def birdcl(process: Process) -> int:
-    """``birdcl [-s SOCKET] [-r] show protocols``; its columns are those of BIRD 1.6 (nest/proto.c)."""
+    """Run ``birdcl [-s SOCKET] [-r] show protocols``; the columns are those of BIRD 1.6
+    (nest/proto.c).
+    """
     try:
         _, words = getopt.gnu_getopt(list(process.argv[1:]), "s:r")
     except getopt.GetoptError as error:

@@ -19,7 +19,7 @@ _SIOCGIFHWADDR = 0x8927
 
 
 async def ping(process: Process) -> int:
-    """``ping [-c N] [-w DEADLINE] [-W WAIT] [-s SIZE] [-i SECONDS] [-q] HOST``."""
+    """Run ``ping [-c N] [-w DEADLINE] [-W WAIT] [-s SIZE] [-i SECONDS] [-q] HOST``."""
     try:
         flags, words = getopt.gnu_getopt(list(process.argv[1:]), "4qc:w:W:s:i:A")
         given = dict(flags)
@@ -60,6 +60,9 @@ async def ping(process: Process) -> int:
                         await out(process, f"{line} time={found.milliseconds:.3f} ms")
                 if not count or sent < count:
                     await asyncio.sleep(interval)
+    except PermissionError:  # neither a raw socket nor a socket by ping_group_range
+        await err(process, "ping: permission denied (are you root?)")
+        return 1
     except TimeoutError:
         sent += 1 if sent == len(times) else 0
     await out(process, *_statistics(host, sent, times))
@@ -125,7 +128,7 @@ def interfaces(net: Net) -> list[Interface]:
 
 
 async def ip(process: Process) -> int:
-    """``ip [-4] addr [show] [dev NAME]``."""
+    """Run ``ip [-4] addr [show] [dev NAME]``."""
     words = [word for word in process.argv[1:] if word not in ("-4", "-o")]
     if not words or words[0] not in ("a", "ad", "add", "addr", "address") or "-o" in process.argv:
         return await not_emulated(process, " ".join(process.argv))
@@ -159,7 +162,7 @@ def _shown(interface: Interface) -> list[str]:
 
 
 async def hostname(process: Process) -> int:
-    """``hostname [-i] [-s] [-f]``."""
+    """Run ``hostname [-i] [-s] [-f]``."""
     match process.argv[1:]:
         case () | ("-s",) | ("-f",):
             await out(process, process.net.hostname)
@@ -171,7 +174,7 @@ async def hostname(process: Process) -> int:
 
 
 async def sleep(process: Process) -> int:
-    """``sleep N[smhd]...``; a container's main process, so that it costs no process."""
+    """Run ``sleep N[smhd]...``, often a container's main process, without a real process."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     total = 0.0
     if len(process.argv) == 1:
@@ -194,13 +197,14 @@ async def sleep(process: Process) -> int:
 
 
 async def idle(process: Process) -> int:
-    """A program that has no work of its own (pause)."""
+    """Do nothing until the end, as the program pause does."""
     await asyncio.get_running_loop().create_future()
     return 0
 
 
 async def elsewhere(process: Process) -> int:
-    """A program whose work the lab does elsewhere (Felix, kube-proxy, the API server): its log begins by saying so."""
+    """Stand in for a program that the lab runs elsewhere (Felix, kube-proxy, the API server): its
+    log begins with a note about that."""
     await out(
         process,
         f"Starting {' '.join(process.argv)} (emulated: the lab does its work outside this container)",
@@ -209,7 +213,7 @@ async def elsewhere(process: Process) -> int:
 
 
 async def echo(process: Process) -> int:
-    """``echo [-n] WORDS``."""
+    """Run ``echo [-n] WORDS``."""
     words = process.argv[1:]
     newline = not (words and words[0] == "-n")
     text = " ".join(words if newline else words[1:])

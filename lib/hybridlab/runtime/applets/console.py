@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every applet does with its streams: text lines out, and the one sentence for what the lab does not do."""
+"""Output of every applet: text lines, and the message about features that the lab lacks."""
 
 from hybridlab.runtime.applet import Process
 
@@ -17,6 +17,6 @@ async def err(process: Process, *lines: str) -> None:
 
 
 async def not_emulated(process: Process, what: str) -> int:
-    """Say that the lab cannot do it; returns the exit status."""
+    """Print that the lab cannot do this; return the exit status."""
     await err(process, f"not emulated: {what}")
     return NOT_EMULATED_STATUS

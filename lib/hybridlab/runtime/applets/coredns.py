@@ -13,7 +13,7 @@ ServeNames = Callable[[Net], Awaitable[None]]
 
 
 def coredns(resolver: ServeNames) -> Applet:
-    """The applet that runs ``resolver``."""
+    """Return the applet that runs ``resolver``."""
 
     async def run(process: Process) -> int:
         async def health(request: http.Request) -> http.Reply:

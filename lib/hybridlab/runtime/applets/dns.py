@@ -15,7 +15,7 @@ from dnslib import QTYPE, RCODE, DNSRecord
 from hybridlab.runtime.applet import Net
 
 NDOTS = 1
-"""What holds without an option ndots (resolv.conf(5))."""
+"""Default without an option ndots (resolv.conf(5))."""
 ATTEMPTS = 2
 """How often a query is sent before the resolver counts as silent, as in glibc and musl."""
 
@@ -30,7 +30,7 @@ class ResolverSilent(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """One response."""
+    """A response."""
 
     server: str
     rcode: str
@@ -43,7 +43,7 @@ class Answer:
 
 
 def is_address(text: str) -> bool:
-    """Whether ``text`` is a dotted quad."""
+    """Return whether ``text`` is a dotted quad."""
     try:
         ipaddress.IPv4Address(text)
     except ValueError:
@@ -52,7 +52,7 @@ def is_address(text: str) -> bool:
 
 
 def candidates(net: Net, name: str) -> list[str]:
-    """The full names to try, in order."""
+    """Return the full names to try, in order."""
     dots = next((option[6:] for option in net.resolver_options if option.startswith("ndots:")), "")
     if name.endswith("."):
         return [name[:-1]]
@@ -65,7 +65,7 @@ def candidates(net: Net, name: str) -> list[str]:
 
 
 def in_hosts(text: str, name: str) -> list[str]:
-    """The IPv4 addresses that a hosts file gives a name."""
+    """Return the IPv4 addresses that a hosts file gives a name."""
     lines = (line.partition("#")[0].lower().split() for line in text.splitlines())
     return [
         words[0]
@@ -77,10 +77,10 @@ def in_hosts(text: str, name: str) -> list[str]:
 async def query(
     net: Net, name: str, kind: str = "A", *, server: str = "", limit: float = 5.0
 ) -> Answer:
-    """Ask one server for one full name; UDP, and TCP when the answer was cut off.
+    """Send one server a query for one full name by UDP, and by TCP after a truncated answer.
 
-    Raises :class:`ResolverSilent` when nothing came within ``limit`` seconds, ConnectionRefusedError when the port
-    is closed.
+    Raise :class:`ResolverSilent` if no answer comes within ``limit`` seconds,
+    ConnectionRefusedError if the port is closed.
     """
     server = server or (net.nameservers[0] if net.nameservers else "")
     if not server:
@@ -110,9 +110,10 @@ async def query(
 
 
 async def resolve(net: Net, name: str, *, limit: float = 5.0) -> list[str]:
-    """What the hosts file says of ``name``, else its A records by the pod's search list.
+    """Return the hosts file's addresses of ``name``, else its A records by the pod's search list.
 
-    A nameserver that does not answer leaves the rest of the time to the next.  Raises NameNotFound or ResolverSilent.
+    A nameserver that does not answer leaves the rest of the time to the next.  Raise NameNotFound
+    or ResolverSilent.
     """
     if is_address(name):
         return [name]
@@ -160,7 +161,7 @@ async def _udp(net: Net, server: str, packet: bytes, again: float) -> bytes:
             try:
                 async with asyncio.timeout(again):
                     while (reply := await loop.sock_recv(sock, 4096))[:2] != packet[:2]:
-                        continue  # an answer to somebody else's question
+                        continue  # an answer to another query
                     return reply
             except TimeoutError:
                 continue

@@ -39,7 +39,9 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Url:
-        """``http://host[:port][/path]``; without a scheme http is meant.  Raises ValueError."""
+        """Return the parts of ``http://host[:port][/path]``; the default scheme is http. Raise
+        ValueError.
+        """
         if "://" not in text:
             text = "http://" + text
         parts = urlsplit(text)
@@ -65,14 +67,14 @@ class Response:
     version: str = "HTTP/1.1"
 
     def header(self, name: str) -> str:
-        """The first header of that name, or an empty string."""
+        """Return the first header of that name, or an empty string."""
         return next((value for key, value in self.headers if key.lower() == name.lower()), "")
 
 
 async def connect(
     net: Net, address: str, port: int
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A TCP connection from ``net``; raises OSError as connect(2) does."""
+    """Return a TCP connection from ``net``; raise OSError as connect(2) does."""
     sock = net.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         await asyncio.get_running_loop().sock_connect(sock, (address, port))
@@ -85,9 +87,9 @@ async def connect(
 async def request(
     net: Net, url: Url, address: str, *, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """One GET to ``address`` on a connection of its own; it never times out by itself.
+    """Send a GET to ``address`` on a connection of its own; it never times out by itself.
 
-    Raises :class:`ConnectFailed`, OSError once connected, and :class:`BadAnswer`.
+    Raise :class:`ConnectFailed`, OSError once connected, and :class:`BadAnswer`.
     """
     try:
         reader, writer = await connect(net, address, url.port)
@@ -103,7 +105,7 @@ async def request(
 
 
 def abort(writer: asyncio.StreamWriter) -> None:
-    """Close without waiting: what is still unsent is sent, nothing is awaited."""
+    """Close without waiting; unsent data is still sent."""
     with contextlib.suppress(Exception):
         writer.close()
 
@@ -157,7 +159,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 @dataclass(frozen=True)
 class Request:
-    """What a server got."""
+    """The request that a server received."""
 
     method: str
     target: str
@@ -174,7 +176,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server answers; ``Date``, ``Content-Length`` and ``Connection`` are added."""
+    """A server's answer; ``Date``, ``Content-Length`` and ``Connection`` are added."""
 
     status: int = 200
     body: bytes = b""
@@ -188,14 +190,15 @@ Handler = Callable[[Request], Awaitable[Reply]]
 
 
 BACKLOG = 1024
-"""Connections that wait to be accepted.  .NET's listeners take as many as the system lets them; one that is full drops
-packets, which a client takes for a denial."""
+"""Connections that wait to be accepted.  .NET's listeners take as many as the system allows; a full
+queue drops packets, which looks like a denial to a client."""
 
 
 def listen(
     net: Net, port: int, *, kind: int = socket.SOCK_STREAM, address: str = ""
 ) -> socket.socket:
-    """A bound (and for TCP listening) socket in ``net``; raises OSError when the port is taken."""
+    """Return a bound (and for TCP listening) socket in ``net``; raise OSError when the port is
+    taken."""
     sock = net.socket(socket.AF_INET, kind)
     try:
         if kind == socket.SOCK_STREAM:
@@ -252,7 +255,7 @@ async def tcp_server(
 
 
 def _left(connection: socket.socket) -> bool:
-    """Whether the peer only connected, and is gone already: most probes do no more."""
+    """Return whether the peer only connected, and has left already: most probes do no more."""
     try:
         return not connection.recv(1, socket.MSG_PEEK)
     except BlockingIOError:

@@ -20,10 +20,10 @@ _NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True)
 class Echo:
-    """What one echo request met."""
+    """The result of an echo request."""
 
     kind: str
-    """``reply``, ``timeout``, ``unreachable`` (ICMP said so) or ``unsendable`` (no route)."""
+    """``reply``, ``timeout``, ``unreachable`` (by ICMP) or ``unsendable`` (no route)."""
     source: str = ""
     ttl: int = 0
     milliseconds: float = 0.0
@@ -31,10 +31,10 @@ class Echo:
 
 
 def new_identity() -> int:
-    """The identifier of one ping command's requests.
+    """Return the identifier for a ping command's requests.
 
-    No two commands soon after each other share one: to a node's connection tracking the later requests would belong to
-    the earlier flow, and be translated as that was.
+    No two consecutive commands share an identifier: a node's connection tracking would assign the
+    later requests to the earlier flow, and translate them like that flow.
     """
     return next(_NUMBERS) & 0xFFFF
 
@@ -48,7 +48,7 @@ def _checksum(data: bytes) -> int:
 async def echo(
     net: Net, address: str, sequence: int, *, size: int, limit: float, identity: int
 ) -> Echo:
-    """Send one echo request with ``size`` data bytes and wait ``limit`` seconds for what comes back."""
+    """Send an echo request with ``size`` data bytes and wait ``limit`` seconds for the reply."""
     payload = os.urandom(8).ljust(size, b"\0")[:size]
     payload += b"\0" * (len(payload) % 2)
     head = struct.pack("!BBHHH", _ECHO_REQUEST, 0, 0, identity, sequence)

@@ -45,7 +45,7 @@ def _error_page(status: int, reason: str) -> bytes:
 
 
 async def nginx(process: Process) -> int:
-    """``nginx -g 'daemon off;'``; a mounted configuration is not read and therefore refused."""
+    """Run ``nginx -g 'daemon off;'``; a mounted configuration is not read and therefore refused."""
     arguments = process.argv[1:]
     if arguments == ("-v",):
         await err(process, f"nginx version: nginx/{_VERSION}")

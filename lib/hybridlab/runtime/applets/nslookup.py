@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""busybox ``nslookup`` of 1.29 and later, which asks the server itself: a short name with every search suffix.
+"""busybox ``nslookup`` of 1.29 and later, which queries the server itself: a short name with every
+search suffix.
 
-It fails when any of them does not exist, for which manuals recommend busybox:1.28, whose applet is not emulated.
+It fails when any of these names does not exist, so manuals recommend busybox:1.28, whose applet is
+not emulated.
 """
 
 import re
@@ -14,7 +16,7 @@ from hybridlab.runtime.images import split_reference
 
 _SILENT = ";; connection timed out; no servers could be reached"
 _LAST_OLD = 28
-"""Of busybox 1.N."""
+"""Version of busybox: N of 1.N."""
 
 
 async def nslookup(process: Process) -> int:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How late programs of Windows hear of a refused TCP connection.
+"""The delay of refused TCP connections in programs of Windows.
 
-Winsock takes a reset for an accident at first: it sends its SYN again, 500 ms apart, and reports the refusal only when
-all were refused (Microsoft KB175523).  That takes 1 to 3 s; Linux reports the first.
+Winsock takes a reset for an accident at first: it sends its SYN again, 500 ms apart, and reports
+the refusal only when all were refused (Microsoft KB175523).  That takes 1 to 3 s; Linux reports the
+first.
 """
 
 import asyncio
@@ -16,9 +17,9 @@ T = TypeVar("T")
 async def heard_late(
     connecting: Coroutine[Any, Any, T], settings: Mapping[str, float | str | int]
 ) -> T:
-    """What ``connecting`` returns; on Windows a refusal is raised the lab's ``windows_refused_ms`` later.
+    """Return the result of ``connecting``; on Windows raise a refusal ``windows_refused_ms`` later.
 
-    That belongs to the connecting: who waits for it less long times out and never hears of the refusal.
+    The delay belongs to the connecting: a caller with a shorter time-out never gets the refusal.
     """
     try:
         return await connecting

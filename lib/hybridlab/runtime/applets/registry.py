@@ -40,6 +40,7 @@ WINDOWS: Mapping[str, Applet] = {
     "ping": windows_tools.ping,
     "ipconfig": windows_tools.ipconfig,
     "hostname": windows_tools.hostname,
+    "findstr": windows_tools.findstr,
     "porter": porter.porter,
     "agnhost": agnhost.agnhost,
     "pause": busybox.idle,
@@ -49,7 +50,7 @@ WINDOWS: Mapping[str, Applet] = {
 
 
 def linux(resolver: ServeNames | None = None) -> dict[str, Applet]:
-    """Linux applets; ``resolver`` serves the cluster's DNS in the coredns image."""
+    """Return Linux applets; ``resolver`` serves the cluster's DNS in the coredns image."""
     applets = dict(LINUX)
     if resolver is not None:
         applets["coredns"] = coredns.coredns(resolver)
@@ -57,7 +58,7 @@ def linux(resolver: ServeNames | None = None) -> dict[str, Applet]:
 
 
 def windows(more: Mapping[str, Applet] | None = None) -> dict[str, Applet]:
-    """Windows applets with ``more`` (powershell, calico-node); cmd can start all of them."""
+    """Return Windows applets with ``more`` (powershell, calico-node); cmd can start all of them."""
     applets = {**WINDOWS, **(more or {})}
     applets["cmd"] = windows_tools.cmd(applets)
     return applets

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows' console tools: ping, ipconfig, hostname, and as much of cmd as starts them.
+"""Windows' console tools: ping, ipconfig, hostname, findstr, and as much of cmd as starts them.
 
 Texts are those of the English Windows Server.  ``ping`` exits 0 when a reply came back, "Destination host unreachable"
 included, as Windows' own does.  cmd runs one command with ``/c``, with redirection to NUL; anything else is not
@@ -27,15 +27,30 @@ async def crlf(process: Process, *lines: str) -> None:
 
 
 async def hostname(process: Process) -> int:
-    """The computer's name."""
+    """Run ``hostname``, which prints the computer's name."""
     if len(process.argv) > 1:
         return await not_emulated(process, " ".join(process.argv))
     await crlf(process, process.net.hostname)
     return 0
 
 
+async def findstr(process: Process) -> int:
+    """Run ``findstr WORD FILE``: print the lines of a file that have a word of letters."""
+    words = process.argv[1:]
+    if len(words) != 2 or not words[0].isalpha():
+        return await not_emulated(process, " ".join(process.argv))
+    try:
+        lines = process.files.read(words[1]).decode("utf-8-sig", "replace").splitlines()
+    except OSError:
+        await process.stderr.write(f"FINDSTR: Cannot open {words[1]}\r\n".encode())
+        return 1
+    found = [line for line in lines if words[0] in line]
+    await crlf(process, *found)
+    return 0 if found else 1
+
+
 async def ipconfig(process: Process) -> int:
-    """``ipconfig``; ``/all`` adds what the lab knows."""
+    """Run ``ipconfig``; ``/all`` adds further fields that the lab knows."""
     if [word.lower() for word in process.argv[1:]] not in ([], ["/all"]):
         return await not_emulated(process, " ".join(process.argv))
     full = len(process.argv) > 1
@@ -69,7 +84,7 @@ async def ipconfig(process: Process) -> int:
 
 
 async def ping(process: Process) -> int:
-    """``ping [-n COUNT] [-w MS] [-l SIZE] [-t] [-4] HOST``."""
+    """Run ``ping [-n COUNT] [-w MS] [-l SIZE] [-t] [-4] HOST``."""
     count = 4
     wait = 4000
     size = 32
@@ -143,7 +158,7 @@ async def _pings(process: Process, address: str, count: int, wait: float, size: 
 
 
 def cmd(others: Mapping[str, Applet]) -> Applet:
-    """``cmd``, which starts the applets in ``others`` (names without ``.exe``)."""
+    """Run ``cmd``, which starts the applets in ``others`` (names without ``.exe``)."""
 
     async def run(process: Process) -> int:
         words = [*process.argv[1:]]

@@ -106,6 +106,13 @@ def test_every_tag_is_explained_and_used() -> None:
     assert all(tagged(tag) for tag in catalog().tags)
 
 
+def test_a_claim_whose_documented_setting_was_replaced_names_the_versions_of_both() -> None:
+    """Of tigera/docs, version-3.26 patches FelixConfiguration, version-3.27 the pool."""
+    enc_2 = catalog()["ENC-2"]
+    assert [source.where for source in enc_2.sources] == ["v3.18-v3.26", "v3.27-v3.32"]
+    assert "up to v3.26 by ipipEnabled" in enc_2.statement
+
+
 def test_every_claim_is_one_sentence_with_public_sources() -> None:
     for claim in catalog().values():
         assert re.fullmatch(r"[^\n]+\.", claim.statement), claim.id

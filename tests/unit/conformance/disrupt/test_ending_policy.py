@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.disrupt.ending_policy import ENDING_POLICY, EndingPolicy
-from conformance.errors import ControlBroken, Nonconformance
+from conformance.errors import ControlBroken, Nonconformance, UsageProblem
 from conformance.expect.case import Case
 from conformance.expect.context import Context, Sink
 from conformance.expect.session import Session
@@ -43,7 +43,7 @@ class Story:
     happened: list[str] = field(default_factory=list)
     kept: list[Decision] = field(default_factory=list)
 
-    def run(self) -> None:
+    def run(self, *more: Case) -> None:
         context = Context(claims=("XPOL-22",), sink=Sink(self.kept))
         prober: Any = SimpleNamespace(observe=self.observe)
         session = Session(prober, load_timings(), context, Clock())
@@ -64,7 +64,7 @@ class Story:
             made,
             made,
             Case(FRIEND, SERVER, tcp=8080, open=True, because=BECAUSE),
-            Case(STRANGER, SERVER, tcp=8080, open=False, because=BECAUSE),
+            *(more or [Case(STRANGER, SERVER, tcp=8080, open=False, because=BECAUSE)]),
             back="well again",
         )
 
@@ -137,3 +137,10 @@ def test_what_is_not_well_again_is_no_violation_and_stays_noted() -> None:
     with pytest.raises(ControlBroken, match="no effect"):
         story.run()
     assert "closed" not in story.happened
+
+
+def test_without_a_closed_case_nothing_is_made() -> None:
+    story = Story()
+    with pytest.raises(UsageProblem, match=r"^ending_policy\.outlived.*: name a closed case.*$"):
+        story.run(Case(STRANGER, SERVER, tcp=80, open=True, because=BECAUSE))
+    assert story.happened == []

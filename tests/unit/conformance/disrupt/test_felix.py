@@ -218,7 +218,7 @@ def test_its_process_alone_is_ended_where_that_is_possible(
     ("breaks", "why"),
     [
         ("list", "exec was refused"),
-        ("none", "no process of Felix is seen in pod felix-w"),
+        ("none", "no process of Felix is found in pod felix-w"),
         ("end", "Access is denied"),
     ],
 )

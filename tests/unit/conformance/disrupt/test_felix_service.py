@@ -97,6 +97,13 @@ def test_a_host_without_it_lacks_it(
     assert cluster.noted == []
 
 
+def test_a_process_that_nothing_would_start_again_is_left_alone() -> None:
+    host = Host()
+    with pytest.raises(MissingCapability, match=r"would not start it again \(rancher/rke2#9324\)"):
+        FelixService(host.run, by_agent=True).end(NODE)
+    assert host.ran == []
+
+
 def test_a_command_that_fails_otherwise_is_a_broken_probe() -> None:
     with pytest.raises(
         ProbeBroken,

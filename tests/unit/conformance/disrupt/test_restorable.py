@@ -34,7 +34,7 @@ from conformance.kube.ownership import CORDON_ANNOTATION, Ownership
 from conformance.model.change import ObjectRef
 from conformance.settings import Settings
 from conformance.undo.healers import healers_of
-from tests.unit.conformance.builders import a_pod
+from tests.unit.conformance.builders import a_pod, some_facts
 from tests.unit.conformance.disrupt.conftest import Cluster
 from tests.unit.conformance.disrupt.test_ending_policy import Story
 from tests.unit.conformance.disrupt.test_vni import Hosts, prepare
@@ -137,7 +137,7 @@ def everything(
                 "valueFrom": {"configMapKeyRef": {"key": "vni", "name": "calico-windows"}},
             }
         ]
-        facts: Any = SimpleNamespace(install=SimpleNamespace(value=install))
+        facts = some_facts(install=install)
         Vni(written, journalled, patience, clock, hosts=Hosts(), facts=facts).deliver(  # type: ignore[arg-type]
             4097, linux=[], windows=[]
         )
@@ -185,7 +185,7 @@ def everything(
     with pytest.raises(Nonconformance):
         OwnPool(journalled, context).keeps_its_block_size(because="a test")
     linux: Any = SimpleNamespace(name="l1")
-    OwnNodeStatus(journalled, context, clock, period=10.0, windows=[], linux=linux)._asked("w1")
+    OwnNodeStatus(journalled, context, clock, period=10.0, windows=[], linux=linux)._request("w1")
 
     class Ending(Story):
         def procedure(self, name: str, arguments: Any, why: str) -> str:

@@ -11,7 +11,8 @@ from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.errors import EnvironmentBroken
 from conformance.journal.journalling import Plainly
 from conformance.pods.third_party import label, third_party_pods
-from tests.unit.conformance.builders import a_pod
+from conformance.run.clusters import _third_party_pods as named_beforehand
+from tests.unit.conformance.builders import a_node, a_pod, a_windows_node, some_facts
 from tests.unit.conformance.disrupt.test_procedure import Hosts, procedure, words
 
 
@@ -39,6 +40,24 @@ def test_they_are_those_of_daemonsets_with_a_pod_network_that_are_not_the_suites
     cluster: Any,
 ) -> None:
     assert [label(pod) for pod in third_party_pods(cluster, "w1")] == ["ops/logs"]
+
+
+def test_those_of_all_nodes_are_read_by_one_list(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, str]] = []
+    objects = cluster.objects
+
+    def counting(api: str, kind: str, *way: str, **how: str) -> Any:
+        asked.append(how)
+        return objects(api, kind, *way, **how)
+
+    monkeypatch.setattr(cluster, "objects", counting)
+    three = some_facts(*(a_windows_node(name) for name in ("w1", "w2", "w3")))
+    assert named_beforehand(cluster, three) == {"w1": ("ops/logs",), "w2": ("ops/logs-2",)}
+    assert asked == [{}], "one list for all nodes"
+    assert named_beforehand(cluster, some_facts(a_node())) == {}
+    assert len(asked) == 1, "without Windows nodes nothing is read"
 
 
 def test_the_procedure_has_them_made_anew_once_the_network_is(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,9 +13,10 @@ import pytest
 from conformance.disrupt.vni import Vni, cni_files
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.refused import ApiRefused
+from conformance.model.facts import Fact
 from conformance.model.host import HnsNetwork, HnsSubnet, Link, LinuxFacts
 from conformance.model.host import Vxlan as Device
-from tests.unit.conformance.builders import a_pod
+from tests.unit.conformance.builders import a_node, a_pod, some_facts
 
 WINDOWS = {"k8s-app": "calico-node-windows"}
 
@@ -74,7 +75,7 @@ def prepare(cluster: Any, *, rendered: object = 4096, felix: Any = None) -> None
 
 
 def vni(cluster: Any, patience: Any, clock: Any, hosts: Hosts, install: str = "operator") -> Vni:
-    facts: Any = SimpleNamespace(install=SimpleNamespace(value=install))
+    facts = some_facts(a_node("w1", "windows"), install=install)
     changes: Any = cluster
     seen: Any = hosts
     return Vni(changes, changes, patience, clock, hosts=seen, facts=facts)
@@ -87,6 +88,18 @@ def test_what_is_configured_is_read_and_4096_where_nothing_is(
     assert vni(cluster, patience, clock, Hosts()).configured() == 10000
     prepare(cluster, felix={})
     assert vni(cluster, patience, clock, Hosts()).configured() == 4096
+
+
+def test_what_rules_felix_on_windows_is_what_is_configured(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    prepare(cluster, felix={"vxlanVNI": 10000})
+    there = vni(cluster, patience, clock, Hosts())
+    ruling = {"windows": {"vxlanVNI": Fact("5000", "FELIX_VXLANVNI=5000")}}
+    there.facts = replace(there.facts, felix_overrides=ruling)
+    assert there.configured() == 5000
+    there.facts = replace(there.facts, felix_overrides={"linux": ruling["windows"]})
+    assert there.configured() == 10000
 
 
 def test_only_the_pod_networks_vsid_is_read(cluster: Any, patience: Any, clock: Any) -> None:

@@ -124,11 +124,13 @@ def test_seats_carry_the_labels_and_the_account_of_their_space_and_system() -> N
         if wish.namespace[-1] != BYSTANDERS
     }
     assert {key: dict(wish.labels) for key, wish in found.items()} == {
-        key: {**worlds.SEAT, **labels} for key, labels in worlds.SEAT_LABELS.items()
+        key: {**worlds.SEAT, **labels}
+        for key, labels in worlds.SEAT_LABELS.items()
+        if key[0] != worlds.MEMBER
     }
-    assert {key for key, wish in found.items() if wish.account == worlds.ACCOUNT} == set(
-        worlds.SEATS_OF_ACCOUNT
-    )
+    assert {key for key, wish in found.items() if wish.account == worlds.ACCOUNT} == {
+        key for key in worlds.SEATS_OF_ACCOUNT if key[0] != worlds.MEMBER
+    }
     assert [(namespace, kind) for namespace, kind, _ in deployer.applied] == [
         ("demo-world-a", "ServiceAccount"),
         ("demo-world-b", "ServiceAccount"),

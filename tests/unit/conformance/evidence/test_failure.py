@@ -139,7 +139,9 @@ def evidence(
 
 
 def failure(*ways: Attempt) -> Nonconformance:
-    error = Nonconformance("POL-1 ...", seen=[seen(each, at=time.time() - 5) for each in ways])
+    error = Nonconformance(
+        "POL-1 ...", observations=[seen(each, at=time.time() - 5) for each in ways]
+    )
     error.paths = ways
     return error
 
@@ -224,7 +226,7 @@ def test_the_host_is_asked_in_calicos_pod_where_that_runs(
     assert "VSID 4097" in found["HNS networks of win-1"]
     assert (
         pods
-        or "no pod of calico-node is seen on node win-1"
+        or "no pod of calico-node is found on node win-1"
         in found["Felix around the failure on win-1"]
     )
 
@@ -238,13 +240,15 @@ def test_the_ways_of_a_failure_are_those_that_are_wrong_also_through_the_error_t
     None
 ):
     bad, good = way(CLIENT, SERVER), way(SERVER, CLIENT)
-    named = Nonconformance("POL-1 ...", seen=[seen(good, Verdict.CONNECTED), seen(bad)])
+    named = Nonconformance("POL-1 ...", observations=[seen(good, Verdict.CONNECTED), seen(bad)])
     named.paths = [bad]
     assert failing_paths(named) == [bad]
-    outer = ControlBroken("witness failed", control="witness", seen=named.seen)
+    outer = ControlBroken("witness failed", control="witness", observations=named.observations)
     outer.__cause__ = named
     assert failing_paths(outer) == [bad]
-    assert failing_paths(Nonconformance("sizes", seen=[seen(bad), seen(bad), seen(good)])) == [
+    assert failing_paths(
+        Nonconformance("sizes", observations=[seen(bad), seen(bad), seen(good)])
+    ) == [
         bad,
         good,
     ]
@@ -266,7 +270,7 @@ def test_of_felix_log_what_came_just_before_the_first_attempt_belongs_to_a_failu
         seen(way(CLIENT, SERVER), at=time.time() - 30),
         seen(way(CLIENT, SERVER), at=time.time() - 1),
     )
-    assert 44 < seconds_to_read(Nonconformance("x", seen=[last, first])) < 47
+    assert 44 < seconds_to_read(Nonconformance("x", observations=[last, first])) < 47
 
 
 def test_a_pod_without_an_endpoint_is_told_with_the_addresses_that_have_one() -> None:

@@ -31,7 +31,7 @@ def test_an_expectation_begins_with_it_and_has_the_path_below() -> None:
         PATH,
         expected="CONNECTED",
         because="x",
-        seen=[],
+        observations=[],
         seconds=1.0,
         further={"do": "see CONN-3"},
     )
@@ -50,7 +50,7 @@ def test_other_messages_begin_with_it_too() -> None:
     error = EnvironmentBroken("pod ns/web on node windows-1 is not Ready")
     assert name_felix(error, NAMES, down) == CAUSE
     assert str(error).startswith(
-        f"{CAUSE} (felix CrashLoopBackOff, 3 restarts), while this was seen: pod ns/web"
+        f"{CAUSE} (felix CrashLoopBackOff, 3 restarts); affected: pod ns/web"
     )
     assert name_felix(error, NAMES, down) == CAUSE, "raised again for another test"
     assert str(error).count(CAUSE) == 1
@@ -67,9 +67,12 @@ def test_nothing_is_said_of_other_nodes(text: str) -> None:
 
 def test_a_failure_of_one_path_is_about_its_ends_and_of_several_about_what_it_names() -> None:
     seen = [Observation(attempt=PATH, verdict=Verdict.TIMED_OUT, seconds=1.0, at=0.0)] * 2
-    assert nodes_of(Nonconformance("Service web", seen=seen), NAMES) == ["linux-1", "windows-1"]
+    assert nodes_of(Nonconformance("Service web", observations=seen), NAMES) == [
+        "linux-1",
+        "windows-1",
+    ]
     other = replace(seen[0], attempt=replace(PATH, target=SERVER.tcp(81)))
-    assert nodes_of(Nonconformance("Service web", seen=[*seen, other]), NAMES) == []
+    assert nodes_of(Nonconformance("Service web", observations=[*seen, other]), NAMES) == []
 
 
 def test_the_ends_of_wrong_paths_count_before_names_in_the_text() -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from conformance.errors import Nonconformance, SuiteError
 from conformance.evidence.felix_cause import name_felix
 from conformance.expect import excuses, machine_lag
+from conformance.expect.case import Case
 from conformance.expect.context import Context, Pace
 from conformance.expect.engine import decide
 from conformance.expect.engine.decide import BrokenControl, Rule, Standing, Why, Wrong
@@ -22,7 +23,7 @@ from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.failure import failure
 from conformance.expect.figures import PolicyChange
 from conformance.expect.outcome import Outcome
-from conformance.expect.owners import Nobody, Others, Runs
+from conformance.expect.owners import ForeignPolicyView, NoForeignChanges, Runs
 from conformance.expect.subjects.backends import Backends
 from conformance.expect.subjects.fragments import Fragments
 from conformance.expect.subjects.overlay import VXLAN, Carrier, Overlay
@@ -53,7 +54,7 @@ CLOSED, ARRIVES = Wrong(Why.CLOSED), Wrong(Why.OPEN)
 ASTRAY, UNDECIDED = BrokenControl(Why.ASTRAY), BrokenControl(Why.CONTROL)
 LEAK, NO_DENIAL, WAVERS = Wrong(Why.LEAK), Wrong(Why.NO_DENIAL), Wrong(Why.WAVERS)
 NONE_BLAMED = Blamed()
-NOBODY = Nobody()
+NOBODY = NoForeignChanges()
 TIMINGS = load_timings()
 
 # --- pods, and the ways to address them -----------------------------------------------------------
@@ -133,7 +134,7 @@ class Cluster:
     """The end whose node enforces the test's policies; None: no policy was changed."""
     overwhelmed: bool = False
     """Whether the lab's machine was overwhelmed all the while."""
-    others: Others = NOBODY
+    others: ForeignPolicyView = NOBODY
     """Owners of policies that are not the test's."""
     runs: Runs = NOBODY
     """Other runs that change the cluster."""
@@ -302,7 +303,7 @@ class Unresolved:
     """Servers that are asked in place of the client's own."""
     is_restarted: bool = False
     """Whether the client's pod restarted meanwhile."""
-    others: Others = NOBODY
+    others: ForeignPolicyView = NOBODY
     """Owners of policies that are not the test's."""
 
     def error(self) -> BaseException | None:
@@ -375,7 +376,7 @@ def right_address(attempt: Attempt, _: int) -> Observation:
 
 
 @dataclass
-class Owner(Nobody):
+class Owner(NoForeignChanges):
     """Another owner of a policy that closes, or opens, paths by one protocol."""
 
     gives: str
@@ -388,7 +389,7 @@ class Owner(Nobody):
         return "a foreign policy may give it" if given == (self.gives, self.by) else ""
 
 
-class OtherRun(Nobody):
+class OtherRun(NoForeignChanges):
     """Another run that is changing every node."""
 
     exempt = "wait until that run has ended"
@@ -442,7 +443,7 @@ class StreamLost:
     """s.  Added to the budget since the machine was late."""
     overwhelmed: bool = False
     """Whether the lab's machine was overwhelmed all the while."""
-    others: Others = NOBODY
+    others: ForeignPolicyView = NOBODY
     runs: Runs = NOBODY
     ends: tuple[StreamVerdict, StreamVerdict] = (streams.RESET, streams.STALLED)
     """How the client's end stands, and the server's."""
@@ -513,7 +514,7 @@ def lost_by_size(target: Target, *lost: int) -> Raised:
 
     def expectation() -> None:
         subject = Fragments(expecting({CLIENT.pod: [answer]}))
-        subject.arrive([(CLIENT, target)], because="it is so")
+        subject.arrive(Case(CLIENT, target, open=True, because="it is so"))
 
     return Raised(expectation)
 
@@ -548,8 +549,7 @@ def overlay(
     nodes: Nodes = WELL, by: Carrier = VXLAN, *, inside: Verdict = UP, node: Verdict = REFUSED
 ) -> Raised:
     """Return the failure of a path between nodes; ``inside`` one of them, and to a ``node``."""
-    to_far = CLIENT, SERVER.tcp(8080)
-    to_near = replace(NEIGHBOUR, pod="inside"), CLIENT.tcp(8080)
+    inside_pod = replace(NEIGHBOUR, pod="inside")
     to_node = replace(CLIENT, pod="node", host_network=True)
     answers: dict[str, list[Answer]] = {
         CLIENT.pod: [DROPPED],
@@ -560,7 +560,9 @@ def overlay(
 
     def expectation() -> None:
         Overlay(expecting(answers), nodes, by).passes(
-            between=[to_far], within=[to_near], node=to_node, because="it is so"
+            Case(CLIENT, SERVER, tcp=8080, open=True, because="it is so"),
+            Case(inside_pod, CLIENT, tcp=8080, open=True, witness=True, because="it is so"),
+            node=to_node,
         )
 
     return Raised(expectation)

@@ -17,6 +17,7 @@ from typing import Any
 
 from conformance.disrupt.felix import Felix
 from conformance.errors import EnvironmentBroken, Nonconformance, SuiteError
+from conformance.expect.case import Case, Paths
 from conformance.expect.context import Context
 from conformance.expect.figures import PolicyChange
 from conformance.expect.subjects.backends import Backends
@@ -102,8 +103,10 @@ def denied(claim: str, target: Target, *script: Answer, lag: bool = False) -> No
     expect.prober.rounds = 0
     expect.prober.answers["stranger"] = list(script)
     beside = [(FRIEND, target), (STRANGER, BYSTANDER)]
+    because = "its namespace lacks team=friend"
     expect.matrix(
-        open=beside, closed=[(STRANGER, target)], because="its namespace lacks team=friend"
+        Paths(beside, open=True, because=because),
+        Case(STRANGER, target, open=False, because=because),
     )
 
 
@@ -122,7 +125,11 @@ def still_in_force() -> None:
     assert isinstance(expect.prober, ScriptedProber)
     expect.prober.answers["stranger"] = [DROPPED]
     beside = [(FRIEND, target), (STRANGER, BYSTANDER)]
-    expect.matrix(open=beside, closed=[(STRANGER, target)], because="it is no friend")
+    because = "it is no friend"
+    expect.matrix(
+        Paths(beside, open=True, because=because),
+        Case(STRANGER, target, open=False, because=because),
+    )
     expect.removed(Removable(), because="without policies everybody may enter")
 
 
@@ -348,8 +355,7 @@ def two_ends(nodes: overlay.Nodes) -> None:
         {"linux": [DROPPED], "inside": [UP], "node": [REFUSED], "far": [DROPPED]}
     )
     passes = Overlay(an_expect(prober, "VXLAN-4"), nodes).passes
-    passes(between=[(overlay.LINUX, overlay.FAR)], within=[(overlay.INSIDE, overlay.NEAR)], node=overlay.NODE,
-           because="firewalls let it pass")  # fmt: skip
+    passes(*overlay.ROWS, node=overlay.NODE)
 
 
 TCP, UDP = SERVER.tcp(8080), SERVER.udp(8080)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from conformance.errors import ProbeBroken
+from conformance.expect.case import Case
 from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.connections_during_change import ConnectionsDuringChange
 from conformance.expect.subjects.streams import StreamExpect
@@ -126,15 +127,13 @@ class Expectations:
         """Until the change: streams, then the policy that closes the guest's way."""
         self.prober.answers["linux"] = [policy.answer]
         self.connections_during_change.begin([(LINUX, WINDOWS)], beside=CONTROL)
-        self.connections_during_change.under(
-            policy, closed=[GUEST], because="the policy lets streams pass alone"
-        )
+        self.connections_during_change.under(policy, *GUEST_STAYS_OUT)
 
     def survive_or_reconnect(self, **more: Any) -> list[StreamState]:
         """After the change, which opens the guest's way if nothing else is said."""
-        found = {"opened": [GUEST], "because": "policy changes"} | more
+        opened = more.pop("opened", [GUEST_ENTERS])
         return self.connections_during_change.survive_or_reconnect(
-            [(LINUX, WINDOWS)], survives=CONTROL, **found
+            [(LINUX, WINDOWS)], *opened, survives=CONTROL, **{"because": "policy changes"} | more
         )
 
 
@@ -149,7 +148,11 @@ class Restart:
     note: str = ""
 
 
-GUEST = (LINUX, WINDOWS.tcp(8080))
+GUEST_ENTERS = Case(LINUX, WINDOWS, tcp=8080, open=True, because="the policy admits guests")
+GUEST_STAYS_OUT = (
+    Case(LINUX, WINDOWS, tcp=8080, open=False, because="the policy lets streams pass alone"),
+    Case(LINUX, CONTROL[1], tcp=9000, open=True, because="the policy lets streams pass"),
+)
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.errors import UsageProblem
+from conformance.errors import MissingCapability, UsageProblem
 from conformance.expect.case import Case, Nodes, rows_of
 from conformance.expect.context import Context, Sink
 from conformance.expect.figures import PolicyChange
@@ -70,6 +70,55 @@ def test_a_case_without_a_port_or_a_reason_is_refused_by_its_name() -> None:
         Case(NEAR, SERVER, tcp=80, open=False, because="")
     with pytest.raises(UsageProblem, match="none of targets with a port"):
         Case(NEAR, SERVICE, tcp=80, open=True, because="it has a backend")
+
+
+EMPTY = Group()
+
+
+@pytest.mark.parametrize(
+    ("clients", "servers", "row"),
+    [
+        (EMPTY, SERVER, r"Case\(nobody -> ns/server .* open=False\)"),
+        (CLIENTS, EMPTY, r"Case\(ns/far .*, ns/near .* -> nobody, open=False\)"),
+        (CLIENTS, [], r"Case\(ns/far .*, ns/near .* -> nobody, open=False\)"),
+    ],
+)
+def test_a_case_of_an_empty_group_is_refused(clients: Group, servers: Group, row: str) -> None:
+    with pytest.raises(
+        UsageProblem, match=f"{row}: asks nothing, since one of its groups is empty"
+    ):
+        Case(clients, servers, tcp=80, open=False, because="no rule admits it")
+
+
+def test_a_case_may_be_without_a_server_where_it_says_so() -> None:
+    outside = Case(CLIENTS, [], optional=True, open=False, because="no rule lets it out")
+    inside = Case(CLIENTS, SERVER, tcp=80, open=False, because="no rule admits it")
+    assert (outside.pairs, list(rows_of([outside, inside]))) == ([], inside.pairs)
+    with pytest.raises(UsageProblem, match="asks nothing: name a case that has one"):
+        rows_of([outside])
+    with pytest.raises(UsageProblem, match="one of its groups is empty"):
+        Case(EMPTY, [], optional=True, open=False, because="no rule lets it out")
+
+
+@pytest.mark.parametrize(
+    ("on", "needs"),
+    [
+        ("any nodes", "needs two pods: "),
+        ("same node", "needs a pair of pods on one node: "),
+        ("other nodes", "needs a pair of pods on two nodes: "),
+    ],
+)
+def test_nodes_that_lack_are_the_clusters_and_not_the_authors_matter(on: Nodes, needs: str) -> None:
+    case = Case(NEAR, NEAR, tcp=80, on=on, open=True, because="it listens")
+    with pytest.raises(MissingCapability, match=f"^{needs}client on linux-1; cover more nodes"):
+        _ = case.pairs
+
+
+def test_pods_may_be_asked_whether_they_reach_themselves() -> None:
+    case = Case(CLIENTS, CLIENTS, on="itself", tcp=80, open=True, because="it is its own")
+    assert case.pairs == [(NEAR, NEAR.tcp(80)), (FAR, FAR.tcp(80))]
+    with pytest.raises(UsageProblem, match="no pod is in both groups"):
+        _ = replace(case, servers=SERVER).pairs
 
 
 def test_two_cases_that_contradict_each_other_are_refused_with_both_reasons() -> None:

@@ -15,7 +15,7 @@ READ = r"\(read (?:once|\d+ times?, [\d.]+ s)\)"
 WAITED = r"\(waited \d+ s\)"
 FORM = re.compile(
     r"[A-Z]+-\d+(?:: [^:]+: (?:control [^:]*failed: )?"
-    r"|  (?:control [^:]*failed: |pod .*, while this was seen: )?\S.*  )"
+    r"|  (?:control [^:]*failed: |pod .*; affected: )?\S.*  )"
     rf"expected .+, observed .+ (?:{COUNTED}|{READ}|{WAITED})(?:, \d+ of \d+ paths)?(?:: .+)?"
 )
 

@@ -106,7 +106,7 @@ def test_a_failure_reads_letter_by_letter_as_agreed(
         attempt,
         expected=expected,
         because="its namespace lacks team=friend",
-        seen=seen,
+        observations=seen,
         seconds=30.0,
         further=further,
     )

@@ -109,15 +109,16 @@ def test_what_could_not_tell_the_ends_apart_is_refused(cases: tuple[Case, ...]) 
 OTHER = target("192.168.0.10")
 
 
-def cases() -> list[LimitedCase]:
-    """Two, each about a server of its own."""
-    witness = {(BESIDE, BYSTANDER): True, (FRIEND, BYSTANDER): True, (FOE, BYSTANDER): True}
-    return [
-        LimitedCase(claim="XPOL-1", part="one", as_documented={(FRIEND, SERVER): False}, both={(FOE, SERVER): False},
-             witness={**witness, (BESIDE, SERVER): True}),
-        LimitedCase(claim="XPOL-2", part="two", as_documented={(FRIEND, OTHER): False}, both={(FOE, OTHER): False},
-             witness={**witness, (BESIDE, OTHER): True}),
-    ]  # fmt: skip
+TWO = (
+    Case([BESIDE, FRIEND, FOE], BYSTANDER, open=True, witness=True, because="no policy selects it"),
+    Case(BESIDE, SERVER, open=True, part="one", witness=True, because="the rule is for it"),
+    Case(FRIEND, SERVER, open=False, part="one", because=BECAUSE),
+    Case(FOE, SERVER, open=False, part="one", always=True, because="no rule is for it"),
+    Case(BESIDE, OTHER, open=True, part="two", witness=True, because="the rule is for it"),
+    Case(FRIEND, OTHER, open=False, part="two", because="the other rule is skipped"),
+    Case(FOE, OTHER, open=False, part="two", always=True, because="no rule is for it"),
+)
+"""Two parts, each about a server of its own."""
 
 
 def at_first(verdict: Answer, otherwise: Answer) -> Answer:
@@ -132,8 +133,8 @@ def at_first(verdict: Answer, otherwise: Answer) -> Answer:
     return answer
 
 
-def together(**answers: Answer) -> tuple[set[tuple[str, str, str]], BaseException | None]:
-    """Claim, part and verdict of each decision, and what was raised, where these answer so at the first server."""
+def together(**answers: Answer) -> tuple[set[tuple[str, str]], BaseException | None]:
+    """Part and verdict of each decision, and what was raised; answers are the first server's."""
 
     usual: dict[str, Answer] = {"friend": DROPPED, "foe": DROPPED, "beside": UP}
     script = Script(
@@ -142,34 +143,45 @@ def together(**answers: Answer) -> tuple[set[tuple[str, str, str]], BaseExceptio
     expect = an_expect(script.prober, "XPOL-1", kept=script.kept)
     raised: BaseException | None = None
     try:
-        expect.limitations(script, cases=cases(), because="it is skipped")
+        expect.limitation(script, *TWO)
     except (Nonconformance, ControlBroken) as error:
         raised = error
-    return {(one.claim, one.part, str(one.verdict)) for one in script.kept}, raised
+    return {(one.part, str(one.verdict)) for one in script.kept}, raised
 
 
 def test_each_of_several_under_one_change_has_an_end_of_its_own() -> None:
-    assert together() == ({("XPOL-1", "one", "CONFIRMED"), ("XPOL-2", "two", "CONFIRMED")}, None)
+    assert together() == ({("one", "CONFIRMED"), ("two", "CONFIRMED")}, None)
     told, raised = together(friend=UP)
-    assert told == {
-        ("XPOL-1", "one", "LIFTED"),
-        ("XPOL-1", "one", "CONFIRMED"),
-        ("XPOL-2", "two", "CONFIRMED"),
-    }
+    assert told == {("one", "LIFTED"), ("one", "CONFIRMED"), ("two", "CONFIRMED")}
     assert raised is None
+
+
+def test_each_of_several_is_decided_for_its_own_reason() -> None:
+    script = Script(
+        {name: [told] for name, told in (("friend", UP), ("foe", DROPPED), ("beside", UP))}
+    )
+    an_expect(script.prober, "XPOL-1", kept=script.kept).limitation(script, *TWO)
+    reasons = {one.part: one.reason for one in script.kept if one.verdict is ClaimVerdict.LIFTED}
+    assert reasons["one"].endswith("is open, although the rule is skipped")
+    assert reasons["two"].endswith("is open, although the other rule is skipped")
+
+
+def test_a_part_without_a_witness_of_its_own_or_of_all_is_refused() -> None:
+    with pytest.raises(UsageProblem, match="name a case, as documented, and a witness"):
+        after(DROPPED).judge(*TWO[1:4], *TWO[5:])
 
 
 def test_what_is_wrong_with_one_leaves_the_others_as_they_are() -> None:
     told, raised = together(foe=UP)
-    assert ("XPOL-1", "one", "VIOLATED") in told
-    assert {verdict for claim, _, verdict in told if claim == "XPOL-2"} == {"CONFIRMED"}
+    assert ("one", "VIOLATED") in told
+    assert {verdict for part, verdict in told if part == "two"} == {"CONFIRMED"}
     assert isinstance(raised, Nonconformance)
 
 
 def test_a_witness_that_is_lost_leaves_the_others_as_they_are() -> None:
     told, raised = together(beside=DROPPED)
-    assert {verdict for claim, _, verdict in told if claim == "XPOL-1"} == {"INCONCLUSIVE"}
-    assert {verdict for claim, _, verdict in told if claim == "XPOL-2"} == {"CONFIRMED"}
+    assert {verdict for part, verdict in told if part == "one"} == {"INCONCLUSIVE"}
+    assert {verdict for part, verdict in told if part == "two"} == {"CONFIRMED"}
     assert isinstance(raised, ControlBroken)
 
 
@@ -185,12 +197,12 @@ def test_a_denial_beside_a_path_that_is_gone_is_judged_where_that_path_is_no_con
     None
 ):
     script = after(DROPPED, foe=DROPPED)
-    witness = {(BESIDE, BYSTANDER): True, (FRIEND, BYSTANDER): True, (FOE, BYSTANDER): True}
-    case = LimitedCase(
-        as_documented={(FRIEND, SERVER): True}, both={(FOE, SERVER): False}, witness=witness
+    an_expect(script.prober, "UNSUP-2", kept=script.kept).limitation(
+        script,
+        Case(FRIEND, SERVER, open=True, because="it is read for all"),
+        Case(FOE, SERVER, open=False, always=True, because="no rule is for it"),
+        TWO[0],
     )
-    expect = an_expect(script.prober, "UNSUP-2", kept=script.kept)
-    expect.limitations(script, cases=[case], because="it is read for all")
     assert sorted(str(one.verdict) for one in script.kept) == ["CONFIRMED", "LIFTED"]
 
 
@@ -332,10 +344,11 @@ def test_what_two_looks_show_decides_each_path_or_its_witness_alone(
         as_documented={DOCUMENTED: False},
         both={BOTH: True},
         witness={OPEN_WITNESS: True, CLOSED_WITNESS: False},
+        because={DOCUMENTED: "it is skipped"},
     )
     found = None
     try:
-        decide(look, Context(sink=Sink(kept)), [case], because="it is skipped")
+        decide(look, Context(sink=Sink(kept)), [case])
     except (ControlBroken, Nonconformance) as error:
         found = type(error)
     assert {one.reason.split()[0].removeprefix("ns/"): one.verdict for one in kept} == decided

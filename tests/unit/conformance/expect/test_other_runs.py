@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, Unmet
+from conformance.expect.case import Case
 from conformance.expect.context import Context, Sink, World
+from conformance.expect.owners import NoForeignChanges
 from conformance.expect.subjects.commands import Commands
 from conformance.expect.subjects.overlay import Overlay
-from conformance.expect.subjects.ping import Beyond
+from conformance.expect.subjects.ping import ExternalPaths
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -35,7 +37,7 @@ ANSWERED = LOST.replace("Request timed out.", "Reply from 192.168.0.9: bytes=32 
 
 
 @dataclass
-class OneRun:
+class OneRun(NoForeignChanges):
     """Another run that is changing one node."""
 
     node: str
@@ -65,7 +67,7 @@ def ping(run: OneRun, printed: str, *, want: bool) -> list[Decision]:
     commands = Commands(lambda *_: Ended(printed), load_timings(), context)
     pairs = PodPairs([(CLIENT, SERVER)])
     try:
-        Beyond(expect, commands, None).ping(pairs, because="x", want=want)
+        ExternalPaths(expect, commands, None).ping(pairs, because="x", want=want)
     finally:
         assert len(kept) == 1
     return kept
@@ -114,10 +116,9 @@ def overlay(run: OneRun, kept: list[Decision]) -> None:
     )
     expect = an_expect(prober, "VXLAN-4", kept=kept, world=World(runs=run))
     Overlay(expect, Well()).passes(
-        between=[(client, SERVER.tcp(8080))],
-        within=[(a_workload("inside"), near)],
+        Case(client, SERVER, tcp=8080, open=True, because="x"),
+        Case(a_workload("inside"), near, open=True, witness=True, because="x"),
         node=node,
-        because="x",
     )
 
 

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, ProbeBroken
+from conformance.errors import (
+    EnvironmentBroken,
+    MissingCapability,
+    Nonconformance,
+    ProbeBroken,
+    UsageProblem,
+)
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -74,6 +80,11 @@ def failing(
     return str(failed.value), kept
 
 
+def test_a_name_that_nobody_asks_for_is_refused() -> None:
+    with pytest.raises(UsageProblem, match=r"nobody asks for web: the group of clients is empty"):
+        an_expect(ScriptedProber({})).resolves([], "web", [ADDRESS], because="DNS knows it")
+
+
 def test_an_answer_in_seconds_is_named_slow_with_its_seconds() -> None:
     text, decided = failing(lambda attempt, _: answered(attempt, 3.1), Dns())
     assert text.splitlines() == [
@@ -119,6 +130,20 @@ def test_the_dns_pod_that_is_silent_is_named_beside_the_one_that_answers() -> No
     )
 
 
+def test_a_dead_backend_beside_dns_pods_that_answer_is_no_search_list() -> None:
+    """One lucky question about another name says nothing of the Service."""
+
+    def a_third(attempt: Attempt, number: int) -> Observation:
+        lucky = attempt.target or attempt.query == KNOWN
+        return answered(attempt, 0.003 if lucky or number % 3 else 99.0)
+
+    text, _ = failing(a_third, Dns())
+    first, *_, last = text.splitlines()
+    assert ", a share of all questions to the DNS Service (" in first
+    assert "the DNS Service has a backend on node linux-1 that is dead or gone" in last
+    assert "search list" not in text
+
+
 def test_where_no_dns_pod_answers_none_is_singled_out() -> None:
     text, _ = failing(lambda attempt, _: answered(attempt, 99.0), Dns())
     first, *_, last = text.splitlines()
@@ -162,7 +187,7 @@ def test_a_dns_pod_that_was_rolled_meanwhile_or_a_client_says_nothing_of_names()
         text, decided = failing(
             second, Dns(), at=(FIRST, SECOND), gone=gone, fails=EnvironmentBroken
         )
-        assert re.match(rf"CONN-6  pod ns/{gone} .* restarted 1 time, while this was seen", text)
+        assert re.match(rf"CONN-6  pod ns/{gone} .* restarted 1 time; affected", text)
         assert [one.verdict for one in decided] == [
             ClaimVerdict.CONFIRMED,
             ClaimVerdict.INCONCLUSIVE,
@@ -262,7 +287,8 @@ def test_the_dns_pod_that_tells_otherwise_is_named_with_what_it_tells() -> None:
     text, _ = failing(stale, Dns())
     first, *rest = text.splitlines()
     assert (
-        ", and DNS pod ns/coredns-2 (linux, node linux-3) tells otherwise than the rest (" in first
+        ", and DNS pod ns/coredns-2 (linux, node linux-3) answers otherwise than the rest ("
+        in first
     )
     assert (
         "  DNS pods  ns/coredns-2 (linux, node linux-3): RESOLVED to 10.96.0.8, 10.96.0.9" in rest
@@ -271,7 +297,7 @@ def test_the_dns_pod_that_tells_otherwise_is_named_with_what_it_tells() -> None:
 
 def test_where_every_dns_pod_tells_the_same_none_is_singled_out() -> None:
     text, _ = failing(lambda attempt, _: replace(answered(attempt), answers=("10.96.0.9",)), Dns())
-    assert "tells otherwise" not in text
+    assert "answers otherwise" not in text
 
 
 def without_aaaa(rcode: str) -> Expect:

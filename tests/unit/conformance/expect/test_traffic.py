@@ -11,9 +11,17 @@ from typing import Literal
 
 import pytest
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
+from conformance.errors import (
+    ControlBroken,
+    EnvironmentBroken,
+    Nonconformance,
+    ProbeBroken,
+    UsageProblem,
+)
+from conformance.expect.case import Case, Paths
 from conformance.expect.context import Context
 from conformance.expect.figures import PolicyChange
+from conformance.expect.owners import NoForeignChanges
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -39,6 +47,18 @@ UP, DROPPED, REFUSED = Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED
 OWN = (STRANGER, BYSTANDER)
 BESIDE: list[Pair | Workload] = [FRIEND, OWN]
 """Who gets to the same server, and where the stranger gets at the same time."""
+WHY = "only friends may enter"
+ONLY_FRIENDS = (
+    Case(FRIEND, SERVER, open=True, because=WHY),
+    Case(STRANGER, BYSTANDER, open=True, because=WHY),
+    Case(STRANGER, SERVER, open=False, because=WHY),
+)
+NO_NAT = Case(FRIEND, SERVER, open=True, because="no NAT")
+
+
+def own(client: Workload) -> list[str]:
+    """The only address that a server may see."""
+    return ["192.168.0.5"]
 
 
 def opened(expect: Expect) -> Expect:
@@ -49,6 +69,21 @@ def opened(expect: Expect) -> Expect:
     expect.reachable([FRIEND, STRANGER], SERVER, because="no policy is in force yet")
     prober.answers, prober.rounds = after, 0
     return expect
+
+
+def test_an_expectation_that_asks_nothing_is_refused(expect: Make) -> None:
+    asks: list[Callable[[Expect], object]] = [
+        lambda one: one.reachable([], because="x"),
+        lambda one: one.control(FRIEND, [], because="x"),
+        lambda one: one.answers([], because="x"),
+        lambda one: one.matrix(),
+        lambda one: one.under(),
+        lambda one: one.sources(are=own),
+        lambda one: one.matrix(Paths([], open=True, because="x")),
+    ]
+    for ask in asks:
+        with pytest.raises(UsageProblem, match="an expectation of paths asks nothing"):
+            ask(expect(friend=[UP]))
 
 
 def test_a_connection_that_agrees_three_times_is_reachable(expect: Make) -> None:
@@ -234,7 +269,7 @@ def test_a_container_whose_end_the_api_learns_late_is_no_violation(expect: Make)
             raise EnvironmentBroken("pod ns/server restarted 1 time")
 
     prober.unchanged = unchanged  # type: ignore[method-assign]
-    with pytest.raises(EnvironmentBroken, match="restarted 1 time, while this was seen"):
+    with pytest.raises(EnvironmentBroken, match="restarted 1 time; affected"):
         blocked(expectation, STRANGER, SERVER, because="x", beside=BESIDE)
 
 
@@ -248,9 +283,7 @@ def test_one_lost_connection_of_an_open_route_is_no_violation_while_a_denial_is_
     expect: Make,
 ) -> None:
     lossy = opened(expect(friend=[UP] * 4 + [DROPPED, UP], stranger=[DROPPED]))
-    lossy.matrix(
-        open=[(FRIEND, SERVER), OWN], closed=[(STRANGER, SERVER)], because="only friends may enter"
-    )
+    lossy.matrix(*ONLY_FRIENDS)
     assert isinstance(lossy.prober, ScriptedProber)
     assert lossy.prober.rounds > 5 + 3  # it agrees again, and is held again
 
@@ -263,11 +296,7 @@ def test_an_open_route_that_stays_lost_while_a_denial_is_held_is_a_violation(
         Nonconformance,
         match=r"expected CONNECTED, observed .*CONNECTED 4 times(?s:.*)path +ns/friend ",
     ):
-        lost.matrix(
-            open=[(FRIEND, SERVER), OWN],
-            closed=[(STRANGER, SERVER)],
-            because="only friends may enter",
-        )
+        lost.matrix(*ONLY_FRIENDS)
     assert "CONNECTED 4 times" in attached["matrix"]
 
 
@@ -276,11 +305,7 @@ def test_an_open_route_that_wavers_beside_a_denial_is_a_broken_control(expect: M
     with pytest.raises(
         ControlBroken, match=r"control failed: expected CONNECTED(?s:.*)path +ns/friend "
     ):
-        flapping.matrix(
-            open=[(FRIEND, SERVER), OWN],
-            closed=[(STRANGER, SERVER)],
-            because="only friends may enter",
-        )
+        flapping.matrix(*ONLY_FRIENDS)
 
 
 def test_an_open_route_that_wavers_is_a_violation_where_nothing_is_to_be_closed(
@@ -303,11 +328,7 @@ def test_a_leak_while_an_open_route_recovers_is_a_violation(expect: Make) -> Non
         Nonconformance,
         match=r"expected TIMED_OUT, observed .* last CONNECTED(?s:.*)path +ns/stranger ",
     ):
-        leaking.matrix(
-            open=[(FRIEND, SERVER), OWN],
-            closed=[(STRANGER, SERVER)],
-            because="only friends may enter",
-        )
+        leaking.matrix(*ONLY_FRIENDS)
 
 
 UNREACHABLE = Verdict.UNREACHABLE
@@ -341,7 +362,7 @@ def test_a_packet_that_arrived_is_a_violation_whatever_its_control_says(
 
 
 def test_a_denial_without_a_control_before_proves_nothing(expect: Make) -> None:
-    with pytest.raises(ControlBroken, match="never saw the path open"):
+    with pytest.raises(ControlBroken, match="never found the path open"):
         blocked(
             expect(friend=[UP], stranger=[DROPPED]), STRANGER, SERVER, because="x", beside=BESIDE
         )
@@ -353,7 +374,7 @@ def test_a_denial_without_a_control_before_proves_nothing(expect: Make) -> None:
 def test_a_denial_without_an_open_route_of_its_source_beside_it_proves_nothing(
     expect: Make, beside: Workload | tuple[Workload, Target]
 ) -> None:
-    with pytest.raises(ControlBroken, match="no open path beside it is its source's"):
+    with pytest.raises(ControlBroken, match="no open path beside it has its source"):
         blocked(
             opened(expect(friend=[UP], stranger=[DROPPED])),
             STRANGER,
@@ -373,7 +394,7 @@ def test_a_source_that_a_policy_may_shut_in_is_seen_beside_another_source(
         shut_in, context=replace(shut_in.context, world=StandInWorld(change=lambda: change))
     )
     blocked(shut_in, STRANGER, SERVER, because="it may not leave", beside=FRIEND)
-    with pytest.raises(ControlBroken, match="no open path beside it is its source's"):
+    with pytest.raises(ControlBroken, match="no open path beside it has its source"):
         blocked(
             shut_in,
             STRANGER,
@@ -406,7 +427,7 @@ def test_a_control_waits_as_long_as_a_new_pod_may_need_for_its_first_policy_and_
         *[DROPPED] * 80,
         UP,
     ]  # Windows is asked every second, and policy may take 60 s
-    expect(stranger=late).controls([(STRANGER, SERVER)], because="its node's Felix is late")
+    expect(stranger=late).control(STRANGER, SERVER, because="its node's Felix is late")
     with pytest.raises(Nonconformance):
         expect(stranger=late).reachable(STRANGER, SERVER, because="nothing forbids it")
 
@@ -426,11 +447,7 @@ def test_a_broken_probe_is_never_a_denial(expect: Make, when: int) -> None:
 
 def test_a_matrix_names_the_wrong_cell_and_shows_both_sides(expect: Make) -> None:
     with pytest.raises(Nonconformance) as failed:
-        opened(expect(friend=[DROPPED], stranger=[DROPPED])).matrix(
-            open=[(FRIEND, SERVER), OWN],
-            closed=[(STRANGER, SERVER)],
-            because="only friends may enter",
-        )
+        opened(expect(friend=[DROPPED], stranger=[DROPPED])).matrix(*ONLY_FRIENDS)
     text = str(failed.value)
     assert "ns/friend" in text.splitlines()[1]
     assert [line for line in text.splitlines() if line.endswith("<---- WRONG")] == [
@@ -446,15 +463,11 @@ def telling(address: str) -> Answer:
 
 
 def test_the_source_that_the_server_saw_is_compared(expect: Make) -> None:
-    expect(friend=[telling("192.168.0.5")]).sources(
-        [(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT"
-    )
+    expect(friend=[telling("192.168.0.5")]).sources(NO_NAT, are=own)
     with pytest.raises(
         Nonconformance, match=r"expected source 192\.168\.0\.5, observed source 10\.0\.0\.11"
     ):
-        expect(friend=[telling("10.0.0.11")]).sources(
-            [(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT"
-        )
+        expect(friend=[telling("10.0.0.11")]).sources(NO_NAT, are=own)
 
 
 def test_a_wrong_source_of_a_node_that_is_another_machine_by_now_says_nothing(expect: Make) -> None:
@@ -466,7 +479,7 @@ def test_a_wrong_source_of_a_node_that_is_another_machine_by_now_says_nothing(ex
 
     wrong.prober.unchanged = unchanged  # type: ignore[method-assign]
     with pytest.raises(EnvironmentBroken, match="booted anew"):
-        wrong.sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT")
+        wrong.sources(NO_NAT, are=own)
 
 
 def test_a_source_that_is_right_in_the_last_round_alone_is_not_the_source(expect: Make) -> None:
@@ -475,14 +488,14 @@ def test_a_source_that_is_right_in_the_last_round_alone_is_not_the_source(expect
         Nonconformance,
         match=r"source 10\.0\.0\.11 2 times, 192\.168\.0\.5 1 time, last 192\.168\.0\.5",
     ):
-        wavering.sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT")
+        wavering.sources(NO_NAT, are=own)
 
 
 def test_where_open_paths_are_a_control_each_source_that_is_right_is_confirmed() -> None:
     kept: list[Decision] = []
     prober = ScriptedProber({"friend": [telling("192.168.0.5")]})
     judge = an_expect(prober, "NAT-1", kept=kept)
-    judge.sources([(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT", control=True)
+    judge.sources(NO_NAT, are=own, control=True)
     assert [one.verdict for one in kept] == [ClaimVerdict.CONFIRMED]
 
 
@@ -495,16 +508,12 @@ def test_a_path_that_is_to_be_open_and_wavers_says_nothing_of_sources(expect: Ma
         )
 
     with pytest.raises(ControlBroken, match="control failed"):
-        expect(friend=[wavering]).sources(
-            [(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT", control=True
-        )
+        expect(friend=[wavering]).sources(NO_NAT, are=own, control=True)
 
 
 def test_a_server_that_does_not_tell_breaks_the_probe(expect: Make) -> None:
-    with pytest.raises(ProbeBroken, match="did not say whom it saw"):
-        expect(friend=[telling("")]).sources(
-            [(FRIEND, SERVER)], lambda _: ["192.168.0.5"], because="no NAT"
-        )
+    with pytest.raises(ProbeBroken, match="did not report its client"):
+        expect(friend=[telling("")]).sources(NO_NAT, are=own)
 
 
 def resolved(*answers: str) -> Answer:
@@ -575,7 +584,7 @@ def test_a_path_that_is_closed_because_its_pod_restarted_is_no_violation(expect:
     dead.prober.restarted = {"friend"}  # type: ignore[attr-defined]
     with pytest.raises(
         EnvironmentBroken,
-        match=r"POL-1  pod ns/friend .* restarted 1 time, while this was seen: ns/friend",
+        match=r"POL-1  pod ns/friend .* restarted 1 time; affected: ns/friend",
     ):
         dead.reachable(FRIEND, SERVER, because="nothing forbids it")
 
@@ -587,7 +596,7 @@ def test_the_matrix_is_kept_with_a_success_too(expect: Make, attached: dict[str,
     assert attached["matrix"].count("CONNECTED | CONNECTED") == 2
 
 
-class Disrupted:
+class Disrupted(NoForeignChanges):
     """Another living run has changed something that touches every path."""
 
     exempt = "wait until that run has ended"

@@ -182,7 +182,7 @@ def test_what_came_later_is_denied_where_another_that_came_with_it_enters(expect
 def test_what_came_later_is_not_denied_where_no_other_that_came_to_its_node_enters(
     expect: Make, friend: Workload, new: list[Workload]
 ) -> None:
-    with pytest.raises(ControlBroken, match="never saw the path open"):
+    with pytest.raises(ControlBroken, match="never found the path open"):
         expect(friend=[UP], stranger=[DROPPED]).matrix(*of(friend), new=new)
 
 
@@ -201,7 +201,7 @@ def test_what_came_later_and_stays_closed_without_the_policy_proves_nothing(expe
 
 def test_a_removal_that_could_open_nothing_is_refused(expect: Make) -> None:
     expectation = expect(friend=[UP])
-    with pytest.raises(UsageProblem, match="has seen no path closed"):
+    with pytest.raises(UsageProblem, match="found no path closed"):
         expectation.removed(changed(expectation), because="nothing is in force any more")
 
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, SuiteError
+from conformance.expect.case import Case
 from conformance.expect.context import Context, Sink
-from conformance.expect.owners import lost_by
+from conformance.expect.owners import NoForeignChanges, lost_by
 from conformance.expect.subjects.commands import Commands
 from conformance.expect.subjects.fragments import Fragments
 from conformance.expect.subjects.overlay import Overlay
 from conformance.expect.subjects.pages import Pages
-from conformance.expect.subjects.ping import Beyond
+from conformance.expect.subjects.ping import ExternalPaths
 from conformance.expect.subjects.sizes import SMALLEST, Sizes
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
@@ -36,8 +37,9 @@ NODE = a_workload("node", host_network=True, node_address="10.0.0.10")
 SERVER = a_workload("server", "windows", address="192.168.9.9", node_address="10.0.0.14")
 NGINX = a_workload("nginx", address="192.168.0.7")
 ANOTHER = "ns/another-pod"
-NAMELESS = "a server that does not say who it is"
+NAMELESS = "a server that does not name itself"
 BECAUSE = "nothing forbids it"
+UNKNOWN = "it is not known which pod answered"
 
 
 def service(host: str, path: Addressing, protocol: str = "tcp") -> Target:
@@ -109,13 +111,13 @@ def test_another_server_s_answer_is_no_control_either(source: Workload, target: 
     [
         (
             Target(host="10.0.0.11", port=10250, protocol="tcp", path=Addressing.NODE_IP),
-            "a node's own port does not say whose it is",
+            "a node's own port names no pod",
         ),
         (
             Target(host="198.51.100.10", port=80, protocol="tcp", path=Addressing.EXTERNAL),
-            "nothing beyond the cluster says who it is",
+            "no server beyond the cluster names itself",
         ),
-        (SERVER.tcp(9000), "a bare connection names nobody"),
+        (SERVER.tcp(9000), "a bare connection names no pod"),
     ],
     ids=["pod to node", "beyond the cluster", "streams' port"],
 )
@@ -123,14 +125,14 @@ def test_where_nobody_says_who_answered_the_decision_says_that(target: Target, w
     town = Town()
     town.expect().reachable(CLIENT, target, because=BECAUSE)
     assert town.decided == [
-        (ClaimVerdict.CONFIRMED, f"{BECAUSE}; who answered could not be told: {why}")
+        (ClaimVerdict.CONFIRMED, f"{BECAUSE}; it is not known which pod answered: {why}")
     ]
 
 
 def test_a_web_server_that_names_no_pod_is_said_not_to() -> None:
     town = Town({NGINX.address: ""})
     town.expect().reachable(CLIENT, NGINX.tcp(80), because=BECAUSE)
-    why = "who answered could not be told: the server there does not name its pod"
+    why = "it is not known which pod answered: the server there does not name its pod"
     assert town.decided == [(ClaimVerdict.CONFIRMED, f"{BECAUSE}; {why}")]
 
 
@@ -142,7 +144,8 @@ def test_a_closed_path_says_nothing_of_who_answers() -> None:
     expect.control(CLIENT, [SERVER.tcp(8080), NGINX.tcp(80)], because=BECAUSE)
     network.says(CLIENT, SERVER.tcp(8080), lambda _: False)
     expect.matrix(
-        open=[(CLIENT, NGINX.tcp(80))], closed=[(CLIENT, SERVER.tcp(8080))], because=BECAUSE
+        Case(CLIENT, NGINX, tcp=80, open=True, because=BECAUSE),
+        Case(CLIENT, SERVER, tcp=8080, open=False, because=BECAUSE),
     )
     assert (ClaimVerdict.CONFIRMED, BECAUSE) in town.decided
 
@@ -155,7 +158,7 @@ class Nodes:
 
 
 def larger(expect: Expect) -> None:
-    Fragments(expect).arrive([(CLIENT, SERVER.udp(8080))], because=BECAUSE)
+    Fragments(expect).arrive(Case(CLIENT, SERVER, udp=8080, open=True, because=BECAUSE))
 
 
 def whole(expect: Expect) -> object:
@@ -163,8 +166,8 @@ def whole(expect: Expect) -> object:
 
 
 def over_the_overlay(expect: Expect) -> object:
-    ways = [(CLIENT, SERVER.tcp(8080))]
-    return Overlay(expect, Nodes()).passes(between=ways, within=[], node=NODE, because=BECAUSE)
+    case = Case(CLIENT, SERVER, tcp=8080, open=True, because=BECAUSE)
+    return Overlay(expect, Nodes()).passes(case, node=NODE)
 
 
 @pytest.mark.parametrize("decide", [larger, whole, over_the_overlay])
@@ -219,7 +222,8 @@ def test_a_name_s_answer_is_said_to_come_from_a_server_that_nobody_can_tell() ->
     expect = an_expect(prober, kept=kept)
     expect.resolves(CLIENT, "web.ns.svc.cluster.local", ["10.96.0.9"], because=BECAUSE)
     told = (
-        "who answered could not be told: answers of DNS servers do not name the pod that gives them"
+        "it is not known which pod answered: "
+        "answers of DNS servers do not name the pod that gives them"
     )
     assert [seen.reason for seen in kept] == [f"{BECAUSE}; {told}"]
 
@@ -242,15 +246,15 @@ def test_a_ping_and_a_command_are_said_to_name_nobody() -> None:
 
     commands = Commands(run, load_timings(), context)
     expect = replace(Town().expect(), context=context)
-    Beyond(expect, commands, None).ping(PodPairs([(CLIENT, SERVER)]), because=BECAUSE)
+    ExternalPaths(expect, commands, None).ping(PodPairs([(CLIENT, SERVER)]), because=BECAUSE)
     commands.nc_opens([(CLIENT, SERVER.tcp(80))], because=BECAUSE)
     assert [seen.reason for seen in kept] == [
-        f"{BECAUSE}; who answered could not be told: a reply to a ping names an address and no pod",
-        f"{BECAUSE}; who answered could not be told by this command: it prints no name of the server",
+        f"{BECAUSE}; {UNKNOWN}: a reply to a ping names an address and no pod",
+        f"{BECAUSE}; {UNKNOWN} by this command: it prints no name of the server",
     ]
 
 
-class Disrupted:
+class Disrupted(NoForeignChanges):
     """Another run with an open change that touches every path."""
 
     exempt = "wait"

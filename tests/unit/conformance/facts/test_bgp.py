@@ -4,6 +4,7 @@ dead path lacks."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,10 +13,10 @@ from typing import Any
 import pytest
 
 from conformance.errors import MissingCapability, ProbeBroken
-from conformance.facts.bgp import BgpFacts
+from conformance.facts.bgp import REFLECTOR, BgpFacts
 from conformance.facts.objects import CalicoObjects
 from conformance.model.endpoint import OS
-from conformance.model.facts import NodeFacts
+from conformance.model.facts import Fact, NodeFacts
 from conformance.model.host import (
     BgpHost,
     BgpPeer,
@@ -92,7 +93,9 @@ def facts(
 ) -> BgpFacts:
     nodes = tuple(map(node, ADDRESSES))
     cluster = SimpleNamespace(
-        nodes=nodes, by_os=lambda os: tuple(one for one in nodes if one.os == os)
+        nodes=nodes,
+        by_os=lambda os: tuple(one for one in nodes if one.os == os),
+        mesh=Fact(True, "told"),
     )
     seen = {"w1": host("w1"), "w2": host("w2")} | hosts
     objects = {
@@ -324,8 +327,129 @@ def test_the_program_has_nothing_that_a_command_line_of_windows_changes() -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["", "service Running", "service Running\nwhat is this\nend", "peer Mesh\nend"]
+    "text",
+    [
+        "",
+        '{"service": "Running"',
+        '{"service": "Running"}',
+        '{"peer": {"name": "Mesh"}, "errors": {}}',
+        '{"peer": "Mesh", "errors": {}}',
+        '{"router": {"id": "10.0.0.1"}, "errors": {}}',
+    ],
 )
 def test_an_output_that_is_cut_off_or_garbled_is_a_broken_probe(text: str) -> None:
     with pytest.raises(ProbeBroken, match=r"node w1: bgp\.ps1 printed"):
         windows_host.bgp_host(text, "node w1")
+
+
+def test_names_with_blanks_routes_without_a_peer_and_errors_of_several_lines_are_read() -> None:
+    text = json.dumps(
+        {
+            "service": "Running",
+            "router": {"id": "", "as": "64512"},
+            "peer": [
+                {"name": "ToR 1", "address": "10.0.0.1", "state": "Connected"},
+                {"name": "", "address": "10.0.0.2", "state": ""},
+            ],
+            "custom": {},
+            "route": {"network": "192.168.1.0/26", "next_hop": "", "peer": ""},
+            "errors": {"custom": {"id": "WIN32 0,Get-BgpCustomRoute", "message": "two\nlines"}},
+        }
+    )
+    assert windows_host.bgp_host(text, "node w1") == BgpHost(
+        service="Running",
+        router="64512",
+        peers=(BgpPeer("ToR 1", "10.0.0.1", "Connected"), BgpPeer("", "10.0.0.2", "")),
+        routes=(BgpRoute("192.168.1.0/26", "", ""),),
+        errors={"custom": "WIN32 0,Get-BgpCustomRoute two\nlines"},
+    )
+
+
+def reflected(own: str = "w1", down: tuple[str, ...] = (), by: str = "l1") -> BgpHost:
+    """A host whose only peer is one node, which passes on the blocks of all but some others."""
+    peer = BgpPeer(name=f"Node_{by}", address=ADDRESSES[by], state="Connected")
+    routes = tuple(
+        BgpRoute(network=cidr, next_hop=ADDRESSES[name], peer=peer.name)
+        for name, cidr in blocks().items()
+        if name not in {own, *down}
+    )
+    return host(own, peers=(peer,), routes=routes)
+
+
+def route_of(read: BgpFacts, other: str) -> str | None:
+    name = f"route of node w1 to block {blocks()[other]} of node {other}"
+    return read.reflected("w1")[name].value
+
+
+def test_blocks_of_nodes_that_are_no_peers_come_by_a_linux_reflector() -> None:
+    read = facts(w1=reflected())
+    found = read.reflected("w1")
+    assert {fact.value for fact in found.values()} == {read.BY_A_REFLECTOR}
+    assert len(found) == 2, "the reflector's own block comes by its own session"
+
+
+def test_a_block_that_the_reflector_does_not_pass_on_is_named_with_its_session() -> None:
+    read = facts(w1=reflected(down=("w2",)))
+    told = "none; sessions: Connected with node l1, which has no reflector's cluster id"
+    assert route_of(read, "w2") == told
+    assert route_of(read, "l2") == read.BY_A_REFLECTOR
+
+
+def test_a_block_learned_from_a_windows_peer_is_not_reflected() -> None:
+    both = reflected()
+    peers = (*both.peers, BgpPeer(name="Node_w2", address=ADDRESSES["w2"], state="Connected"))
+    routes = tuple(route._replace(peer="Node_w2") for route in both.routes)
+    read = facts(w1=replace(both, peers=peers, routes=routes))
+    assert str(route_of(read, "l2")).startswith("by Node_w2, which is no Linux node; sessions:")
+
+
+@pytest.mark.parametrize(
+    "observed",
+    [host("w1"), host("w1", peers=()), reflected(by="w2")],
+    ids=["all-are-peers", "no-peer", "no-linux-peer"],
+)
+def test_where_nothing_could_be_reflected_nothing_is_decided(observed: BgpHost) -> None:
+    with pytest.raises(MissingCapability, match="no Linux node is a peer of node w1"):
+        facts(w1=observed).reflected("w1")
+
+
+@pytest.mark.parametrize(
+    ("errors", "value"), [(NOT_CONFIGURED, "none, BGP is not configured"), (UNKNOWN, None)]
+)
+def test_a_host_that_cannot_say_its_routes_lacks_them_only_where_bgp_is_not_configured(
+    errors: dict[str, str], value: str | None
+) -> None:
+    read = facts(w1=BgpHost(service="Running", errors=errors))
+    assert read.reflected("w1")["route reflectors of node w1"].value == value
+
+
+def test_a_reflector_in_the_mesh_is_named_as_one() -> None:
+    read = facts(w1=host("w1", ("l1",)), w2=host("w2", ("l1",)))
+    nodes = [
+        replace(one, annotations=one.annotations | {REFLECTOR: "244.0.0.1"})
+        if one.name == "l1"
+        else one
+        for one in read._calico.facts.nodes
+    ]
+    read._calico.facts.nodes = tuple(nodes)  # type: ignore[misc]
+    state = session(read, "w1", "l1")
+    assert str(state).startswith("Connecting; node l1 is a route reflector, which leaves the mesh")
+
+
+@pytest.mark.parametrize(
+    ("mesh", "observed", "blamed"),
+    [
+        (False, reflected(), ""),
+        (False, reflected(down=("l2",)), "route of node w1 to block"),
+        (False, host("w1", peers=()), "BGP session of node w1 with node l2"),
+        (True, reflected(), "BGP session of node w1 with node l2"),
+    ],
+    ids=["reflected", "not-passed-on", "no-peer-at-all", "in-the-mesh"],
+)
+def test_without_a_mesh_a_session_that_nobody_configured_is_not_missed(
+    mesh: bool, observed: BgpHost, blamed: str
+) -> None:
+    read = facts(w1=observed)
+    read._calico.facts.mesh = Fact(mesh, "told")  # type: ignore[misc]
+    found = list(read.deviations("w1", "l2"))
+    assert [name[: len(blamed)] for name in found] == ([blamed] if blamed else [])

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from conformance.facts.detect import detect
+from tests.unit.conformance.kube import fake_api
 
 POOLS = "/apis/projectcalico.org/v3/ippools"
 INSTALLATION = "/apis/operator.tigera.io/v1/installations/default"
@@ -39,16 +41,55 @@ def test_nodes_are_read_with_os_build_and_address(kube: Any, world: Any) -> None
     assert win.taints == ({"key": "os", "effect": "NoSchedule"},)
 
 
+V6, V4, OTHER = "fd00::7", "192.0.2.7", "192.0.2.9"
+
+
 @pytest.mark.parametrize(
-    "addresses", [["fd00::7"], ["fd00::7", "192.0.2.7"], ["192.0.2.7", "fd00::7"]]
+    ("internal", "announced", "external", "address"),
+    [
+        ([V6], "", [], V6),
+        ([V6, V4], "", [], V4),
+        ([V4, V6], OTHER, [OTHER], V4),
+        ([V6], f"{OTHER}/24", [V4], OTHER),
+        ([V6], "", [V4], V4),
+        ([], "", [V6], V6),
+        ([], "", [], ""),
+    ],
 )
-def test_a_node_with_ipv6_addresses_has_the_one_that_the_cluster_names_first(
-    kube: Any, world: Any, addresses: list[str]
+def test_a_node_has_its_ipv4_address_since_calico_for_windows_has_no_others(
+    kube: Any, world: Any, *, internal: list[str], announced: str, external: list[str], address: str
 ) -> None:
-    world.node("lin")
-    listed = [{"type": "InternalIP", "address": address} for address in addresses]
+    world.node("lin", annotations={"projectcalico.org/IPv4Address": announced})
+    kinds = [("InternalIP", internal), ("ExternalIP", external)]
+    listed = [{"type": kind, "address": one} for kind, given in kinds for one in given]
     world.objects["/api/v1/nodes/lin"]["status"]["addresses"] = listed
-    assert detect(kube).nodes[0].address == addresses[0]
+    assert detect(kube).nodes[0].address == address
+
+
+@pytest.mark.parametrize("role", ["control-plane", "master", "controlplane", "etcd"])
+def test_nodes_of_the_control_plane_are_known_by_each_of_their_labels(
+    kube: Any, world: Any, role: str
+) -> None:
+    world.node("lin", labels={f"node-role.kubernetes.io/{role}": "true"})
+    assert detect(kube).nodes[0].control_plane
+
+
+@pytest.mark.parametrize(
+    ("env", "value"),
+    [
+        ({"FELIX_BPFENABLED": "true"}, "ebpf"),
+        ({"felix_bpfenabled": "1"}, "ebpf"),
+        ({"FELIX_BPFENABLED": "false"}, "ipvs"),
+        ({}, "ipvs"),
+    ],
+)
+def test_where_felix_serves_services_by_ebpf_kube_proxys_own_configuration_does_not_count(
+    kube: Any, world: Any, env: dict[str, str], value: str
+) -> None:
+    world.put("/api/v1/namespaces/kube-system/configmaps/kube-proxy", {"data": {"c": "mode: ipvs"}})
+    world.node("lin")
+    world.daemonset("calico-system/calico-node", **env)
+    assert detect(kube).kube_proxy_mode.value == value
 
 
 def test_a_windows_build_without_its_revision_is_unknown(kube: Any, world: Any) -> None:
@@ -201,8 +242,18 @@ def test_pods_networks_are_blocks_or_the_pod_cidr_and_none_of_a_cloud(
     assert detect(kube).by_os("windows")[0].pod_networks == ()
 
 
+UNREAD = (r"Calico\z[", "(?=calico)", r"(a)\1", "(a{500}){500}", "x" * 2000, "\ud800")
+"""Expressions that Go does not compile, and some that are not asked of it."""
+
+
 @pytest.mark.parametrize(
-    ("told", "used"), [("vpc.*", "vpc.*"), (r"Calico\z[", "calico"), (None, "calico")]
+    ("told", "used"),
+    [
+        ("vpc.*", "vpc.*"),
+        (r"(?i)calico\z|\pL+", r"\pL"),
+        (None, "calico"),
+        *((unread, "(?i)calico.*|azure") for unread in UNREAD),
+    ],
 )
 def test_pods_networks_go_by_the_expression_that_felix_has(
     kube: Any, world: Any, told: str | None, used: str
@@ -210,7 +261,8 @@ def test_pods_networks_go_by_the_expression_that_felix_has(
     world.daemonset("kube-system/calico-node-windows", **({"KUBE_NETWORK": told} if told else {}))
     found = detect(kube).pod_network
     assert used in (found.value or "")
-    assert ("cannot be read here" in found.source) is (told == r"Calico\z[")
+    assert ("cannot be read (" in found.source) is (told in UNREAD)
+    assert len(found.source) < 400
 
 
 def test_what_may_not_be_read_is_unknown_and_says_so(kube: Any, world: Any) -> None:
@@ -229,32 +281,90 @@ def test_what_may_not_be_read_is_unknown_and_says_so(kube: Any, world: Any) -> N
     assert "no right to read" in facts.kube_proxy_mode.source
 
 
+def on(version: str = "v1.34.1", **node: Any) -> Callable[[Any], None]:
+    """Lay down one node of a cluster whose Kubernetes has this version."""
+
+    def lay(world: Any) -> None:
+        world.api.routes["GET /version"] = (200, {"gitVersion": version})
+        world.node("n", **node)
+
+    return lay
+
+
+AZURE = {"kubernetes.azure.com/cluster": "c"}
+POOL = {"eks.amazonaws.com/nodegroup": "g"}
+FARGATE = {"eks.amazonaws.com/compute-type": "fargate"}
+GKE = {"cloud.google.com/gke-nodepool": "p"}
+RKE1 = {"rke.cattle.io/external-ip": "1"}
+
+
 @pytest.mark.parametrize(
     ("lay", "platform"),
     [
         (lambda world: world.put(INSTALLATION, {"spec": {"kubernetesProvider": "AKS"}}), "aks"),
-        (lambda world: world.node("n", labels={"eks.amazonaws.com/nodegroup": "g"}), "eks"),
-        (lambda world: world.node("n", labels={"kubernetes.azure.com/cluster": "c"}), "aks"),
-        (lambda world: world.node("n", labels={"cloud.google.com/gke-nodepool": "p"}), "gke"),
-        (lambda world: world.node("n", annotations={"rke.cattle.io/external-ip": "1"}), "rke1"),
-        (lambda world: world.node("n", providerID="kind://docker/kind/n"), "kind"),
-        (lambda world: world.node("n", providerID="aws:///eu/i-1"), "aws"),
-        (lambda world: world.put("/version", {"gitVersion": "v1.30.1+rke2r1"}), "rke2"),
-        (lambda world: world.put("/version", {"gitVersion": "v1.30.1-eks-0"}), "eks"),
-        (lambda world: world.put("/version", {"gitVersion": "v1.30.1+k3s1"}), "k3s"),
-        (lambda world: world.put("/api/v1/namespaces/kube-system/configmaps/aws-auth", {}), "eks"),
-        (lambda world: world.node("n"), "self-managed"),
+        (on("v1.30.1-eks-a5565ad", labels=POOL), "eks"),
+        (on("v1.30.1-eks-a5565ad", providerID="aws:///eu/i-1"), "aws"),
+        (on(labels=AZURE | {"kubernetes.azure.com/os-sku": "Windows2022"}), "aks"),
+        (on(labels=AZURE, providerID="azure:///subscriptions/0"), "aks"),
+        (on("v1.30.1-gke.1", labels=GKE), "gke"),
+        (on(annotations=RKE1 | {"rke.cattle.io/internal-ip": "1"}), "rke1"),
+        (on(providerID="kind://docker/kind/n"), "kind"),
+        (on(providerID="aws:///eu/i-1"), "aws"),
+        (on("v1.30.1+rke2r1"), "rke2"),
+        (on("v1.30.1+k3s1"), "k3s"),
+        (on(), "self-managed"),
+        (on("v1.29.1-eks-a5565ad"), "self-managed"),
+        (on("v1.29.1-eks-a5565ad", providerID="vsphere://42"), "self-managed"),
+        (on(labels=POOL), "self-managed"),
+        (on(labels=AZURE, providerID="vsphere://42"), "self-managed"),
+        (on("v1.28.4-gke.1400", providerID="vsphere://42"), "self-managed"),
+        (on(annotations=RKE1), "self-managed"),
     ],
 )
-def test_the_platform_is_read_from_what_its_provider_leaves(
-    kube: Any, world: Any, lay: Any, platform: str
+def test_the_platform_is_what_two_marks_of_it_say_together(
+    kube: Any, world: Any, lay: Callable[[Any], None], platform: str
 ) -> None:
-    world.api.routes["GET /version"] = lambda _: (
-        200,
-        world.objects.get("/version", {"gitVersion": "v1.34.1"}),
-    )
     lay(world)
     assert detect(kube).platform.value == platform
+
+
+@pytest.mark.parametrize("labels", [{"type": "virtual-kubelet"}, FARGATE])
+@pytest.mark.parametrize("system", ["linux", "Windows"])
+def test_a_virtual_node_is_no_node_of_the_cluster_and_makes_no_platform(
+    kube: Any, world: Any, labels: dict[str, str], system: str
+) -> None:
+    on(labels={})(world)
+    world.node("pods", system, labels={**labels, **AZURE, "kubernetes.azure.com/managed": "false"})
+    facts = detect(kube)
+    assert ([node.name for node in facts.nodes], facts.platform.value) == (["n"], "self-managed")
+    assert [(node.name, node.os, bool(node.virtual)) for node in facts.left_out] == [
+        ("pods", system.lower(), True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "namespace", "wanted"),
+    [
+        ({"k8s-app": "kube-proxy-windows"}, "kube-system", True),
+        ({"k8s-app": "kube-proxy"}, "kube-system", True),
+        ({"k8s-app": "kube-proxy"}, "other", False),
+        ({"k8s-app": "else"}, "kube-system", False),
+    ],
+)
+def test_kube_proxy_runs_in_pods_of_windows_nodes_or_as_a_service(
+    kube: Any, world: Any, labels: dict[str, str], namespace: str, wanted: bool
+) -> None:
+    world.node("win", "windows", "10.0.20348.1")
+    pod = {"metadata": {"labels": labels}, "spec": {"nodeName": "win", "containers": []}}
+    world.put(f"/api/v1/namespaces/{namespace}/pods/p", pod)
+    listing = [{**world.objects[f"/api/v1/namespaces/{namespace}/pods/p"]}]
+    world.api.routes = {"GET /api/v1/pods": fake_api.listing(*listing), **world.api.routes}
+    assert detect(kube).kube_proxy_pods.value is wanted
+
+
+def test_windows_in_capital_letters_is_windows(kube: Any, world: Any) -> None:
+    world.node("win", "Windows", "10.0.20348.1")
+    assert [node.os for node in detect(kube).nodes] == ["windows"]
 
 
 def test_an_empty_mode_of_kube_proxy_means_iptables(kube: Any, world: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.facts.detect import detect
-from conformance.facts.dsr import HEAD, logged, told
+from conformance.facts.dsr import HEAD, enabled_in, logged
 
 START = "Start to run C:\\hpc/kube-proxy/kube-proxy.exe --hostname-override= --v=2 --proxy-mode=kernelspace"
 LINUX = "kind: KubeProxyConfiguration\nwinkernel:\n  enableDSR: false\n"
@@ -31,7 +31,7 @@ LINUX = "kind: KubeProxyConfiguration\nwinkernel:\n  enableDSR: false\n"
 def test_a_command_line_says_it_by_its_last_flag_or_not_at_all(
     command: str, value: bool | None
 ) -> None:
-    assert told(command) is value
+    assert enabled_in(command) is value
 
 
 def test_a_log_says_it_where_it_repeats_the_start() -> None:

@@ -38,6 +38,10 @@ class Objects:
         found = self.there.get((api, kind), [])
         return [item for item in found if namespace in (None, item["metadata"].get("namespace"))]
 
+    def get(self, api: str, kind: str, name: str) -> Obj:
+        (found,) = [o for o in self.objects(api, kind) if o["metadata"]["name"] == name]
+        return found
+
     def find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
         return next(
             (obj for obj in self.objects(api, kind, namespace) if obj["metadata"]["name"] == name),
@@ -82,6 +86,17 @@ def test_builds_and_versions_are_told_of_each_node_with_its_own_calico() -> None
     assert values(found.calico_version()) == {
         "Calico's version": "v3.31.2", "Calico's version on node win-2": "v3.29.1",
     }  # fmt: skip
+
+
+def test_a_build_under_an_unknown_calico_is_not_judged_and_the_version_is_what_is_asked_for() -> (
+    None
+):
+    own = node("win-2", "windows", windows_build=(18362, 1256))
+    known = replace(facts(more=(own,)), calico_on_nodes={"win-2": Fact(None, "not known: no pod")})
+    with pytest.raises(MissingCapability) as caught:
+        reads({}, known).windows_builds()
+    assert "Calico's version on node win-2 is not known" in str(caught.value)
+    assert "--windows-calico-version" in str(caught.value)
 
 
 def test_pools_are_read_where_they_are_served_and_disabled_ones_left_out() -> None:
@@ -168,6 +183,25 @@ def test_only_confirmed_blocks_of_windows_nodes_count() -> None:
     }
     assert values(reads(there).blocks()) == {"blocks of node win": ["192.168.7.64/26"]}
     assert values(reads({(V3, "BlockAffinity"): []}).blocks()) == {"blocks of node win": []}
+
+
+@pytest.mark.parametrize(
+    ("addresses", "told"),
+    [
+        (["fd00::5", "10.244.1.5"], "in its node's podCIDR"),
+        (["10.244.1.5", "fd00::5"], "in its node's podCIDR"),
+        (["10.9.9.9"], "10.9.9.9"),
+        (["fd00::5"], None),
+    ],
+)
+def test_a_pods_address_is_that_of_ipv4_whichever_comes_first(
+    addresses: list[str], told: str | None
+) -> None:
+    node = an_object("win", podCIDRs=["fd00::/64", "10.244.1.0/24"])
+    pod = an_object("web", namespace="demo", nodeName="win")
+    pod["status"] = {"podIP": addresses[0], "podIPs": [{"ip": one} for one in addresses]}
+    found = reads({("v1", "Node"): [node], ("v1", "Pod"): [pod]})
+    assert list(values(found.in_pod_cidr("win")).values()) == ([told] if told else [])
 
 
 def test_what_may_not_be_read_is_not_run_with_the_right_that_is_missing() -> None:

@@ -32,6 +32,7 @@ POLICY = {
 
 
 def usable(world: Any) -> None:
+    world.daemonset("calico-system/calico-node-windows")
     world.node("lin")
     world.node("win", "windows", "10.0.20348.1")
     world.put(

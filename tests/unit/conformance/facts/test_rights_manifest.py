@@ -16,6 +16,7 @@ from conformance.facts.rights import (
     DEPLOYING,
     DISRUPTING,
     NEEDS,
+    OF_CLUSTER,
     POLICIES,
     RBAC_ROLES,
     READING,
@@ -108,8 +109,18 @@ def test_pull_secrets_are_read_in_one_namespace_and_only_created_elsewhere() -> 
 
 
 def test_every_need_has_a_role_that_grants_it() -> None:
-    for need, rights in NEEDS.items():
+    for need, rights in {**NEEDS, **OF_CLUSTER}.items():
         assert all(granted(RBAC_ROLES[need], right) for right in rights)
+
+
+@pytest.mark.parametrize("need", OF_CLUSTER)
+def test_what_changes_the_whole_cluster_is_asked_where_the_run_may(need: str) -> None:
+    (right, *_) = OF_CLUSTER[need]
+    kube: Any = Kube((right.verb, right.resource))
+    told = lacking(kube, whole_cluster=True)
+    assert list(told) == [need]
+    assert told[need][0].startswith(f"create {right.resource}.projectcalico.org in all namespaces")
+    assert lacking(kube) == {}
 
 
 def test_calicoctl_has_a_role_beside_the_others_which_do_not_grant_it() -> None:

@@ -61,6 +61,26 @@ def test_calicos_own_plugin_on_eks_was_listed_once() -> None:
     assert today == "eks: Calico in vxlan, where AmazonVPC in policy-only are listed"
 
 
+@pytest.mark.parametrize(
+    ("calico", "cni", "platform", "listed"),
+    [
+        ("v3.31.2", "win-bridge", "self-managed", True),
+        ("v3.31.2", "win-bridge", "aws", True),
+        ("v3.20.1", "win-bridge", "gce", True),
+        ("v3.16.10", "win-bridge", "self-managed", True),
+        ("v3.16.10", "flannel", "self-managed", True),
+        ("v3.31.2", "flannel", "self-managed", False),
+        ("v3.31.2", "win-bridge", "eks", False),
+    ],
+)
+def test_networks_of_cloud_providers_and_static_routes_are_listed_where_the_documents_have_them(
+    calico: str, cni: str, platform: str, listed: bool
+) -> None:
+    there = supported(calico, cni=cni, platform=platform, mode="policy-only")
+    (found,) = values(there.network()).values()
+    assert (found == "listed") is listed
+
+
 def test_an_unknown_fact_and_a_version_that_no_table_has_decide_nothing() -> None:
     assert list(values(supported(mode=None).network()).values()) == [None]
     (old,) = supported("v3.19.4").kubernetes().values()

@@ -392,6 +392,17 @@ def test_a_windows_node_announces_the_address_that_its_network_stands_on(
     assert cluster.facts().remote_subnets("w1")["address of node w1"].value == told
 
 
+def test_a_node_that_announces_no_address_where_others_do_is_named() -> None:
+    cluster = Cluster()
+    cluster.networks = [replace(network(4096), management_address="10.0.0.14")]
+    assert "address of node w1" not in cluster.facts().remote_subnets("w1")
+    cluster.annotations["l1"] |= _notes(IPv4Address="10.0.0.11/24")
+    fact = cluster.facts().remote_subnets("w1")["address of node w1"]
+    assert fact.value == "none is announced"
+    assert "annotation projectcalico.org/IPv4Address is missing" in fact.source
+    assert "address of node w1" in cluster.facts().deviations("w1", "l1")
+
+
 def test_nothing_is_said_of_an_announced_address_where_a_node_s_own_are_not_known() -> None:
     cluster = Cluster()
     cluster.annotations["w1"] |= _notes(IPv4Address="10.0.0.99/24")

@@ -22,6 +22,22 @@ def workload(**container: Any) -> dict[str, Any]:
     return {"metadata": {"name": "calico-node-windows", "namespace": "calico-system"}, "spec": spec}
 
 
+@pytest.mark.parametrize(
+    ("name", "image", "found"),
+    [
+        ("canal-node", "quay.io/calico/node:v3.27.3", True),
+        ("my-calico", "registry.example/tigera/cnx-node@sha256:00", True),
+        ("csi-node-driver", "quay.io/calico/node-driver-registrar:v3.31.2", False),
+        ("web", "docker.io/library/node:22", False),
+    ],
+)
+def test_calico_on_linux_is_known_by_its_image_whatever_its_daemonset_is_called(
+    kube: Any, world: Any, name: str, image: str, found: bool
+) -> None:
+    world.daemonset(f"kube-system/{name}", image=image)
+    assert (workloads(Reading(kube)).linux is not None) is found
+
+
 def test_a_variable_is_read_from_a_whole_config_map(kube: Any, world: Any) -> None:
     world.put(MAP, {"data": {"CALICO_NETWORKING_BACKEND": "vxlan"}})
     whole = workload(envFrom=[{"configMapRef": {"name": "calico-windows-config"}}])
@@ -45,6 +61,33 @@ def test_a_prefix_of_a_whole_config_map_belongs_to_the_variables_name(
     )
     assert variable(Reading(kube), whole, "CALICO_BACKEND") == "vxlan"
     assert variable(Reading(kube), whole, "BACKEND") is None
+
+
+@pytest.mark.parametrize(
+    ("env", "found"),
+    [
+        ([("felix_vxlanVNI", "5000")], "5000"),
+        ([("FELIX_VXLANVNI", "5000"), ("Felix_VxlanVni", "6000")], "6000"),
+        ([("VXLANVNI", "5000")], None),
+    ],
+)
+def test_felix_reads_its_variables_in_any_case_and_the_last_of_several_counts(
+    kube: Any, env: list[tuple[str, str]], found: str | None
+) -> None:
+    given = workload(env=[{"name": name, "value": value} for name, value in env])
+    assert variable(Reading(kube), given, "FELIX_VXLANVNI") == found
+
+
+def test_felix_reads_variables_of_a_config_map_in_any_case_and_others_by_their_letters(
+    kube: Any, world: Any
+) -> None:
+    world.put(MAP, {"data": {"vxlanvni": "5000", "backend": "vxlan"}})
+    whole = workload(
+        envFrom=[{"prefix": "felix_", "configMapRef": {"name": "calico-windows-config"}}]
+    )
+    assert variable(Reading(kube), whole, "FELIX_VXLANVNI") == "5000"
+    plain = workload(envFrom=[{"configMapRef": {"name": "calico-windows-config"}}])
+    assert variable(Reading(kube), plain, "BACKEND") is None
 
 
 @pytest.mark.parametrize(

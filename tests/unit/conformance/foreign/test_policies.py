@@ -24,6 +24,7 @@ from conformance.model.observation import Verdict
 from tests.unit.conformance.builders import a_workload, an_object
 from tests.unit.conformance.expect.stand_ins import observation
 
+DISCOVERY = "discovery.k8s.io/v1"
 KUBERNETES, V3, CRD = "networking.k8s.io/v1", "projectcalico.org/v3", "crd.projectcalico.org/v1"
 SERVER, CLIENT = a_workload("server"), a_workload("client")
 RUN = Ownership("ab12", "gw0")
@@ -63,6 +64,8 @@ class Cluster:
 
     def find(self, api: str, kind: str, name: str, space: str | None = None) -> dict[str, Any]:
         self.asked.append(kind)
+        if kind in self.forbidden:
+            raise ApiRefused(403, "Forbidden", "no right", "GET")
         return {"metadata": {"name": name, "namespace": space, "labels": {"app": name}}}
 
 
@@ -222,6 +225,10 @@ def test_those_that_a_watch_told_of_are_judged_as_those_that_are_there() -> None
         return known(cluster).blame([one], CLIENT, SERVER.tcp(8080), seen, protocol="", at=at)
 
     assert told("app == 'server'") == "GlobalNetworkPolicy gone denies ingress of ns/server"
+    assert told("app == 'server'", serviceAccountSelector="has(x)") == "", (
+        "no such account is there"
+    )
+    cluster.forbidden.add("ServiceAccount")
     unread = "GlobalNetworkPolicy gone may deny ingress of ns/server"
     assert told("app == 'server'", serviceAccountSelector="has(x)") == unread
     assert (
@@ -271,6 +278,7 @@ def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen:
     cluster = Cluster(V3)
     there = known(cluster, "uid-deny")
     deny = an_object("deny", selector="app == 'server'", types=["Ingress"])
+    deny["metadata"]["namespace"] = "ns"
     made(there, "NetworkPolicy", "deny", deny)
     cluster.lists[V3, "NetworkPolicy"] = [deny]
     cluster.lists[V3, "Tier"] = [an_object("default", order=1_000_000)]
@@ -283,9 +291,9 @@ def test_what_somebody_did_to_the_runs_own_policy_of_an_end_is_not_calicos(seen:
     cluster.lists[V3, "NetworkPolicy"] = [
         edited | {"metadata": edited["metadata"] | {"resourceVersion": "99"}}
     ]
-    assert excuse(there, seen, otherwise=0.0) == "somebody's edit of NetworkPolicy deny"
+    assert excuse(there, seen, otherwise=0.0) == "somebody's edit of NetworkPolicy ns/deny"
     cluster.lists[V3, "NetworkPolicy"] = []
-    assert excuse(there, seen, otherwise=0.0) == "somebody's deletion of NetworkPolicy deny"
+    assert excuse(there, seen, otherwise=0.0) == "somebody's deletion of NetworkPolicy ns/deny"
     cluster.forbidden.add(V3)
     assert excuse(there, seen) == "", "whether it is there is not known"
 
@@ -371,11 +379,80 @@ def test_sets_of_networks_are_read_where_rules_may_choose_them_and_a_change_of_t
     assert excuse(there) == ""
     found = an_object("private", {"name": "private"}, nets=["192.168.0.0/16"])
     cluster.lists[V3, "GlobalNetworkSet"] = [found]
-    assert excuse(there) == "GlobalNetworkPolicy wide may deny ingress of ns/server"
+    assert excuse(there) == "GlobalNetworkPolicy wide denies ingress of ns/server"
     now = 110.0
     assert excuse(there, otherwise=109.0) == "", "the way connected under it"
     found["metadata"]["resourceVersion"] = "2"
     assert excuse(there, otherwise=109.0) != "", "its networks changed"
+
+
+def a_slice(address: str, *, ready: bool = True, port: int = 8080) -> dict[str, Any]:
+    """An EndpointSlice of Service shop/db."""
+    found = an_object("db-1", {"kubernetes.io/service-name": "db"})
+    found["metadata"]["namespace"] = "shop"
+    members = [{"addresses": [address], "conditions": {"ready": ready}}]
+    return found | {"kind": "EndpointSlice", "endpoints": members, "ports": [{"port": port}]}
+
+
+@pytest.mark.parametrize(
+    ("slices", "effect"),
+    [
+        ([a_slice(SERVER.address)], ""),
+        ([a_slice("10.0.0.99")], "denies"),
+        ([a_slice(SERVER.address, port=5432)], "denies"),
+        ([], "denies"),
+        ([a_slice(SERVER.address, ready=False)], "may deny"),
+        ([a_slice("db.example.org")], "may deny"),
+        (None, "may deny"),
+    ],
+)
+def test_a_rule_that_names_a_service_means_its_members_where_they_can_be_read(
+    slices: list[dict[str, Any]] | None, effect: str
+) -> None:
+    cluster = Cluster(V3)
+    to_db = {"protocol": "TCP", "destination": {"services": {"name": "db", "namespace": "shop"}}}
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [
+        an_object("wide", types=["Egress"], egress=[{"action": "Allow", **to_db}])
+    ]
+    if slices is None:
+        cluster.forbidden.add(DISCOVERY)
+    cluster.lists[DISCOVERY, "EndpointSlice"] = slices or []
+    wanted = f"GlobalNetworkPolicy wide {effect} egress of ns/client" if effect else ""
+    assert excuse(known(cluster)) == wanted
+
+
+def test_another_member_of_a_service_that_a_rule_names_changes_the_policy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("conformance.foreign.policies.time.monotonic", lambda: now)
+    cluster = Cluster(V3)
+    rule = {"action": "Allow", "protocol": "TCP", "destination": {"services": {"name": "db"}}}
+    policy = an_object("theirs", types=["Egress"], egress=[rule])
+    policy["metadata"]["namespace"] = CLIENT.namespace
+    cluster.lists[V3, "NetworkPolicy"] = [policy]
+    member = a_slice("10.0.0.99")
+    member["metadata"]["namespace"] = CLIENT.namespace
+    cluster.lists[DISCOVERY, "EndpointSlice"] = [member]
+    there = known(cluster)
+    assert excuse(there) == "NetworkPolicy ns/theirs denies egress of ns/client"
+    now = 110.0
+    assert excuse(there, otherwise=109.0) == "", "the way connected under it"
+    member["metadata"]["resourceVersion"] = "2"
+    assert excuse(there, otherwise=109.0) != "", "its members changed"
+
+
+@pytest.mark.parametrize(("order", "closes"), [(None, False), (10.0, True)])
+def test_a_tier_without_an_order_comes_last(order: float | None, closes: bool) -> None:
+    """Calico's API gives ``order: null`` of a tier that was made with it."""
+    cluster = Cluster(V3)
+    cluster.lists[V3, "Tier"] = [
+        {"metadata": {"name": "early", "resourceVersion": "7"}, "spec": {"order": order}}
+    ]
+    one = an_object("early.all", tier="early", types=["Ingress"], ingress=[{"action": "Allow"}])
+    cluster.lists[V3, "GlobalNetworkPolicy"] = [one]
+    opens = "GlobalNetworkPolicy early.all (tier early) allows ingress of ns/server"
+    assert (excuse(known(cluster), "open") == opens) is closes
 
 
 def test_who_asks_for_names_is_under_policies_of_the_clusters_dns_too() -> None:

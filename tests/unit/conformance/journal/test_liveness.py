@@ -86,6 +86,21 @@ def test_no_other_file_of_this_machine_is_opened(
     assert opened == []
 
 
+def test_a_folder_that_is_a_link_is_not_followed_and_ones_own_path_is_signed_without_links(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports, run = path.parent.parent.parent, path.parent.parent
+    (tmp_path / "link").symlink_to(reports)
+    linked = tmp_path / "link" / run.name / ".run" / "alive"
+    assert liveness.process(liveness.sign(linked)) is Life.DEAD
+    boot = liveness.sign(path).partition(":")[0]
+    assert liveness.process(f"{boot}:{path}") is Life.DEAD
+    assert liveness.process(f"{boot}:{linked}") is Life.UNKNOWN
+    assert liveness.process(f"{boot}:{run.parent}/x/../{run.name}/.run/alive") is Life.UNKNOWN
+    monkeypatch.chdir(run)
+    assert liveness.sign(Path(".run/alive")) == liveness.sign(path)
+
+
 def test_a_link_or_a_pipe_in_the_place_of_the_lock_file_is_not_followed_and_not_waited_for(
     path: Path, tmp_path: Path
 ) -> None:
@@ -93,7 +108,8 @@ def test_a_link_or_a_pipe_in_the_place_of_the_lock_file_is_not_followed_and_not_
     target.touch()
     path.unlink()
     path.symlink_to(target)
-    assert liveness.process(liveness.sign(path)) is Life.UNKNOWN
+    boot = liveness.sign(target).partition(":")[0]
+    assert liveness.process(f"{boot}:{path}") is Life.UNKNOWN
     path.unlink()
     os.mkfifo(path)
     assert liveness.process(liveness.sign(path)) is Life.UNKNOWN

@@ -46,6 +46,8 @@ class Request:
     query: dict[str, str]
     headers: dict[str, str]
     body: Any
+    lines: tuple[tuple[str, str], ...] = ()
+    """All headers, of which a key may stand repeatedly."""
 
 
 class Channel:
@@ -180,7 +182,8 @@ class FakeApi:
         query = parse_qs(parts.query)
         request = Request(
             handler.command, parts.path, {key: value[0] for key, value in query.items()}, dict(handler.headers),
-            json.loads(raw) if raw else None,
+            json.loads(raw) if raw[:1] in (b"{", b"[") else raw or None,
+            tuple(handler.headers.items()),
         )  # fmt: skip
         self.requests.append(request)
         if parts.path.endswith("/exec"):

@@ -25,11 +25,14 @@ from conformance.kube import access, execute
 from conformance.kube.access import from_environment, from_kubeconfig, in_cluster
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
+from conformance.kube.credentials import end_of
 from conformance.kube.reach import Reach
 from conformance.kube.refused import ApiRefused
 from conformance.settings import load_timings
+from tests.unit.conformance.kube.conftest import FAST
 
 RUN = load_timings().run
+OURS, THEIRS = trustme.CA(), trustme.CA()
 
 
 def test_importing_the_package_does_not_import_the_kubernetes_client() -> None:
@@ -48,6 +51,8 @@ def test_importing_the_package_does_not_import_the_kubernetes_client() -> None:
         ("", None, "is empty"),
         ("[1]", None, "is not a mapping"),
         ("a: [1\nb: }", None, "line 2 is not YAML"),
+        ("token: *s3cret", None, "line 1 is not YAML: found undefined alias"),
+        ("a: \0", None, "is not YAML: it is not text"),
         ("clusters: 5", None, "clusters is not a list"),
         ("{}", None, "is no kubeconfig: it has no contexts"),
         (
@@ -68,6 +73,7 @@ def test_a_damaged_kubeconfig_is_named_with_what_is_wrong(
     assert expected in str(caught.value)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "s3cret" not in str(caught.value)
 
 
 def test_an_unknown_context_is_answered_with_the_known_ones(tmp_path: Path, fakes: Any) -> None:
@@ -123,14 +129,20 @@ def test_outside_a_pod_everything_that_is_missing_is_listed(tmp_path: Path) -> N
         assert what in str(caught.value)
 
 
-def test_a_rotated_service_account_token_is_read_again(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("one")
-    (tmp_path / "ca.crt").write_text("")
-    access = in_cluster(
+def test_a_rotated_service_account_token_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("one\n")
+    (tmp_path / "ca.crt").write_bytes(OURS.cert_pem.bytes())
+    found = in_cluster(
         {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}, tmp_path
     )
+    assert (found.where, found.server) == ("the pod's service account", "https://10.0.0.1:443")
+    kube = Kube(found, RUN)
     (tmp_path / "token").write_text("two")
-    assert access.configuration.get_api_key_with_prefix("BearerToken") == "Bearer two"
+    assert kube.headers()["Authorization"] == "Bearer one"
+    monkeypatch.setattr(access, "RENEWED_EVERY", 0.0)
+    assert kube.headers()["Authorization"] == "Bearer two"
 
 
 def unusable(path: Path) -> str:
@@ -153,7 +165,6 @@ def test_a_server_that_refuses_connections_is_unusable(tmp_path: Path, fakes: An
     )
 
 
-OURS, THEIRS = trustme.CA(), trustme.CA()
 AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -180,6 +191,83 @@ def test_a_certificate_that_cannot_be_trusted_is_named_with_why(
         assert re.search(f"has a certificate that {expected}", unusable(path))
     finally:
         api.stop()
+
+
+@pytest.mark.parametrize(
+    ("server", "more", "expected"),
+    [
+        ("https://10.0.0.1:6443", {}, ""),
+        (
+            "https://10.0.0.1:6443",
+            {"insecure-skip-tls-verify": True},
+            "nobody verifies the certificate of https://10.0.0.1:6443 (insecure-skip-tls-verify)",
+        ),
+        (
+            "https://127.0.0.1:6443",
+            {"insecure-skip-tls-verify": True},
+            "nobody verifies the certificate of https://127.0.0.1:6443 (insecure-skip-tls-verify)",
+        ),
+        ("https://10.0.0.1:6443", {"tls-server-name": "lane.example"}, ""),
+        (
+            "http://10.0.0.1:8080",
+            {},
+            "plain HTTP to http://10.0.0.1:8080: nothing is verified or encrypted",
+        ),
+        (
+            "http://lane.example",
+            {},
+            "plain HTTP to http://lane.example: nothing is verified or encrypted",
+        ),
+        ("http://127.0.0.1:8001", {}, ""),
+        ("http://localhost:8001", {}, ""),
+        ("http://[::1]:8001", {}, ""),
+        (
+            "http://127.0.0.1:8001",
+            {"proxy-url": "http://proxy.example:3128"},
+            "plain HTTP to http://127.0.0.1:8001: nothing is verified or encrypted",
+        ),
+        (
+            "http://127.example:80",
+            {},
+            "plain HTTP to http://127.example:80: nothing is verified or encrypted",
+        ),
+    ],
+)  # fmt: skip
+def test_a_connection_that_nobody_verifies_is_known(
+    tmp_path: Path, server: str, more: dict[str, Any], expected: str
+) -> None:
+    assert from_kubeconfig(lane(tmp_path / "k", server, more)).unverified == expected
+
+
+def lane(path: Path, server: str, more: dict[str, Any]) -> Path:
+    """Write a kubeconfig with a token."""
+    content = {
+        "contexts": [{"name": "c", "context": {"cluster": "one", "user": "u"}}],
+        "current-context": "c",
+        "clusters": [{"name": "one", "cluster": {"server": server, **more}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_requests_to_an_unverified_server_print_no_warning_each(
+    tmp_path: Path, fakes: Any, recwarn: pytest.WarningsRecorder
+) -> None:
+    """The header says it once."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    THEIRS.issue_cert("elsewhere.example").configure_cert(context)
+    api = fakes.FakeApi()
+    api.start(context)
+    try:
+        kube = Kube(
+            from_kubeconfig(lane(tmp_path / "k", api.url, {"insecure-skip-tls-verify": True})), FAST
+        )
+        kube.read("/version")
+        kube.close()
+    finally:
+        api.stop()
+    assert [str(one.message) for one in recwarn if "Unverified" in str(one.message)] == []
 
 
 def test_an_expired_token_is_named_as_that(tmp_path: Path, fakes: Any, api: Any) -> None:
@@ -225,6 +313,130 @@ def test_a_credential_plugin_that_gives_nothing_is_quoted(
     ) as caught:
         from_kubeconfig(with_plugin(tmp_path, fakes, script))
     assert "\n" not in str(caught.value)
+
+
+SECRET = "PLUG" + "SECRET99"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ([f"--oidc-client-secret={SECRET}"], "--oidc-client-secret=..."),
+        (["eks", "get-token", "--secret", SECRET, "-v"], "eks get-token --secret ... -v"),
+        (["-c", f"echo {SECRET}"], "-c ..."),
+        ([f"-p{SECRET}", f"-token={SECRET}"], "-p... -token=..."),
+        ([SECRET, SECRET.lower()], "... ..."),
+        ([f"--client-secret {SECRET}", f"-s {SECRET}"], "--client-secret ... -s ..."),
+        (["-c", f"login get --key={SECRET};true"], "-c ..."),
+        (["--secret", SECRET.lower()], "--secret ..."),
+    ],
+)
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo refused: $*, $KEY >&2; exit 3",
+        "echo $* $KEY >&2",
+        "echo no; echo $* $KEY",
+        None,
+    ],
+)
+def test_a_credential_plugin_is_named_without_the_values_of_its_arguments(
+    tmp_path: Path, fakes: Any, arguments: list[str], shown: str, script: str | None
+) -> None:
+    path = with_plugin(tmp_path, fakes, script or "")
+    content = yaml.safe_load(path.read_text())
+    plugin = content["users"][0]["user"]["exec"]
+    plugin |= {"args": arguments, "env": [{"name": "KEY", "value": f"{SECRET}-too"}]}
+    plugin |= {"installHint": f"get it by --secret={SECRET}, for {SECRET}-too"}
+    path.write_text(yaml.safe_dump(content))
+    if script is None:
+        (tmp_path / "login").unlink()
+    with pytest.raises(UsageProblem) as caught:
+        from_kubeconfig(path)
+    assert SECRET.lower() not in str(caught.value).lower()
+    assert f"login {shown}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        SECRET,
+        f"-p{SECRET}",
+        f"-s {SECRET}",
+        f"--secret={SECRET}",
+        f"--client-secret {SECRET}",
+        f"login --key='{SECRET}'; true",
+    ],
+)
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (f"echo {SECRET} >&2; exit 3", "failed with exit code 3: (removed)"),
+        (f"echo of {SECRET}", "it begins with 'of (removed)'"),
+        (f"""echo '{{"kind": "{SECRET}", "apiVersion": "v1"}}'""", "printed (removed) of v1"),
+    ],
+)
+def test_a_secret_within_an_argument_is_not_quoted_from_what_a_plugin_prints(
+    tmp_path: Path, fakes: Any, argument: str, script: str, expected: str
+) -> None:
+    path = with_plugin(tmp_path, fakes, script)
+    content = yaml.safe_load(path.read_text())
+    content["users"][0]["user"]["exec"] |= {"args": [argument]}
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UsageProblem) as caught:
+        from_kubeconfig(path)
+    assert expected in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "argument", ["--secret=sesame", "-psesame", "-s sesame", "--client-secret sesame"]
+)
+def test_a_secret_that_looks_like_a_word_is_none_behind_an_option(
+    tmp_path: Path, fakes: Any, argument: str
+) -> None:
+    path = with_plugin(tmp_path, fakes, "echo open sesame >&2; exit 3")
+    content = yaml.safe_load(path.read_text())
+    content["users"][0]["user"]["exec"] |= {"args": ["open", argument]}
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UsageProblem, match=r"exit code 3: open \(removed\)$"):
+        from_kubeconfig(path)
+
+
+def test_a_token_that_a_plugin_prints_in_place_of_an_answer_is_not_quoted(
+    tmp_path: Path, fakes: Any
+) -> None:
+    path = with_plugin(tmp_path, fakes, "echo your token is Jx8opaque0Zq1Yt7Ww/5vBn2Mk4")
+    with pytest.raises(UsageProblem, match=r"it begins with 'your token is \(removed\)'"):
+        from_kubeconfig(path)
+
+
+def test_a_command_with_arguments_of_its_own_is_named_without_them(
+    tmp_path: Path, fakes: Any
+) -> None:
+    path = with_plugin(tmp_path, fakes, "")
+    content = yaml.safe_load(path.read_text())
+    content["users"][0]["user"]["exec"] |= {"command": f"login --secret {SECRET}"}
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UsageProblem, match=r"'login \.\.\. get-token' cannot be run"):
+        from_kubeconfig(path)
+
+
+def test_an_argument_that_no_program_takes_is_a_usage_problem(tmp_path: Path, fakes: Any) -> None:
+    path = with_plugin(tmp_path, fakes, "")
+    content = yaml.safe_load(path.read_text())
+    content["users"][0]["user"]["exec"] |= {"args": ["get\0token"]}
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(UsageProblem, match="cannot be run: embedded null byte"):
+        from_kubeconfig(path)
+
+
+def test_what_a_failing_credential_plugin_prints_is_scrubbed(tmp_path: Path, fakes: Any) -> None:
+    token = "hvs." + "CAESIJ0aB3dE5gH7jK9mN1pQ3r"
+    with pytest.raises(UsageProblem, match=r"exit code 3: login with \(removed\) was refused"):
+        from_kubeconfig(
+            with_plugin(tmp_path, fakes, f"echo login with {token} was refused >&2; exit 3")
+        )
 
 
 def test_a_credential_plugin_that_is_not_installed_is_named_and_the_client_prints_nothing_of_its_own(
@@ -354,7 +566,7 @@ def test_a_token_from_a_file_has_no_known_end_and_is_read_again_when_it_is_refus
 @pytest.mark.parametrize("text", ["", "Bearer opaque", "a.b.c", "a.W10.c", f"Bearer {token()}", token(exp="soon"),
                                   token(exp=1e30)])  # fmt: skip
 def test_a_token_that_says_no_end_has_none(text: str) -> None:
-    assert access.end_of(text) is None
+    assert end_of(text) is None
 
 
 def test_an_exec_whose_credentials_ran_out_is_asked_for_once_more_with_new_ones(

@@ -25,10 +25,15 @@ HTML = {"Content-Type": "text/html; charset=utf-8"}
 ELSEWHERE = {"Location": "http://me:s3cret@sso.example:8443/login?token=s3cret"}
 FOREIGN = [
     pytest.param((200, PAGE, HTML), "200 OK, a web page: .*Sign in", id="page"),
-    pytest.param((200, PAGE), "not the JSON of one: .*Sign in", id="page that is said to be JSON"),
-    pytest.param((200, b""), "not the JSON of one: empty", id="empty"),
-    pytest.param((200, b"[" * 100_000), "not the JSON of one: ", id="nested without end"),
-    pytest.param((200, b"[1]"), r"not the JSON of one: '\[1\]'", id="no object"),
+    pytest.param((200, PAGE), "no JSON object: .*Sign in", id="page that is said to be JSON"),
+    pytest.param((200, b""), "no JSON object: empty", id="empty"),
+    pytest.param((200, b"[" * 100_000), "no JSON object: ", id="nested without end"),
+    pytest.param(
+        (200, b'{"status":' + b"[" * 900 + b"]" * 900 + b"}"),
+        "no JSON object: ",
+        id="a status nested beyond what can be read",
+    ),
+    pytest.param((200, b"[1]"), r"no JSON object: '\[1\]'", id="no object"),
     pytest.param(
         (302, b"", ELSEWHERE),
         r"302 Found, redirected to host sso\.example, not followed",
@@ -340,6 +345,42 @@ def test_a_wait_ends_in_time_however_often_its_watch_is_refused(
     assert 1.0 < time.monotonic() - begin < 10.0
 
 
+GONE = b'{"type": "ERROR", "object": {"code": 410, "reason": "Expired"}}\n'
+
+
+@pytest.mark.parametrize("watched", [b"", GONE, GONE.replace(b"410", b"500")])
+def test_a_watch_that_ends_at_once_makes_no_flood_of_requests(
+    kube: Kube, api: Any, fakes: Any, watched: bytes
+) -> None:
+    api.routes["GET /api/v1/namespaces/n/pods"] = lambda request: (
+        (200, watched) if "watch" in request.query else fakes.listing()
+    )
+    assert not any(Waits(kube).states("v1", "Pod", "n", within=1.5))
+    assert 4 < len(api.requests) < 20
+
+
+ODD: tuple[Any, ...] = (
+    {"items": 5},
+    {"items": {"a": 1}},
+    {"items": "text"},
+    {"items": ["text"]},
+    {"items": True},
+)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_a_list_whose_items_are_none_is_a_broken_answer(odd: Any) -> None:
+    with pytest.raises(ApiRefused, match="no answer of a Kubernetes API server"):
+        answers.page(json.dumps(odd).encode(), "GET")
+
+
+@pytest.mark.parametrize("code", ["x", [5], {"a": 1}, None, True, 1e400])
+def test_an_error_on_a_watch_has_whatever_code_a_server_gives_it(code: Any) -> None:
+    error = {"type": "ERROR", "object": {"code": code, "message": "m"}}
+    with pytest.raises(ApiRefused, match="m"):
+        answers.event(json.dumps(error).encode(), "WATCH")
+
+
 def test_a_watch_that_is_forbidden_ends_the_wait(kube: Kube, api: Any, fakes: Any) -> None:
     patient(kube)
     api.routes["GET /api/v1/namespaces/n/pods"] = lambda request: (
@@ -347,3 +388,69 @@ def test_a_watch_that_is_forbidden_ends_the_wait(kube: Kube, api: Any, fakes: An
     )
     with pytest.raises(ApiRefused, match="403 Forbidden"):
         list(Waits(kube).states("v1", "Pod", "n", within=20.0))
+
+
+HOSTILE = "a\n::error::b\x1b[2J"
+ONE_LINE = "a ::error::b\\x1b[2J"
+
+
+def test_names_labels_and_conditions_are_lines_and_texts_stay_as_they_are(
+    kube: Kube, api: Any
+) -> None:
+    """In lists, alone, and in what is said of an event."""
+    text = "kept\n::as it is::\x1b"
+    obj = {
+        "metadata": {
+            "name": HOSTILE,
+            "labels": {HOSTILE: HOSTILE},
+            "annotations": {"a": text},
+            "managedFields": [{"manager": text}],
+        },
+        "status": {"conditions": [{"message": HOSTILE}], "nodeInfo": {"kernelVersion": HOSTILE}},
+        "reason": HOSTILE,
+        "data": {"log": text},
+    }
+    api.routes["GET /api/v1/namespaces/n/configmaps/c"] = (200, json.dumps(obj).encode())
+    page = {"metadata": {}, "items": [obj]}
+    api.routes["GET /api/v1/namespaces/n/configmaps"] = (200, json.dumps(page).encode())
+    for found in (
+        kube.read("/api/v1/namespaces/n/configmaps/c"),
+        kube.read("/api/v1/namespaces/n/configmaps")["items"][0],
+        answers.event(json.dumps({"type": "ADDED", "object": obj}).encode(), "GET")["object"],
+    ):
+        assert found["metadata"] == {
+            "name": ONE_LINE,
+            "labels": {ONE_LINE: ONE_LINE},
+            "annotations": {"a": text},
+            "managedFields": [{"manager": text}],
+        }
+        assert found["status"] == {
+            "conditions": [{"message": ONE_LINE}],
+            "nodeInfo": {"kernelVersion": ONE_LINE},
+        }
+        assert found["reason"] == ONE_LINE
+        assert found["data"] == {"log": text}
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("windows-2019", "windows-2019"),
+        ("system:node:a.b", "system:node:a.b"),
+        ("a" * 253, "a" * 253),
+        ("../../etc/x", "..\\x2f..\\x2fetc\\x2fx"),
+        ("a/../\u20ac", "a\\x2f..\\x2f\\u20ac"),
+        ("a" * 300, "a" * 200),
+        ("/" * 100, "\\x2f" * 50),
+        ("", ""),
+    ],
+)
+def test_a_name_is_one_part_of_a_path(name: str, read: str) -> None:
+    data = json.dumps({"metadata": {"name": name}}).encode()
+    assert answers.document(data, "GET")["metadata"]["name"] == read
+
+
+@pytest.mark.parametrize("odd", [5, "name", ["x"], None])
+def test_objects_of_odd_shapes_are_read_as_before(odd: Any) -> None:
+    data = json.dumps({"metadata": odd, "items": odd, "object": odd, "status": odd}).encode()
+    assert answers.document(data, "GET")["metadata"] == odd

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.kube.guard import GuardRefused, check, limits, merged
-from conformance.kube.ownership import Ownership
+from conformance.kube.ownership import Ownership, Shared
 from conformance.model.change import Change, ObjectRef
 
 RUN = Ownership("r1", "gw0")
@@ -268,3 +268,32 @@ def test_merge_patch_removes_replaces_and_keeps() -> None:
         "d": 3,
         "e": [1],
     }
+
+
+@pytest.mark.parametrize("verb", ["create", "patch", "delete"])
+@pytest.mark.parametrize(
+    ("kind", "name", "namespace"),
+    [
+        ("Pod", "conformance-x", "calico-conformance"),
+        ("NetworkPolicy", "deny", "calico-conformance"),
+        ("ServiceAccount", "runner", "calico-conformance"),
+        ("Namespace", "calico-conformance", None),
+    ],
+)
+def test_no_run_changes_the_namespace_of_runs_in_the_cluster(
+    verb: Any, kind: str, name: str, namespace: str | None
+) -> None:
+    target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
+    change = Change(verb=verb, target=target, why="x", body={}, cluster_scoped_or_foreign=True)
+    with pytest.raises(GuardRefused, match="it holds the suite's users, and runs in the cluster"):
+        check(change, RUN)
+    check(change, Shared("runner"))
+
+
+@pytest.mark.parametrize("key", ["projectcalico.org/name", "kubernetes.io/metadata.name"])
+def test_no_policy_of_the_cluster_selects_the_namespace_of_runs_in_it(key: str) -> None:
+    body = {"spec": {"namespaceSelector": f"{key} == 'calico-conformance'"}}
+    target = ObjectRef(api_version="projectcalico.org/v3", kind="GlobalNetworkPolicy", name="x")
+    change = Change(verb="create", target=target, why="x", body=body)
+    with pytest.raises(GuardRefused, match="is not limited to this run's namespaces"):
+        check(change, RUN)

@@ -182,3 +182,14 @@ def test_a_namespace_that_another_run_holds_is_left_alone(
         with pytest.raises(EnvironmentBroken, match=f"namespace {HERE} is in use by run r9"):
             prepared.hold(Changes(kube, RUN), {**POD, "kind": "ConfigMap"}, "x", HERE)
     assert {request.method for request in api.requests} <= {"GET", "POST"}
+
+
+def test_a_worker_that_replaces_a_dead_one_says_what_is_not_prepared_for_it() -> None:
+    owners = [Ownership("ab12", worker, prefix="team-a") for worker in ("main", "gw0", "gw1")]
+    assert [prepared.not_prepared(own, 2) for own in owners] == ["", "", ""]
+    assert prepared.not_prepared(Ownership("ab12", "gw2", prefix="team-a"), 2) == (
+        "no namespace team-a-gw2 is prepared for worker gw2, which replaces a worker that died; "
+        "prepare more:  "
+        "calico-conformance namespaces team-a --workers 3 | kubectl apply -f -"
+    )
+    assert prepared.not_prepared(Ownership("ab12", "gw2"), 0) == "", "it makes its own"

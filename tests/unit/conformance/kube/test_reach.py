@@ -57,7 +57,7 @@ def test_what_one_process_does_not_hear_counts_with_what_another_does_not(
         == "the API server has not answered for 10 s: [Errno 111] Connection refused"
     )
     with pytest.raises(
-        ApiGone, match=r"GET /x: not asked, since the API server has not answered for 10 s"
+        ApiGone, match=r"GET /x: not sent, since the API server has not answered for 10 s"
     ):
         reach.check("GET /x")
 
@@ -94,7 +94,7 @@ def test_a_request_that_fails_otherwise_ends_nothing(tmp_path: Path) -> None:
 
 def test_of_a_lab_that_is_gone_nothing_is_asked_any_more(tmp_path: Path) -> None:
     Reach(tmp_path).end("the lab ended: why", unusable=True, gone=True)
-    with pytest.raises(ApiGone, match=r"^GET /x: not asked, since the lab ended: why$"):
+    with pytest.raises(ApiGone, match=r"^GET /x: not sent, since the lab ended: why$"):
         Reach(tmp_path).check("GET /x")
 
 

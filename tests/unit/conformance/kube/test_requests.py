@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import MissingCapability
+from conformance.kube import discovery
 from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.kube.rights import Right, missing
@@ -100,6 +101,58 @@ def test_a_server_that_never_answers_ends_in_time_and_says_how_often_it_was_aske
         match=r"GET /x: no answer from the API server after 1 try in .*[Rr]ead timed out",
     ):
         kube.read("/x")
+
+
+def test_a_listed_group_whose_server_is_away_is_not_asked_for_as_long_as_other_reads(
+    kube: Kube, api: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient(kube, 30.0)
+    monkeypatch.setattr(discovery, "AGGREGATED", 0.5)
+    group = {"name": "e.org", "versions": [{"groupVersion": "e.org/v1"}]}
+    api.routes["GET /apis"] = (200, {"groups": [group]})
+    api.routes["GET /apis/e.org/v1"] = (503, b"service unavailable")
+    begin = time.monotonic()
+    assert not kube.discovery.serves("e.org/v1")
+    assert not kube.discovery.serves("e.org/v1", "Gadget")
+    assert 0.25 <= time.monotonic() - begin < 5.0
+    asked = [request.path for request in api.requests]
+    assert asked == ["/apis", *2 * ["/apis/e.org/v1"], "/apis", "/apis/e.org/v1"]
+    assert kube.discovery.away == {"e.org/v1": "503 service unavailable"}
+
+
+def test_while_the_api_server_itself_is_in_trouble_no_group_is_taken_for_away(
+    kube: Kube, api: Any, fakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient(kube, 30.0)
+    monkeypatch.setattr(discovery, "AGGREGATED", 0.5)
+    until: list[float] = []
+
+    def answer(there: dict[str, Any]) -> Any:
+        if until and time.monotonic() < until[0]:
+            return 503, b"no healthy upstream"
+        return 200, there
+
+    group = {"name": "e.org", "versions": [{"groupVersion": "e.org/v1"}]}
+    gadgets = {"resources": [{"name": "gadgets", "kind": "Gadget", "namespaced": False}]}
+    api.routes["GET /apis"] = lambda _: answer({"groups": [group]})
+    api.routes["GET /apis/e.org/v1"] = lambda _: answer(gadgets)
+    assert "e.org/v1" in kube.discovery.group_versions()
+    until.append(time.monotonic() + 2.0)
+    assert kube.discovery.serves("e.org/v1", "Gadget")
+    assert kube.discovery.away == {}
+
+
+def test_a_listed_group_whose_server_comes_back_at_once_is_served(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
+    patient(kube)
+    group = {"name": "e.org", "versions": [{"groupVersion": "e.org/v1"}]}
+    api.routes["GET /apis"] = (200, {"groups": [group]})
+    gadgets = {"resources": [{"name": "gadgets", "kind": "Gadget", "namespaced": False}]}
+    given = [(503, b"service unavailable"), (200, gadgets)]
+    api.routes["GET /apis/e.org/v1"] = lambda _: given.pop(0)
+    assert kube.discovery.serves("e.org/v1", "Gadget")
+    assert kube.discovery.away == {}
 
 
 def test_a_kind_that_is_not_served_is_something_the_environment_lacks(kube: Kube) -> None:

@@ -233,6 +233,31 @@ def test_pods_that_admission_refuses_are_named_with_its_words_before_the_time_is
     )
 
 
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        ([{"reason": "FailedCreate", "message": "exceeded quota: compute", "count": 3}], True),
+        ([{"reason": "FailedCreate", "message": "webhook is replaced", "count": 1}], False),
+        ([{"reason": "SuccessfulCreate", "message": "Created pod", "count": 3}], False),
+    ],
+)
+def test_a_daemonset_that_may_not_make_its_pods_is_named_by_its_events(
+    kube: Kube, api: Any, fakes: Any, events: list[dict[str, Any]], told: bool
+) -> None:
+    refusing(api, fakes)
+    api.routes["GET /apis/apps/v1/namespaces/n/replicasets"] = fakes.listing()
+    api.routes["GET /apis/apps/v1/namespaces/n/deployments"] = fakes.listing()
+    made = {"metadata": {"name": "pulls", "namespace": "n", "uid": "u"}}
+    api.routes["GET /apis/apps/v1/namespaces/n/daemonsets"] = fakes.listing(made)
+    of_set = [
+        {**event, "involvedObject": {"name": "pulls", "uid": "u"}, "metadata": {"name": "e"}}
+        for event in events
+    ]
+    api.routes["GET /api/v1/namespaces/n/events"] = fakes.listing(*of_set)
+    expected = "FailedCreate: exceeded quota: compute" if told else ""
+    assert Waits(kube).refusal("n", "app=x") == expected
+
+
 def test_a_deployment_that_may_not_make_its_replicaset_is_named_within_ten_seconds(
     kube: Kube, api: Any, fakes: Any
 ) -> None:
@@ -422,3 +447,40 @@ def test_a_container_that_runs_and_is_not_ready_is_named_with_since_when() -> No
     assert waits.pod_state(late) == f"Pending, not ready: {told}"
     late["status"]["containerStatuses"][0]["ready"] = True
     assert waits.pod_state(late) == "Pending, not ready"
+
+
+def with_sysctls(asked: str, *given: str) -> dict[str, Any]:
+    meta = {"name": "p", "namespace": "n", "annotations": {waits.SYSCTLS: asked} if asked else {}}
+    sysctls = [{"name": name, "value": "0"} for name in given]
+    return {"metadata": meta, "spec": {"securityContext": {"sysctls": sysctls} if given else None}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "gone"),
+    [
+        (with_sysctls(""), ""),
+        (with_sysctls("a,b", "a", "b", "c"), ""),
+        (with_sysctls("a,b", "b"), "a"),
+        (with_sysctls("a,b"), "a, b"),
+    ],
+)
+def test_sysctls_that_admission_took_away_are_named(pod: dict[str, Any], gone: str) -> None:
+    found = waits.hopeless(pod)
+    assert found == waits.without_sysctls(pod)
+    assert found.startswith(f"somebody's admission (a webhook) took its sysctls {gone} away") is (
+        gone != ""
+    )
+
+
+def test_a_pod_that_is_ready_without_its_sysctls_is_not_taken(
+    kube: Kube, api: Any, fakes: Any
+) -> None:
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "phase": "Running"}
+    pod = {**with_sysctls("net.ipv4.ping_group_range"), "status": ready}
+    pod["metadata"]["uid"] = "u"
+    api.routes[f"GET {PODS}"] = fakes.listing(pod)
+    with pytest.raises(
+        EnvironmentBroken,
+        match=r"^pod n/p \(.*\): somebody's admission .* net.ipv4.ping_group_range away",
+    ):
+        Waits(kube).pods_ready("n", "app=x", 1, within=5)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.model.facts import Fact
+from conformance.plugin.controller import AGENT_NOT_EXECUTED, windows_agents
 from conformance.plugin.header import assumptions, coverage_lines, facts_lines, lines
 from conformance.settings import Settings
 from tests.plugin.stand_in_cluster import facts
@@ -31,6 +32,37 @@ def test_nodes_with_different_versions_are_named() -> None:
     }
     (line,) = assumptions(replace(facts(), calico_on_nodes=mixed))
     assert line.startswith("nodes run different versions of Calico (v3.31.2 on a; v3.30.0 on b)")
+
+
+def test_a_node_that_announces_no_address_where_others_do_is_named() -> None:
+    known = facts(windows=1)
+
+    def noted(mode: Any, *announcing: str) -> list[str]:
+        address = {"projectcalico.org/IPv4Address": "10.0.0.5/24"}
+        nodes = [
+            replace(node, annotations=address if node.os in announcing else {})
+            for node in known.nodes
+        ]
+        changed: Any = replace(known, nodes=tuple(nodes), mode=Fact(mode, "x"))
+        return [line for line in assumptions(changed) if "IPv4Address" in line]
+
+    (line,) = noted("vxlan", "linux")
+    (windows,) = known.by_os("windows")
+    assert line.startswith(f"no annotation projectcalico.org/IPv4Address is on {windows.name}: ")
+    assert noted("vxlan", "linux", "windows") == []
+    assert noted("vxlan") == []  # Calico keeps its nodes in etcd
+    assert noted("policy-only", "linux") == []
+
+
+def test_the_report_names_what_ran_the_windows_agents_of_a_lab() -> None:
+    known = facts(windows=2)
+    assert windows_agents(known) == AGENT_NOT_EXECUTED
+    nodes = [
+        replace(node, labels={**node.labels, "hybridlab.windows-agents": "PowerShell-7.6.9-rc.1"})
+        for node in known.by_os("windows")
+    ]
+    changed = replace(known, nodes=(*known.by_os("linux"), *nodes))
+    assert windows_agents(changed) == "Windows agents: PowerShell 7.6.9-rc.1 inside the lab"
 
 
 def test_enterprise_is_judged_by_the_calico_that_it_is_built_on() -> None:
@@ -109,7 +141,7 @@ def test_a_node_that_is_not_ready_is_named_with_why_and_one_that_is_left_out_is_
 
 @pytest.mark.parametrize(
     ("shared", "late"),
-    [(True, "the lab on it may be late"), (False, "what the suite asks and hears may be late")],
+    [(True, "the lab on it may be late"), (False, "the suite's requests and answers may be late")],
 )
 def test_a_busy_machine_is_named(monkeypatch: pytest.MonkeyPatch, shared: bool, late: str) -> None:
     monkeypatch.setattr("conformance.schedule.load.busy", lambda: "a load of 9.3 on 2 cores")

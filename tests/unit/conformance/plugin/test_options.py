@@ -78,6 +78,12 @@ REFUSED: list[tuple[list[str], str]] = [
         "--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os",
     ),
     (["--max-nodes-per-os=0"], "--max-nodes-per-os 0: expected at least 1"),
+    (["--quick", "--smoke"], "--quick and --smoke choose different tests: leave one out"),
+    (
+        ["--quick", "--baseline=last.json"],
+        "--quick runs a part of the tests, and --baseline needs all: leave one of them out",
+    ),
+    (["--workers-per-windows-node=0"], "--workers-per-windows-node 0: expected at least 1"),
     (["--calicoctl=/no/such"], "--calicoctl /no/such: no such file"),
     (
         [f"--calicoctl={SUITE}"],
@@ -85,7 +91,18 @@ REFUSED: list[tuple[list[str], str]] = [
     ),
     (["--max-minutes=0"], "--max-minutes 0: expected more than 0"),
     (["--max-minutes=nan"], "--max-minutes nan: expected more than 0"),
-    (["--run=r1"], "--run r1 says which run is put back: add --restore"),
+    (["--shard=4/3"], "--shard 4/3: expected the part and their number, 1/3"),
+    (
+        ["--shard=1/3", "--allow-disruptive"],
+        "--shard 1/3 runs no disruptive test: leave out --allow-disruptive, and run those by "
+        "themselves",
+    ),
+    (
+        ["--shard=1/3", "--require=core"],
+        "--shard 1/3 runs a part of the tests, and --require needs all: leave it out, and "
+        "judge the merged report (calico-conformance gate)",
+    ),
+    (["--run=r1"], "--run r1 names the run to put back: add --restore"),
     (
         ["--namespaces-prefix=demo"],
         "--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH",
@@ -125,7 +142,7 @@ REFUSED: list[tuple[list[str], str]] = [
     (
         ["--claim=CONN-333"],
         "--claim CONN-333: no such claim; meant CONN-3 or CONN-7 or CONN-6? "
-        "(pytest --list-claims shows all)",
+        "(calico-conformance claims lists all)",
     ),
     # Of several problems the line is always about the same one.
     (
@@ -154,7 +171,7 @@ def test_every_refusal_of_the_table_has_a_row_here() -> None:
 
 
 def test_text_in_braces_is_printed_as_it_is() -> None:
-    assert refusal("--run={keep}").startswith("--run {keep} says")
+    assert refusal("--run={keep}").startswith("--run {keep} names")
 
 
 def test_what_no_option_names_has_its_default() -> None:
@@ -167,6 +184,42 @@ def test_what_no_option_names_has_its_default() -> None:
     assert (found.namespaces_prefix, found.disruptive_node) == ("", "")
     assert (found.images.mirrors, found.images.choices, found.tolerations) == ((), {}, ())
     assert (found.run_id, found.worker) == ("r123", "gw0")
+
+
+def test_real_windows_agents_are_given_the_times_and_the_number_of_workers_of_a_cluster() -> None:
+    real, cluster, lab = settings("--lab-powershell=pwsh"), settings(CLUSTER), settings()
+    assert (real.timings, real.workers) == (cluster.timings, cluster.workers)
+    assert (real.timings, real.workers) != (lab.timings, lab.workers)
+    assert real.disruptive, "it is the run's own lab all the same"
+    read = config("--lab-powershell=pwsh", "--lab-profile=bgp")
+    choice = options.read_choice(read)
+    assert (choice.powershell, choice.profile, choice.own_lab) == ("pwsh", "bgp", True)
+    assert options.joined(["--lab-powershell", "pwsh"]) == ["--lab-powershell=pwsh"]
+
+
+def test_a_powershell_is_for_a_lab_of_the_runs_own() -> None:
+    assert refusal(CLUSTER, "--lab-powershell=pwsh") == (
+        "--lab-powershell pwsh is for a lab that the run starts itself, not for "
+        "--cluster kubeconfig"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "calibrated", "number"),
+    [
+        ([CLUSTER], "", 2),
+        ([CLUSTER], "3 workers", 3),
+        ([CLUSTER, "--workers-per-windows-node=4"], "3 workers", 4),
+        ([], "3 workers", options.LAB_WORKERS.per_windows_node),
+        (["--workers-per-windows-node=1"], "", 1),
+    ],
+)
+def test_an_option_counts_before_a_calibration_and_that_before_two_workers(
+    tmp_path: Path, arguments: list[str], calibrated: str, number: int
+) -> None:
+    file = tmp_path / "calibrated.yaml"
+    file.write_text(f"run:\n  workers_per_windows_node: {calibrated}\n" if calibrated else "")
+    assert settings(*arguments, f"--timings={file}").workers.per_windows_node == number
 
 
 @pytest.mark.parametrize(
@@ -202,6 +255,7 @@ def test_options_with_a_value_reach_the_settings() -> None:
         "--max-minutes=1.5",
         "--max-disrupted-nodes=2",
         "--no-watch",
+        "--workers-per-windows-node=3",
         "--allow-disruptive",
         "--disruptive-node=w1",
     )
@@ -211,7 +265,7 @@ def test_options_with_a_value_reach_the_settings() -> None:
     assert found.pod_limits is not None
     assert found.external_target is not None
     assert len(found.tolerations) == 1
-    assert found.workers == Workers(watch=0)
+    assert found.workers == Workers(watch=0).on_windows_nodes(3)
     assert (found.calico_version, found.max_minutes, found.max_disrupted_nodes) == (
         "v3.30.0",
         1.5,

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from conformance.errors import UsageProblem
+from conformance.kube.access import from_kubeconfig
 from conformance.plugin import recover
+from tests.unit.conformance.kube.test_access import lane
 from tests.unit.conformance.plugin.test_options import config
 
 CLUSTER = "--kubeconfig=here"
@@ -25,7 +30,8 @@ CLUSTER = "--kubeconfig=here"
         ),
         (
             [CLUSTER, "--restore", "--plan", "--dry-run"],
-            "--restore --plan contradict each other: pytest --janitor --dry-run says what there is",
+            "--restore --plan contradict each other: pytest --janitor --dry-run lists what "
+            "there is",
         ),
         (
             [CLUSTER, "--restore", "--dry-run"],
@@ -44,3 +50,23 @@ def test_what_contradicts_putting_back_is_a_usage_error(
     with pytest.raises(pytest.UsageError) as caught:
         recover.command(config(*arguments), door)  # type: ignore[arg-type]
     assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("arguments", [["--restore"], ["--janitor", "--dry-run"]])
+@pytest.mark.parametrize("server", ["http://lane.example:8080", "http://127.0.0.1:8080"])
+def test_a_connection_that_nobody_verifies_is_named_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    server: str,
+) -> None:
+    def cleared(*_: Any, **more: Any) -> int:
+        return 0
+
+    monkeypatch.setattr(recover, "clear_up", cleared)
+    path = lane(tmp_path / "k", server, {})
+    assert recover.command(config(CLUSTER, *arguments), lambda choice: from_kubeconfig(path)) == 0
+    is_local = "127" in server
+    note = f"note: plain HTTP to {server}: nothing is verified or encrypted\n"
+    assert capsys.readouterr().err == ("" if is_local else note)

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from conformance.errors import MissingCapability
+from conformance.errors import MissingCapability, UsageProblem
 from conformance.model.endpoint import OS, Workload
-from conformance.pods.groups import Group
+from conformance.pods.groups import Group, PodPairs
 from tests.unit.conformance.builders import a_workload
 
 
@@ -46,6 +48,20 @@ def test_across_is_between_nodes_and_beside_within_one() -> None:
         WINDOWS.at("w1").across(SERVERS.at("w1"))
     with pytest.raises(MissingCapability, match="needs a pair of pods on one node"):
         LINUX.beside(SERVERS)
+
+
+@pytest.mark.parametrize("pairs", [Group.to, Group.across, Group.beside, Group.in_turns_to])
+def test_pairs_of_an_empty_group_are_refused(pairs: Callable[[Group, Group], PodPairs]) -> None:
+    for clients, servers in ((Group(), SERVERS), (LINUX, Group())):
+        with pytest.raises(UsageProblem, match="one of the groups is empty"):
+            pairs(clients, servers)
+    with pytest.raises(UsageProblem, match="no node is named"):
+        LINUX.at()
+
+
+def test_a_pod_alone_lacks_another_one() -> None:
+    with pytest.raises(MissingCapability, match="needs two pods: linux-client on l1; cover more"):
+        LINUX.at("l1").to(LINUX.at("l1"))
 
 
 def test_one_per_build_has_each_build_on_each_side_in_as_few_pairs_as_it_takes() -> None:

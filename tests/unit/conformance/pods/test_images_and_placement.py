@@ -180,6 +180,8 @@ def test_a_node_that_takes_no_pods_is_named_with_the_reason(
         {"key": "os", "value": "Windows", "effect": "NoSchedule"},
         {"key": "node.kubernetes.io/os", "value": "windows", "effect": "NoSchedule"},
         {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
+        {"key": "node-role.kubernetes.io/etcd", "value": "true", "effect": "NoExecute"},
+        {"key": "node-role.kubernetes.io/controlplane", "value": "true", "effect": "NoSchedule"},
         {"key": "anything", "effect": "PreferNoSchedule"},
     ],
 )

@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from conformance.errors import EnvironmentBroken
-from conformance.kube import manifest
+from conformance.kube import manifest, waits
 from conformance.pods import tailor
 from conformance.pods.deploy import PROGRAMS, Pods, changed
 from conformance.pods.placement import tolerations
-from conformance.pods.prepull import present
+from conformance.pods.prepull import Prepull, present
 from conformance.pods.roles import ECHO_PORT, MANIFESTS, ROLES, Role
-from conformance.settings import ImageChoice, Images, Mirror, PodLimits
+from conformance.settings import ImageChoice, Images, Mirror, PodLimits, Settings, load_timings
 from tests.unit.conformance.builders import a_node, a_windows_node, a_workload, some_facts
 
 FORBIDDEN_ON_WINDOWS = {"hostPID", "hostIPC", "hostNetwork", "shareProcessNamespace"}
@@ -111,9 +111,8 @@ def test_every_pod_but_the_nodes_serves_the_echo_and_is_ready_only_then(role: Ro
 
 
 def test_the_programs_of_the_config_map_exist() -> None:
-    assert {path.name for path in (MANIFESTS / "probes").iterdir() if path.is_file()} == set(
-        PROGRAMS
-    )
+    there = {path.name for path in (MANIFESTS / "probes").iterdir() if path.is_file()}
+    assert there == {*PROGRAMS, "raw_http.py"}, "calibrate sends raw_http.py itself"
 
 
 @pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("*.yaml")), ids=lambda one: one.name)
@@ -302,6 +301,33 @@ def test_a_pod_says_which_containers_it_was_asked_for_with() -> None:
     assert tailor.added(made) == [SHIPPER]
 
 
+def test_a_pod_says_which_sysctls_it_was_asked_for_with() -> None:
+    made = tailored("linux-client", node=a_node("l"))["spec"]["template"]
+    asked = "net.ipv4.ip_unprivileged_port_start,net.ipv4.ping_group_range"
+    assert made["metadata"]["annotations"][waits.SYSCTLS] == asked
+    assert waits.without_sysctls(made) == ""
+    del made["spec"]["securityContext"]["sysctls"][1]
+    assert "its sysctls net.ipv4.ping_group_range away" in waits.without_sysctls(made)
+    windows = tailored()["spec"]["template"]
+    assert waits.SYSCTLS not in windows["metadata"]["annotations"]
+
+
+def test_the_daemonset_that_pulls_is_found_by_the_label_of_its_pods() -> None:
+    """Else nobody would learn that a quota refuses them."""
+    applied: list[dict[str, Any]] = []
+    changes: Any = SimpleNamespace(
+        dry_run=True,
+        run=SimpleNamespace(base="calico-demo-r"),
+        apply=lambda made, *_, **__: applied.append(made),
+    )
+    kube: Any = SimpleNamespace(objects=lambda *_: [])
+    pulls = Prepull(kube, changes, Settings(timings=load_timings()), print)
+    pulls._pull("prepull-linux-0", ["x:1"], [a_node("l")])
+    (made,) = applied
+    assert made["metadata"]["labels"] == made["spec"]["selector"]["matchLabels"]
+    assert made["metadata"]["labels"] == made["spec"]["template"]["metadata"]["labels"]
+
+
 @pytest.mark.parametrize(
     ("pod", "named"),
     [
@@ -338,6 +364,6 @@ def test_a_pod_that_a_mesh_stands_in_front_of_says_nothing_of_calico() -> None:
     assert pods.workload(pod_with(SHIPPER), ROLES["linux-client"]).address == "10.0.0.9"
     with pytest.raises(
         EnvironmentBroken,
-        match=r"has container istio-proxy .*nothing seen there says anything of Cal",
+        match=r"has container istio-proxy .*observations there say nothing about Calico",
     ):
         pods.workload(pod_with(PROXY), ROLES["linux-client"])

@@ -96,7 +96,7 @@ def test_an_heir_with_another_address_shows_nothing() -> None:
     guests, _ = newcomers.beside(Group([a_workload("client")]))
     cluster.taken = "192.168.0.99"
     with pytest.raises(
-        EnvironmentBroken, match=r"has the address 192\.168\.0\.99, and asked for 192\.168\.0\.5"
+        EnvironmentBroken, match=r"has the address 192\.168\.0\.99, but requested 192\.168\.0\.5"
     ):
         newcomers.heirs(guests)
 

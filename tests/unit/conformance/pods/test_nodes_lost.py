@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from conformance.errors import SuiteError
 from conformance.facts.detect import node_facts
 from conformance.kube.reach import Reach
+from conformance.pods.nodes_gone import gone
 from conformance.pods.nodes_lost import NodeWatch
 from conformance.settings import Toleration
 
@@ -29,8 +31,14 @@ class Cluster:
 
     def __init__(self, **nodes: dict[str, Any]) -> None:
         self.nodes = nodes
+        self.requests: list[str] = []
+        self.lists_nodes = True
 
     def find(self, api: str, kind: str, name: str) -> dict[str, Any] | None:
+        self.requests.append(name)
+        return self._node(name)
+
+    def _node(self, name: str) -> dict[str, Any] | None:
         if name not in self.nodes:
             return None
         node = self.nodes[name]
@@ -51,7 +59,12 @@ class Cluster:
             "status": {"conditions": [condition], "nodeInfo": info},
         }
 
-    def objects(self, api: str, kind: str, space: str) -> list[dict[str, Any]]:
+    def objects(self, api: str, kind: str, space: str = "") -> list[dict[str, Any]]:
+        if kind == "Node":
+            self.requests.append("all")
+            if not self.lists_nodes:
+                raise SuiteError("forbidden")
+            return [node for name in self.nodes if (node := self._node(name))]
         return [
             {
                 "metadata": {"name": name},
@@ -91,6 +104,22 @@ def lost(node: dict[str, Any], **behind: float) -> str:
 )  # fmt: skip
 def test_a_node_that_died_is_named_with_what_says_so(node: dict[str, Any], says: str) -> None:
     assert lost(node) == f"node one was lost during the run: {says}"
+
+
+@pytest.mark.parametrize(
+    ("others", "lists", "requests"),
+    [(2, True, ["all"]), (3, True, ["one", "two"]), (0, False, ["all", "one", "two"])],
+)
+def test_nodes_are_read_by_one_request_where_the_cluster_has_few_others(
+    others: int, requests: list[str], *, lists: bool
+) -> None:
+    cluster: Any = Cluster(**{name: {} for name in ("one", "two", *map(str, range(others)))})
+    known = [node_facts(cluster.find("v1", "Node", name)) for name in cluster.nodes]
+    watch = NodeWatch(cluster, known)
+    cluster.nodes["two"] = {"boot": "b2"}
+    cluster.requests, cluster.lists_nodes = [], lists
+    assert watch.lost_among(["one", "two"]).keys() == {"two"}
+    assert cluster.requests == requests
 
 
 @pytest.mark.parametrize(
@@ -176,3 +205,13 @@ def test_the_run_ends_once_no_node_of_any_windows_build_is_left(
     assert NodeWatch(cluster, (), windows=("one", "two")).lost(["linux", "one"])
     said = "no node of any Windows build is left: node one was lost during the run: Ready Unknown, NodeStatusUnknown"
     assert cluster.reach.ended.startswith(said) if ends else not cluster.reach.ended
+
+
+@pytest.mark.parametrize("by_list", [True, False])
+def test_a_node_that_went_away_is_noticed_by_one_list_as_by_single_reads(*, by_list: bool) -> None:
+    cluster: Any = Cluster(one={}, two={"taints": ["karpenter.sh/disrupted:NoSchedule"]})
+    assert gone(cluster, ["one"], by_list=by_list) is None
+    assert "Karpenter is removing it" in str(gone(cluster, ["one", "two"], by_list=by_list))
+    del cluster.nodes["one"]
+    assert "node one has gone away" in str(gone(cluster, ["one"], by_list=by_list))
+    assert cluster.requests == (["all"] * 3 if by_list else ["one", "one", "two", "one"])

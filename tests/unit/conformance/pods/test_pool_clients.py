@@ -64,14 +64,16 @@ def test_where_the_pods_are_of_every_pool_by_themselves_nothing_is_asked() -> No
 
 
 def test_one_pool_is_no_cluster_that_it_is_about() -> None:
-    with pytest.raises(NotAboutThisCluster, match="several enabled pools; here: IPPool first"):
+    with pytest.raises(
+        NotAboutThisCluster, match="several enabled pools; this cluster has: IPPool first"
+    ):
         Cluster("").clients.of(pools(first="192.168.0.0/16"), anywhere={})
 
 
 def test_a_pool_for_other_nodes_is_not_asked_for() -> None:
     cluster = Cluster("172.30.0.7")
     with pytest.raises(
-        MissingCapability, match=r"none has an address of IPPool second \(172.30.0.0/16\)"
+        MissingCapability, match=r"no pod has an address of IPPool second \(172.30.0.0/16\)"
     ):
         cluster.clients.of(BOTH, anywhere=pools(first="192.168.0.0/16"))
     assert cluster.asked == []
@@ -79,6 +81,7 @@ def test_a_pool_for_other_nodes_is_not_asked_for() -> None:
 
 def test_an_address_of_another_pool_breaks_the_surroundings() -> None:
     with pytest.raises(
-        EnvironmentBroken, match=r"has the address 192.168.9.9, and asked for one of IPPool second"
+        EnvironmentBroken,
+        match=r"has the address 192.168.9.9, but requested an address of IPPool second",
     ):
         Cluster("192.168.9.9").clients.of(BOTH, anywhere=BOTH)

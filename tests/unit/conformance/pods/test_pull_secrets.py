@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
+import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube.refused import ApiRefused
-from conformance.pods.deploy import MOST_COPIES, Pods, copy_pull_secrets
+from conformance.pods.deploy import (
+    MOST_COPIES,
+    Pods,
+    copy_pull_secrets,
+    unusable_pull_secrets,
+)
 from conformance.settings import Images, Settings, load_timings
 from tests.unit.conformance.pods.test_namespaces import Nodes, Recorded
 
@@ -81,3 +88,54 @@ def test_copies_come_to_an_end() -> None:
     changes = Taking("mirror", *(f"mirror-{number}" for number in range(2, MOST_COPIES + 1)))
     with pytest.raises(EnvironmentBroken, match="has 9 copies of pull secret mirror"):
         copy_pull_secrets(Secrets(), changes, IMAGES, "calico-demo-r-main")  # type: ignore[arg-type]
+
+
+class Asked:
+    """A cluster with this secret in namespace default, or none; its user may create others."""
+
+    def __init__(self, kind: str, *, may: bool = True) -> None:
+        self.kind, self.may, self.access = kind, may, SimpleNamespace(user="runner")
+
+    def get(self, api: str, kind: str, name: str, space: str) -> dict[str, Any]:
+        if not self.kind:
+            raise ApiRefused(404, "NotFound", f'secrets "{name}" not found', "GET /api/v1/...")
+        return {"type": self.kind}
+
+    def request(self, method: str, path: str, **more: Any) -> Any:
+        return {"status": {"allowed": self.may}}
+
+
+DOCKER = "kubernetes.io/dockerconfigjson"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (Asked(DOCKER), []),
+        (Asked(""), ["pull secret mirror: cannot be read in namespace default: .*not found"]),
+        (
+            Asked("Opaque"),
+            ["pull secret mirror: kubelets cannot pull with type Opaque; create it with"],
+        ),
+        (
+            Asked(DOCKER, may=False),
+            ["runner may not create secrets in all namespaces, .*pull-secrets"],
+        ),
+        (
+            Asked("", may=False),
+            ["runner may not create secrets", "pull secret mirror: cannot be read"],
+        ),
+    ],
+)
+def test_a_secret_that_cannot_be_used_is_one_line_before_the_run(
+    asked: Asked, told: list[str]
+) -> None:
+    found = unusable_pull_secrets(asked, IMAGES)  # type: ignore[arg-type]
+    assert len(found) == len(told)
+    for line, expected in zip(found, told, strict=True):
+        assert re.match(expected, line), line
+        assert "\n" not in line
+
+
+def test_nothing_is_asked_where_no_secret_is_named() -> None:
+    assert unusable_pull_secrets(None, Images()) == []  # type: ignore[arg-type]

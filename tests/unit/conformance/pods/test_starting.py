@@ -22,6 +22,13 @@ from tests.unit.conformance.builders import a_pod, a_windows_node, some_facts
 
 ENDED: dict[str, Any] = {"terminated": {"exitCode": 1, "reason": "Error"}}
 NOT_READY = EnvironmentBroken("0 of 1 pods ready after 360 s: pod ns/web-1 (w1): not ready")
+TOO_NEW = {"message": "hcs::System::Start win: ... (0xc0370106)", "reason": "StartError"}
+UPDATE = (
+    "image servercore:ltsc2022 is newer than its node, which cannot start it (0xc0370106): install "
+    "the node's updates, or name a tag of the node's own revision by --images, such as "
+    "servercore:10.0.17763.1397"
+)
+NEW = {"image": "servercore:ltsc2022"}
 FAULTS = [
     ({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ENDED, "restartCount": 3},
      "container main CrashLoopBackOff, ended with exit code 1 (Error), restarted 3 times"),
@@ -32,6 +39,13 @@ FAULTS = [
     ({"state": {"waiting": {"reason": "CreateContainerError"}}}, "container main CreateContainerError"),
     ({"state": {"waiting": {"reason": "ErrImagePull", "message": "slow"}}}, "container main ErrImagePull"),
     ({"state": {"waiting": {"reason": "InvalidImageName"}}}, "image None cannot be pulled: InvalidImageName: "),
+    ({**NEW, "state": {"waiting": TOO_NEW}}, UPDATE),
+    ({**NEW, "state": {"terminated": TOO_NEW}}, UPDATE),
+    ({**NEW, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+      "lastState": {"terminated": TOO_NEW}}, UPDATE),
+    ({**NEW, "state": {"running": {}}, "restartCount": 1,
+      "lastState": {"terminated": {**TOO_NEW, "exitCode": 128}}},
+     "container main ended with exit code 128 (StartError), restarted 1 time"),
 ]  # fmt: skip
 
 
@@ -84,8 +98,8 @@ BUSY = "FailedCreatePodSandBox: hcs::CreateComputeSystem 1: The wait operation t
             ["Pulled", "Unhealthy: Readiness probe failed: dial tcp: i/o timeout"],
             "",
         ),
-        (CREATING, [], "its kubelet has not said that the image is there"),
-        ({}, ["Scheduled"], "its kubelet has not said that the image is there"),
+        (CREATING, [], "its kubelet has not reported the image"),
+        ({}, ["Scheduled"], "its kubelet has not reported the image"),
         (CREATING, [BUSY], "its sandbox could not be made: hcs::CreateComputeSystem"),
     ],
 )

@@ -154,7 +154,9 @@ def test_a_pod_without_a_network_yet_holds_up_who_uses_it_and_not_who_only_start
     def never(client: Workload) -> None:
         raise EnvironmentBroken(f"{client.role} was asked")
 
-    pods = WorkerPods(Deployer(), Placement(FOUR), never)  # type: ignore[arg-type]
+    deployer = Deployer()
+    deployer.as_they_are("linux-client-1", "linux-client-2")
+    pods = WorkerPods(deployer, Placement(FOUR), never)  # type: ignore[arg-type]
     assert pods.start("linux-client", because="x")[0].role == "linux-client"
     assert pods.server("linux").role == "linux-server"
     with pytest.raises(EnvironmentBroken, match="linux-client was asked"):
@@ -207,7 +209,10 @@ def test_a_pod_with_node_and_image_that_does_not_become_ready_violates_a_claim_a
     broken: dict[str, Exception] = {
         "windows-server-1": EnvironmentBroken("pod demo/windows-server-1-abc (w1): not ready")
     }
-    pods = worker_pods(Deployer(broken, [pod()]))
+    deployer = Deployer(broken)
+    deployer.as_they_are("windows-server-2")
+    deployer.pods.insert(0, pod())
+    pods = worker_pods(deployer)
     pods.claims = ("DEMO-1",)
     kept: list[Decision] = []
     pods.keep = kept.extend
@@ -229,6 +234,25 @@ def test_a_pod_without_image_or_node_says_nothing_about_starting(there: dict[str
     }
     with pytest.raises(EnvironmentBroken):
         worker_pods(Deployer(broken, [there])).start("windows-server", because="x")
+
+
+def test_a_pod_that_was_ready_for_a_moment_and_crashes_has_not_started() -> None:
+    deployer = Deployer()
+    deployer.as_they_are("linux-server-1", "linux-server-2")
+    pods = worker_pods(deployer)
+    kept: list[Decision] = []
+    pods.keep = kept.extend
+    assert len(list(pods.start("linux-server", because="x"))) == 2
+    ended = {"terminated": {"reason": "Error", "exitCode": 1}}
+    crashed = {"name": "server", "restartCount": 1, "state": {"running": {}}, "lastState": ended}
+    deployer.pods[1]["status"]["containerStatuses"] = [crashed]
+    with pytest.raises(EnvironmentBroken) as caught:
+        pods.start("linux-server", because="x")
+    assert str(caught.value) == (
+        "pod demo/linux-server-2-abc (linux, node l2) restarted 1 time: server: Error (1), "
+        "after it was ready"
+    )
+    assert [(seen.target, seen.verdict) for seen in kept] == [("l2", ClaimVerdict.INCONCLUSIVE)]
 
 
 def test_a_service_is_made_once_over_exactly_its_backend() -> None:

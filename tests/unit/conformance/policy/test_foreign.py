@@ -8,21 +8,37 @@ from typing import Any
 
 import pytest
 
-from conformance.policy.foreign import Direction, End, ForeignPolicy, NetworkSet, Seen, Truth, Way
+from conformance.policy.foreign import End, ForeignPolicy, Observed, Way
+from conformance.policy.oracle import fields
+from conformance.policy.oracle.policies import TIER, Direction, Tier
+from conformance.policy.oracle.switches import PROMISE
+from conformance.policy.oracle.world import NetworkSet, Pod
+from conformance.policy.truth import Truth
 
 RUN = {
     "calico-conformance/run": "ab12",
     "kubernetes.io/metadata.name": "demo",
     "projectcalico.org/name": "demo",
 }
-SERVER = End(
-    namespace="demo", pod={"app": "server"}, calico={"app": "server", "projectcalico.org/namespace": "demo"},
-    of_namespace=RUN, address="192.168.1.7",
-)  # fmt: skip
-CLIENT = End(
-    namespace="demo", pod={"app": "client"}, calico={"app": "client", "projectcalico.org/namespace": "demo"},
-    of_namespace=RUN, address="192.168.2.9",
-)  # fmt: skip
+
+
+def pod(app: str, address: str, **known: Any) -> Pod:
+    """A pod of which the service account alone is not known."""
+    own = {"app": app}
+    there: dict[str, Any] = {
+        "namespace": "demo", "name": app, "address": fields.address(address), "os": "linux", "node": "n",
+        "own": own, "labels": {**own, "projectcalico.org/namespace": "demo"}, "namespace_labels": RUN,
+        "account": "", "account_labels": None, "ports": None,
+    }  # fmt: skip
+    return Pod(**there | known)
+
+
+def end(app: str, address: str, columns: Any = (PROMISE,), **known: Any) -> End:
+    member = pod(app, address, **known)
+    return End(member=member, address=member.address, columns=columns)
+
+
+SERVER, CLIENT = end("server", "192.168.1.7"), end("client", "192.168.2.9")
 DENY, ALLOW, PASS, LOG = ({"action": action} for action in ("Deny", "Allow", "Pass", "Log"))
 FROM_X = {"action": "Deny", "source": {"selector": "app == 'x'"}}
 DNS = {"action": "Allow", "protocol": "UDP", "destination": {"ports": [53]}}
@@ -50,9 +66,14 @@ def policy(
         "NetworkPolicy": "networking.k8s.io/v1",
         "GlobalNetworkPolicy": "projectcalico.org/v3",
     }.get(kind, "policy.networking.k8s.io/v1alpha1")
+    tier = (
+        Tier(spec["tier"], 2e6 if later else 5.0, "Pass" if passes else "Deny")
+        if "tier" in spec
+        else TIER
+    )
     return ForeignPolicy(
         kind=kind, name="one", namespace="demo" if kind == "NetworkPolicy" else "", api=api, uid="u", version="1",
-        spec=spec, tier=spec.get("tier", "default"), tier_passes=passes, before_default=not later,
+        spec=spec, tier=tier,
     )  # fmt: skip
 
 
@@ -81,22 +102,22 @@ def policy(
         ({"serviceAccountSelector": "has(x)", "types": ["Ingress"]}, "closed", None),  # accounts are not read
     ],
 )  # fmt: skip
-def test_calicos(spec: dict[str, Any], seen: Seen, truth: Truth) -> None:
+def test_calicos(spec: dict[str, Any], seen: Observed, truth: Truth) -> None:
     assert policy(**spec).could(way(), seen) is truth
 
 
 @pytest.mark.parametrize(
     ("source", "nets", "truth"),
     [
-        ({"selector": "name == 'private'"}, ["192.168.0.0/16"], None),
+        ({"selector": "name == 'private'"}, ["192.168.0.0/16"], True),
         ({"selector": "name == 'private'"}, ["10.0.0.0/8"], False),
         ({"selector": "name == 'other'"}, ["192.168.0.0/16"], False),
         (
             {"selector": "name == 'private'", "namespaceSelector": "global()"},
             ["192.168.0.0/16"],
-            None,
+            True,
         ),
-        ({"notSelector": "name == 'private'"}, ["192.168.0.0/16"], None),
+        ({"notSelector": "name == 'private'"}, ["192.168.0.0/16"], False),
         ({"notSelector": "name == 'private'"}, ["10.0.0.0/8"], True),
     ],
 )
@@ -104,7 +125,7 @@ def test_a_rule_by_labels_may_choose_an_address_by_a_set_of_networks(
     source: dict[str, Any], nets: list[str], truth: Truth
 ) -> None:
     deny = policy(types=["Ingress"], ingress=[{"action": "Deny", "source": source}, ALLOW])
-    private = NetworkSet({"name": "private"}, tuple(nets))
+    private = NetworkSet(None, {"name": "private"}, {}, fields.nets(nets, "") or ())
     assert replace(deny, sets=(private,)).could(way(), "closed") is truth
 
 
@@ -193,6 +214,7 @@ def test_a_service_is_seen_with_its_port_and_its_backends() -> None:
 
 
 def test_what_is_known_of_neither_end_may_be_closed() -> None:
-    nobody = Way(direction="ingress", end=End(namespace="demo"), other=End())
+    unknown = pod("", "0.0.0.0", own=None, labels=None, namespace_labels=None)
+    nobody = Way(direction="ingress", end=End(member=unknown), other=End())
     assert policy(selector="app == 'server'", types=["Ingress"]).could(nobody, "closed") is None
     assert policy(types=["Ingress"]).could(nobody, "closed") is True

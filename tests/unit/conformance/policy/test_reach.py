@@ -10,12 +10,13 @@ import pytest
 from conformance.errors import UsageProblem
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.oracle.switches import Switch
-from conformance.policy.reach import COLUMNS, Reach, Way
+from conformance.policy.reach import Reach, Way
+from conformance.policy.unread import passed_over
 from tests.unit.conformance.builders import Obj, a_pod, an_object
 
 TCP, UDP = 6, 17
 OPEN, CLOSED = Verdict.ALLOWED, Verdict.DENIED
-PROMISE, WINDOWS = (list(COLUMNS).index(column) for column in ("PROMISE", "WINDOWS"))
+PROMISE, WINDOWS = 0, 1
 SERVER, CLIENT = "shop/web", "shop/client"
 
 
@@ -139,12 +140,13 @@ def test_an_address_that_is_no_pod_is_an_end_beside_the_pods() -> None:
 
 
 def test_an_object_that_is_neither_pod_nor_policy_is_named() -> None:
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
+    entry = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
         "metadata": {"name": "web", "namespace": "shop"},
     }
-    assert Reach([*pods(), calico(**INGRESS), deployment]).passed_over == ["Deployment shop/web"]
+    reach = Reach([*pods(), calico(**INGRESS), entry])
+    assert passed_over(reach.world) == ["Ingress shop/web"]
 
 
 PORTS = {"ports": [80]}
@@ -164,8 +166,8 @@ BLOCK = {"cidr": "10.0.0.0/24"}
                     "spec": {},
                 },
             ],
-            "AdminNetworkPolicy a: policies of this kind are not read",
-            id="a kind of policy that is not read",
+            "AdminNetworkPolicy a priority: a number is expected, not None",
+            id="an administrator's policy without a priority",
         ),
         pytest.param([], "no pod in these files", id="nobody to reach"),
         pytest.param([*pods(), pod("web", "10.0.0.7")], "is there twice", id="the same pod twice"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.policy.selectors import Selection, calico, calico_namespaces, kubernetes
+from conformance.policy.selectors import calico, calico_namespaces, kubernetes
+from conformance.policy.truth import Truth
 
-YES, NO, UNREADABLE = Selection.SELECTS, Selection.SELECTS_NOT, Selection.UNREADABLE
+YES, NO, UNREADABLE = True, False, None
 DB = {"role": "db", "tier": "gold-1"}
 
 
@@ -68,7 +69,7 @@ DB = {"role": "db", "tier": "gold-1"}
         ("all == 'x'", {"all": "x"}, YES),
     ],
 )
-def test_calicos_language(text: str, labels: dict[str, str], answer: Selection) -> None:
+def test_calicos_language(text: str, labels: dict[str, str], answer: Truth) -> None:
     assert calico(text).selects(labels) is answer
 
 
@@ -141,7 +142,7 @@ def test_a_problem_says_where() -> None:
         ("projectcalico.org/name == 'b'", YES, NO),
     ],
 )
-def test_a_selector_of_namespaces(text: str, in_blue: Selection, in_none: Selection) -> None:
+def test_a_selector_of_namespaces(text: str, in_blue: Truth, in_none: Truth) -> None:
     blue = {"team": "blue", "projectcalico.org/name": "b"}
     assert calico_namespaces(text).selects(blue) is in_blue
     assert calico_namespaces(text).selects({}) is in_none
@@ -199,6 +200,6 @@ def test_labels_that_are_not_known_leave_only_what_selects_all() -> None:
     ],
 )
 def test_kubernetes_label_selectors(
-    selector: dict[str, object], labels: dict[str, str], answer: Selection
+    selector: dict[str, object], labels: dict[str, str], answer: Truth
 ) -> None:
     assert kubernetes(selector).selects(labels) is answer

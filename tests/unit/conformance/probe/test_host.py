@@ -17,7 +17,7 @@ from conformance.kube.channels import ExecBroken
 from conformance.kube.execute import ExecResult
 from conformance.model.endpoint import Workload
 from conformance.model.host import HnsSubnet, RemoteSubnet
-from conformance.probe import host
+from conformance.probe import hns, host
 from conformance.probe.host import WITNESS, Hosts
 from conformance.settings import load_timings
 from tests.unit.conformance.builders import a_workload
@@ -306,12 +306,76 @@ def test_the_cni_configuration_is_looked_for_where_calico_writes_it_and_then_whe
         nowhere.cni_configuration("w1")
 
 
+HOSTILE = r"C:\it's\10.conf'; Remove-Item C:\* -Recurse; '"
+
+
+@pytest.mark.parametrize("quote", "'\u2018\u2019\u201a\u201b")
+def test_a_path_of_the_cluster_is_text_to_powershell_whatever_it_holds(quote: str) -> None:
+    path = HOSTILE.replace("'", quote)
+    one, node = hosts(Get_Content=["{}"])
+    one.file("w1", path)
+    one.cni_configuration("w1", [path])
+    for script in node.asked[-2:]:
+        # the grammar that is installed here takes the usual quote alone for one
+        tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_pwsh.language())).parse(
+            script.replace(quote, "'").encode()
+        )
+        commands = [
+            found.text
+            for found in _nodes(tree.root_node)
+            if found.type == "command_name" and found.text
+        ]
+        assert b"Remove-Item" not in commands
+        assert b"Get-Content" in commands
+        assert path.replace(quote, quote * 2) in script
+
+
+def _nodes(node: tree_sitter.Node) -> list[tree_sitter.Node]:
+    return [node, *(each for child in node.children for each in _nodes(child))]
+
+
+@pytest.mark.parametrize("part", ['"', "%COMSPEC%", "\n", "\r", "\0"])
+def test_what_cmd_would_obey_within_quotes_is_not_asked(part: str) -> None:
+    one, node = hosts(Get_Content=["{}"])
+    with pytest.raises(ProbeBroken, match=r"is not asked of a Windows host"):
+        one.file("w1", rf"C:\k{part} & calc")
+    assert node.asked == []
+
+
+def test_networks_are_matched_as_felix_does_and_within_a_bound() -> None:
+    names = ["Calico", "CALICO-2", "my-calico", "nat", "a" * 50_000 + "!"]
+    found = {
+        expression: [
+            name[:9]
+            for name in names
+            if hns.network(NETWORK | {"Name": name, "Subnets": []}, expression).pods
+        ]
+        for expression in ("calico.*", "^calico", r"(?:a+)+$", r"\Acalico\z")
+    }
+    assert found == {
+        "calico.*": ["Calico", "CALICO-2", "my-calico"],
+        "^calico": ["Calico", "CALICO-2"],
+        r"(?:a+)+$": [],
+        r"\Acalico\z": ["Calico"],
+    }
+    half = hns.network(NETWORK | {"Name": "calico\ud800"}, "calico")
+    assert half.pods
+
+
 def test_command_lines_of_a_program_are_read_or_none_when_it_does_not_run() -> None:
     one, node = hosts(Get_CimInstance=["kube-proxy.exe --v=3\r\n\r\n"])
     assert one.command_lines("w1", "kube-proxy.exe") == ["kube-proxy.exe --v=3"]
     assert "-Filter 'Name=''kube-proxy.exe'''" in node.asked[-1]
     idle, _ = hosts(Get_CimInstance=[""])
     assert idle.command_lines("w1", "kube-proxy.exe") == []
+
+
+def test_a_service_is_installed_or_not() -> None:
+    one, node = hosts(Get_Service=["CalicoFelix\r\n"])
+    assert one.has_service("w1", "CalicoFelix")
+    assert "Get-Service -Name CalicoFelix -ErrorAction SilentlyContinue" in node.asked[-1]
+    without, _ = hosts(Get_Service=[""])
+    assert not without.has_service("w1", "CalicoFelix")
 
 
 def test_updates_are_the_ids_that_windows_lists_or_none_where_it_lists_none() -> None:

@@ -99,10 +99,10 @@ IDENTIFIED = {"suite": {"catalog": "d"}, "installed": {"cluster_uid": "u"}, "tes
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"schema_version": "1"}, "does not tell its cluster and catalog"),
-        ({"installed": {"cluster_uid": ""}}, "does not tell its cluster and catalog"),
+        ({"schema_version": "1"}, "does not name its cluster and catalog"),
+        ({"installed": {"cluster_uid": ""}}, "does not name its cluster and catalog"),
         ({"suite": {"catalog": "e"}}, "judged by another catalog"),
-        ({"tests": []}, "it knows no tests; run everything"),
+        ({"tests": []}, "it lists no tests; run everything"),
         ({"tests": TESTS[1:]}, "nothing to run again"),
     ],
 )

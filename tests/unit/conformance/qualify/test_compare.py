@@ -42,6 +42,17 @@ def test_a_claim_that_was_confirmed_and_is_violated_is_worse_and_fails() -> None
     assert found.exit_code == 1
 
 
+def test_reports_over_an_unverified_connection_say_so_and_differ_from_others_in_that() -> None:
+    why = "plain HTTP to http://10.0.0.1: nothing is verified or encrypted"
+    sure = report([decided("DEMO-7", {NEW: "CONFIRMED"})])
+    loose = report([decided("DEMO-7", {NEW: "CONFIRMED"})], run={"unverified": why})
+    found = compare(sure, loose)
+    assert found.facts == (f"connection to the API server: verified -> {why}",)
+    assert found.new.endswith(", field, over an unverified connection")
+    assert found.old.endswith(", field")
+    assert (found.exit_code, compare(loose, loose).facts) == (0, ())
+
+
 def test_a_build_that_became_worse_is_seen_where_another_was_bad_before() -> None:
     old = report([decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"})], builds=BOTH)
     new = report([decided("DEMO-7", {OLD: "VIOLATED", NEW: "VIOLATED"})], builds=BOTH)
@@ -260,6 +271,9 @@ def test_claims_that_turned_alike_and_say_the_same_share_a_line_and_are_counted_
 def test_markdown_escapes_what_a_cluster_named() -> None:
     old, new = report([]), report([], platform="<b>x</b>|y")
     assert "&lt;b>x&lt;/b>\\|y" in as_markdown(compare(old, new))
+    link = "[x](javascript:alert(1)) ![](http://a.example/p.png) \\| \\[y](z)"
+    told = as_markdown(compare(old, report([], platform=link)))
+    assert r"\[x](javascript:alert(1)) !\[](http://a.example/p.png) \\\| \\\[y](z)" in told
 
 
 @pytest.mark.parametrize(

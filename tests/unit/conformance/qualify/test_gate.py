@@ -49,6 +49,33 @@ def test_what_is_confirmed_in_every_part_qualifies() -> None:
     assert exit_code(results) == 0
 
 
+UNVERIFIED = "nobody verifies the certificate of https://10.0.0.1 (insecure-skip-tls-verify)"
+
+
+def test_evidence_over_an_unverified_connection_qualifies_nothing_unless_that_is_accepted() -> None:
+    told = report([decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC], run={"unverified": UNVERIFIED})
+    (result,) = gate(told)
+    assert (result.answer, exit_code([result])) == ("incomplete", 6)
+    assert result.headline == (
+        "two on Windows 20348 (mode vxlan): incomplete, over an unverified connection "
+        "(the run unverified)"
+    )
+    assert [str(each) for each in result.standing] == [
+        f"the run unverified: {UNVERIFIED}; --accept-unverified-tls accepts it"
+    ]
+    (accepted,) = judge(told, [TWO], (), catalog(), accept_unverified=True)
+    assert accepted.headline == (
+        "two on Windows 20348 (mode vxlan): qualified, over an unverified connection"
+    )
+    assert exit_code([accepted]) == 0
+
+
+def test_no_waiver_and_no_leak_hides_that_a_connection_was_unverified() -> None:
+    told = report([decided("DEMO-7", {NEW: "VIOLATED"}), *SVC], run={"unverified": UNVERIFIED})
+    assert [each.found for each in gate(told)[0].standing] == ["VIOLATED", "unverified"]
+    assert [each.found for each in gate(told, WAIVER)[0].standing] == ["unverified"]
+
+
 def test_a_leak_on_one_of_two_builds_disqualifies_that_build_alone_and_is_named() -> None:
     svc = [decided("SVC-2", {OLD: "CONFIRMED", NEW: "CONFIRMED"}, item["part"]) for item in SVC]
     results = gate(
@@ -181,6 +208,14 @@ def test_a_run_that_was_cut_short_qualifies_nothing() -> None:
     )
     assert results[0].answer == "incomplete"
     assert str(results[0].standing[0]) == "the run cut short: interrupted by SIGTERM"
+
+
+def test_a_quick_run_qualifies_nothing_whatever_it_decided() -> None:
+    everything = [decided("DEMO-7", {NEW: "CONFIRMED"}), *SVC]
+    assert gate(report(everything))[0].answer == "qualified"
+    results = gate(report(everything, run={"selection": "quick run (--quick)"}))
+    assert results[0].answer == "incomplete"
+    assert str(results[0].standing[0]) == "the run quick: quick run (--quick)"
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 
-from conformance.errors import Unseen
+from conformance.errors import NotObservable
 from conformance.report import terminal
 from conformance.report.page import render
-from conformance.report.page.answer import headline
+from conformance.report.page.answer import headline, reach
 from conformance.verdicts.claims import BY_HAND, NO_TEST
 from tests.golden.reports.texts import stored
 from tests.unit.conformance.qualify.reports import NEW, OLD, a_gate, decided
@@ -20,16 +20,17 @@ def test_the_first_line_says_what_the_run_found() -> None:
     whole = plain(decided("DEMO-7", {NEW: "CONFIRMED"}))
     good = [claim for claim in whole["claims"] if claim["results"]]
     healthy = render(whole | {"claims": good})
-    assert "<h1>Nothing violated; 1 claim is as documented</h1>" in healthy
+    assert "<h1>Nothing violated</h1>" in healthy
+    assert ">1 of the 1 claim that applies to this cluster holds as documented.</p>" in healthy
     assert '<header class="good">' in healthy
     asked, no_test = (
         {**claim, "verdict": "NOT_RUN", "results": [], "reason": why}
         for claim in good
         for why in ("x", NO_TEST)
     )
-    told = "Nothing violated; 1 claim is as documented; 1 not decided; 1 without a test yet"
+    below = "holds as documented. 1 was not decided, 1 has no test yet.</p>"
     page = render(whole | {"claims": [*good, asked, no_test]})
-    assert f"<h1>{told}</h1>" in page
+    assert f">1 of the 3 claims that apply to this cluster {below}" in page
     assert '<header class="warn">' in page
 
 
@@ -41,22 +42,27 @@ def test_what_a_cluster_cannot_show_and_what_no_program_decides_is_no_gap_of_a_r
     )
     others = [
         {**good, "verdict": "NOT_RUN", "results": [], "reason": why}
-        for why in (f"{Unseen.BEGINS}: no WireGuard", NO_TEST, BY_HAND)
+        for why in (f"{NotObservable.BEGINS}: no WireGuard", NO_TEST, BY_HAND)
     ]
     whole = plain() | {"claims": [good, *others]}
-    rest = "1 that cannot be seen here; 1 without a test yet; 1 for a person"
-    assert headline(whole) == (f"Nothing violated; 1 claim is as documented; {rest}", "good")
+    assert headline(whole) == ("Nothing violated", "good")
+    rest = "1 cannot be checked on it, 1 has no test yet, 1 needs a person."
+    assert reach(whole).endswith(f"to this cluster holds as documented. {rest}")
     unmet = whole | {"claims": [good, {**good, "verdict": "UNMET"}]}
-    assert headline(unmet) == ("Nothing violated; 1 claim is as documented; 1 UNMET", "warn")
+    assert headline(unmet) == ("Nothing violated", "warn")
+    assert reach(unmet).endswith("holds as documented. 1 is UNMET.")
+    both = whole | {"claims": [good, good, *others, *others]}
+    rest = "2 cannot be checked on it, 2 have no test yet, 2 need a person."
+    assert reach(both) == f"2 of the 8 claims that apply to this cluster hold as documented. {rest}"
     kept = json.loads(
-        json.dumps(stored("whole").plain).replace("nothing here asks for it", Unseen.BEGINS)
+        json.dumps(stored("whole").plain).replace("nothing here asks for it", NotObservable.BEGINS)
     )
     assert headline(kept)[1] == "good", "the best run of a lab"
 
 
 def test_an_exit_code_that_no_claim_explains_is_in_the_first_line_and_no_success() -> None:
     whole = plain(exit_code=1, exit_cause="--baseline: DEMO-5 became worse") | {"claims": []}
-    told = "Nothing violated; 0 claims are as documented; and yet exit code 1: --baseline: DEMO-5 became worse"
+    told = "Nothing violated; and yet exit code 1: --baseline: DEMO-5 became worse"
     assert headline(whole) == (told, "bad")
     assert "<dd>1: --baseline: DEMO-5 became worse</dd>" in render(whole)
 
@@ -77,10 +83,8 @@ def test_what_is_waived_is_said_in_the_first_line_and_hides_nothing_beside_it() 
 
 
 def test_a_run_that_decided_nothing_is_no_success() -> None:
-    assert headline(plain() | {"claims": []}) == (
-        "Nothing violated; 0 claims are as documented",
-        "warn",
-    )
+    assert headline(plain() | {"claims": []}) == ("Nothing violated", "warn")
+    assert reach(plain() | {"claims": []}).startswith("0 of the 0 claims")
     none = plain(exit_code=7) | {"claims": []}
     assert headline(none)[0].endswith("; and yet exit code 7: " + terminal.EXIT_MEANINGS[7])
 
@@ -104,12 +108,13 @@ def test_what_qualifies_with_waivers_says_so_in_the_first_line_and_is_not_green(
     page = render(whole | {"waived": {"DEMO-7": "DEMO-7 VIOLATED, waived by jane"}})
     assert "<h1>Qualified: policy; with exceptions: DEMO-7 waived</h1>" in page
     assert '<header class="warn">' in page
-    assert '<article class="gate warn">' in page
+    assert "DEMO-7 VIOLATED, waived by jane" in page.partition('<details class="gate">')[2]
 
 
 def test_a_run_that_was_cut_short_says_so_first() -> None:
     short = "40 planned tests were not run"
     healthy = plain(decided("DEMO-7", {NEW: "CONFIRMED"}), cut_short=short)
+    assert not reach(healthy)
     assert headline(healthy) == ("Cut short: it says nothing about what it did not reach", "warn")
     assert headline(plain(LEAK, cut_short=short)) == (
         "1 claim is violated, and the run was cut short: it says nothing about what it did not reach", "bad"
@@ -123,4 +128,4 @@ def test_claims_that_are_inconclusive_for_one_reason_are_said_so() -> None:
         {"test": result["test"], "verdict": "INCONCLUSIVE", "cause": "windows-2019 was lost"}
         for claim in whole["claims"] for result in claim["results"]
     ]  # fmt: skip
-    assert headline(whole) == ("2 claims are inconclusive, for one reason", "warn")
+    assert headline(whole) == ("2 claims are inconclusive: windows-2019 was lost", "warn")

@@ -13,7 +13,8 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from conformance.cli import main
-from conformance.report.pack import HIDDEN, pack, scrubbed
+from conformance.report.pack import pack, scrubbed
+from conformance.scrubbing import HIDDEN
 from tests.unit.conformance.qualify.reports import NEW, decided
 from tests.unit.conformance.report.test_page import plain
 
@@ -238,7 +239,7 @@ def test_a_folder_that_is_no_run_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["pack", str(tmp_path)]) == 4
-    assert "no folder of a run" in capsys.readouterr().err
+    assert "is not a run's folder (no conformance.json in it)" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

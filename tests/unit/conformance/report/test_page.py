@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from conformance.report import terminal
+from conformance.report.commands import run_again
 from conformance.report.page import bundles, render, write
-from conformance.report.page.drawing import effect_chart
-from conformance.report.page.parts import run_again
+from conformance.report.page.drawing import charts
 from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, a_gate, decided, report
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -46,8 +46,8 @@ def test_builds_of_which_a_gate_says_the_same_stand_together() -> None:
     one = gate | {"obstacles": ["POL-1 not selected: the selection leaves it out"]}
     page = render(plain(LEAK) | {"gates": [one, one | {"headline": "core on 17763"}, gate]})
     assert page.count("<li>POL-1 not selected: the selection leaves it out</li>") == 1
-    assert "<h3>core on 20348</h3>\n<h3>core on 17763</h3>" in page
-    assert page.count('<article class="gate') == 2
+    assert "<summary>core on 20348; core on 17763</summary>" in page
+    assert page.count('<details class="gate') == 1
 
 
 def test_claims_that_fail_of_one_thing_stand_together_under_it_and_the_first_line_says_so() -> None:
@@ -59,14 +59,16 @@ def test_claims_that_fail_of_one_thing_stand_together_under_it_and_the_first_lin
         {"test": one["test"], "verdict": "VIOLATED", "cause": why} for one in results_of(whole)
     ]
     page = render(whole)
-    assert "<h1>2 claims are violated, for one reason</h1>" in page
-    table = page.partition('<section id="violated">')[2].partition("</section>")[0]
-    assert re.findall(r'<b>([^<]*)</b>: (\d) claims|href="#([^"]*)"', table) == [
-        (why, "3", ""), ("", "", "DEMO-5"), ("", "", "DEMO-7"), ("", "", "DEMO-2")
+    assert f"<h1>2 claims are violated: {why}</h1>" in page
+    table = page.partition('<section id="causes">')[2].partition("</section>")[0]
+    assert re.findall(r'<b>([^<]*)</b>|href="#([^"]*)"', table) == [
+        (why, ""), ("", "DEMO-5"), ("", "DEMO-7"), ("", "DEMO-2")
     ]  # fmt: skip
+    details = page.partition('<section id="details">')[2].partition("</section>")[0]
+    assert f"<b>{why}</b>: 2 claims violated, 1 inconclusive" in details
     assert 'id="open"' not in page, "what fell with them is not told twice"
     next(test for test in whole["tests"] if test["test"] == LEAK["test"])["cause"] = "another"
-    assert "<h1>2 claims are violated</h1>" in render(whole)
+    assert "<h1>2 claims are violated, for 2 causes</h1>" in render(whole)
 
 
 def results_of(whole: dict[str, Any]) -> list[dict[str, Any]]:
@@ -97,13 +99,10 @@ def test_a_claim_says_why_it_applies_and_what_was_seen_between_nodes() -> None:
         "<dt>Why it applies</dt><dd>it is about this cluster: mode vxlan (IPPool default)</dd>"
         in page
     )
-    pairs = re.findall(
-        r"<details class=\"pairs\"><summary><span class=\"v v-(\w+)\">\w+</span> ([^<]*)</summary>",
-        page,
-    )
+    pairs = re.findall(r"<div class=\"pairs\"><span [^>]*>(.)</span> ([^<\n]*)", page)
     assert pairs == [
-        ("VIOLATED", f"1 pair, Windows {OLD}"),
-        ("CONFIRMED", f"1 pair, reached, Windows {NEW}"),
+        ("\u2715", f"1 pair VIOLATED, Windows {OLD}"),
+        ("\u2713", f"1 pair CONFIRMED, reached, Windows {NEW}"),
     ]
 
 
@@ -113,19 +112,23 @@ def test_lists_cut_what_is_long_and_say_a_cause_once() -> None:
         decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": reason},
         decided("DEMO-6", {NEW: "VIOLATED"}),
     )
-    first = render(whole).partition('<section id="violated">')[2].partition("</section>")[0]
-    assert len(first) < 2000
-    assert " ...</td>" in first
+    first = section(render(whole), "causes")
+    assert len(re.sub(r'data-copy="[^"]*"', "", first)) < 2500
+    assert " ...</b>" in first
     whole["tests"] = [
         {"test": result["test"], "verdict": "VIOLATED", "cause": "windows-2019 was lost"}
         for claim in whole["claims"] for result in claim["results"]
     ]  # fmt: skip
-    first = render(whole).partition('<section id="violated">')[2].partition("</section>")[0]
-    assert first.count("windows-2019 was lost") == 1
+    assert section(render(whole), "causes").count("<b>windows-2019 was lost</b>") == 1
     lines = [
         line for line, _ in terminal.summary(whole, Path("x")) if "windows-2019 was lost" in line
     ]
-    assert lines == ["windows-2019 was lost: 2 claims fail of that"]
+    assert lines == ["windows-2019 was lost: 2 claims fail for this cause"]
+
+
+def section(page: str, name: str) -> str:
+    """A section of a page."""
+    return page.partition(f'<section id="{name}">')[2].partition("</section>")[0]
 
 
 def test_each_build_has_its_own_verdict() -> None:
@@ -135,7 +138,7 @@ def test_each_build_has_its_own_verdict() -> None:
         re.DOTALL,
     )
     assert row is not None
-    assert re.findall(r">(VIOLATED|CONFIRMED)<", row[0]) == ["VIOLATED", "CONFIRMED"]
+    assert re.findall(r'title="(VIOLATED|CONFIRMED)"', row[0]) == ["VIOLATED", "CONFIRMED"]
 
 
 def test_everything_that_a_cluster_named_is_escaped() -> None:
@@ -167,7 +170,7 @@ def test_what_a_failure_left_is_on_the_page_and_escaped(tmp_path: Path) -> None:
     assert list(found) == ["t::one"]
     assert found["t::one"][1][1].endswith("... 10000 characters more in attachments/one/long.txt")
     page = render(plain(LEAK), failures=found)
-    assert "What failures left behind" in page
+    assert "Evidence of failures" in page
     assert "<img" not in page
 
 
@@ -235,7 +238,7 @@ def test_each_recovery_has_a_bar_the_longest_first() -> None:
         {"seconds to a new connection": 2.0},
         {"seconds to a new connection": 9.0},
     )
-    drawing = render(plain(quick, slow)).partition('id="recovery"')[2].partition("</svg>")[0]
+    drawing = section(render(plain(quick, slow)), "times")
     assert re.findall(r"(RST-\d|\d\.\d\d s)</text>", drawing) == [
         "RST-1",
         "9.00 s",
@@ -267,14 +270,20 @@ def test_the_page_fetches_nothing() -> None:
     assert "default-src 'none'" in page
 
 
-def test_what_is_violated_stands_first_with_where_and_how_to_run_it_again() -> None:
+def test_causes_stand_first_and_what_should_hold_apart_from_what_was_observed() -> None:
     page = render(plain(decided("CONN-1", {NEW: "INCONCLUSIVE"}), LEAK))
-    first = page[page.index('id="violated"') : page.index('id="areas"')]
-    assert '<a href="#DEMO-7">DEMO-7</a>' in first
-    assert f"<td>Windows {OLD}</td>" in first
-    assert "</b><br>DEMO-7 was VIOLATED</td>" in first, "what was seen"
-    assert "<code><span>pytest</span> <span>--claim DEMO-7</span></code>" in first
-    assert first.index('id="open"') < first.index('<a href="#CONN-1">CONN-1</a>')
+    assert page.index('id="causes"') < page.index('id="paths"') < page.index('id="areas"')
+    causes = section(page, "causes")
+    assert re.findall(r'href="#([^"]*)"', causes) == ["DEMO-7", "CONN-1"], "the worst first"
+    assert 'data-copy="pytest --claim DEMO-7">command' in causes
+    details = section(page, "details")
+    assert re.findall(r"<th>([^<]*)</th>", details)[:4] == [
+        "Claim", "Should hold", "Observed", "Where"
+    ]  # fmt: skip
+    statement = next(claim["statement"] for claim in plain()["claims"] if claim["id"] == "DEMO-7")
+    assert f"<td>{statement}</td><td><b>DEMO-7 was VIOLATED</b></td>" in details
+    assert f"<td>Windows {OLD}</td>" in details
+    assert "<code><span>pytest</span> <span>--claim DEMO-7</span></code>" in details
     assert page.index('<details class="claim" id="DEMO-7"') < page.index(
         '<details class="claim" id="CONN-1"'
     )
@@ -330,21 +339,40 @@ def test_the_command_beside_a_violated_claim_asks_the_same_cluster_and_its_nodes
         }
         for number, text in enumerate(again)
     }
-    assert run_again(claim, tests, command) == expected
+    assert run_again([claim], tests, command) == expected
 
 
-def test_pairs_that_say_the_same_are_one_line_for_each_set_of_targets() -> None:
-    whole = plain(decided("DEMO-7", {OLD: "CONFIRMED", NEW: "CONFIRMED"}))
-    result = whole["claims"][[claim["id"] for claim in whole["claims"]].index("DEMO-7")]["results"][
-        0
-    ]
-    one = result["decisions"][0]
-    result["decisions"] = [
-        one | {"source": source, "target": to} for source in ("l-1", "l-2") for to in ("w-1", "w-2")
+def test_verdicts_between_nodes_are_a_grid_for_all_claims_and_for_each() -> None:
+    whole = plain(decided("DEMO-7", {OLD: "VIOLATED"}), decided("DEMO-6", {NEW: "CONFIRMED"}))
+    first, second = (
+        next(claim for claim in whole["claims"] if claim["id"] == ident)["results"][0]
+        for ident in ("DEMO-7", "DEMO-6")
+    )
+    one = first["decisions"][0]
+    first["decisions"] = [
+        one | {"source": source, "target": to, "verdict": verdict}
+        for source, to, verdict in (
+            ("l-1", "w-1", "VIOLATED"), ("l-1", "w-2", "CONFIRMED"), ("w-1", "", "INCONCLUSIVE"),
+        )
+    ]  # fmt: skip
+    second["decisions"] = [
+        one | {"source": "l-1", "target": "w-1", "verdict": "CONFIRMED"},
+        one | {"source": "", "target": "w-1", "verdict": "CONFIRMED"},
     ]
     page = render(whole)
-    assert '<span class="soft">4 pairs</span>' in page
-    assert "<ul><li>l-1, l-2 to w-1, w-2</li></ul>" in page
+    cells = r'<td class="c-(\w+)"(?: title="([^"]*)")?>(.)</td>|<td></td>'
+    assert re.findall(cells, section(page, "paths")) == [
+        ("VIOLATED", "l-1 to w-1: 1 VIOLATED, 1 CONFIRMED", "\u2715"), ("CONFIRMED", "", "\u2713"),
+        ("", "", ""), ("", "", ""), ("", "", ""),
+        ("INCONCLUSIVE", "w-1 to beyond: 1 INCONCLUSIVE", "?"),
+    ]  # fmt: skip
+    of_claim = page.partition('<details class="claim" id="DEMO-7"')[2].partition("<dl>")[0]
+    assert re.findall(r"<th>(?:<span>)?([^<]+)", of_claim) == [
+        "client, server", "w-1", "w-2", "beyond",
+    ]  # fmt: skip
+    assert "l-1 to w-1: 1 VIOLATED" in of_claim
+    other = page.partition('<details class="claim" id="DEMO-6"')[2].partition("</details>")[0]
+    assert '<table class="grid' not in other, "a single pair needs no grid"
 
 
 def test_many_parts_stand_behind_a_fold_the_failed_ones_before_it() -> None:
@@ -383,27 +411,45 @@ def test_versions_labels_and_contents_stand_above_all() -> None:
     assert "Calico v3.31.2" in head
     assert "Windows 17763.1999 (1 node)" in head or "Windows 17763" in head
     assert "<dt>release</dt><dd>v3.32.0-rc1</dd>" in head
-    assert '<a href="#violated">Violated</a>' in head
+    assert '<a href="#causes">Causes</a>' in head
     assert '<a href="#gates">' not in head
 
 
-def test_an_axis_has_round_seconds() -> None:
-    slow = decided("RST-1", {NEW: "CONFIRMED"})
-    slow["measured"] = {"seconds to a new connection": 9.0}
-    drawing = render(plain(slow)).partition('id="recovery"')[2].partition("</svg>")[0]
-    assert re.findall(r">([\d.]+ s)</text>", drawing)[1:] == ["0 s", "2 s", "4 s", "6 s", "8 s"]
+def spread(p50: float, p95: float, longest: float) -> dict[str, float]:
+    """Durations of a sort of change."""
+    return {"p50": p50, "p95": p95, "max": longest}
+
+
+def test_all_charts_have_one_axis_of_round_seconds_that_reaches_the_longest() -> None:
+    effects = {
+        "windows closed": {"stable": spread(0.1, 0.2, 9.0), "changes": 2},
+        "linux closed": {"stable": spread(0.1, 0.2, 0.3), "changes": 1},
+    }
+    found = charts(effects, {"RST-1": 2.0, "RST-2": 0.01, "RST-3": 0.0})
+    for chart in found:
+        assert [tick["text"] for tick in chart["ticks"]] == [
+            "0 s",
+            "2 s",
+            "4 s",
+            "6 s",
+            "8 s",
+            "10 s",
+        ]
+        assert chart["ticks"] == found[0]["ticks"]
+        assert all(row["max"] <= chart["ticks"][-1]["x"] for row in chart["rows"])
+    assert [chart["note"] for chart in found] == ["2 changes", "1 change", "2 others within 0.05 s"]
+    assert [row["text"] for row in found[2]["rows"]] == ["2.00 s"]
+    assert charts({}, {}) == []
 
 
 def test_what_was_correct_at_once_for_good_has_one_bar() -> None:
-    slow, quick = {"p50": 1.0, "p95": 2.0, "max": 3.0}, {"p50": 0.1, "p95": 0.2, "max": 0.3}
+    slow, quick = spread(1.0, 2.0, 3.0), spread(0.1, 0.2, 0.3)
     for stable, labels in (
-        (quick, ["correct for good", "leaked until"]),
-        (slow, ["first correct", "correct for good", "leaked until"]),
+        (quick, ["as expected for good", "last packet let through"]),
+        (slow, ["first as expected", "as expected for good", "last packet let through"]),
     ):
-        chart = effect_chart(
-            "windows closed",
-            {"first_correct": quick, "stable": stable, "exposure": quick, "changes": 2},
-        )
+        figures = {"first_correct": quick, "stable": stable, "exposure": quick, "changes": 2}
+        (chart,) = charts({"windows closed": figures}, {})
         assert [row["label"] for row in chart["rows"]] == labels
 
 
@@ -452,7 +498,7 @@ def test_what_is_open_that_was_to_be_closed_comes_before_what_is_closed() -> Non
     whole = plain(decided("CONN-1", {NEW: "VIOLATED"}), LEAK)
     for claim in whole["claims"]:
         claim["opens"] = claim["id"] == "DEMO-7"
-    table = render(whole).partition('<section id="violated">')[2].partition("</section>")[0]
+    table = section(render(whole), "details")
     assert re.findall(r'<th scope="row"><a href="#([^"]*)"', table) == ["DEMO-7", "CONN-1"]
 
 
@@ -471,15 +517,31 @@ def test_claims_that_are_not_about_the_cluster_are_behind_one_line_that_counts_t
     assert re.findall(r'class="claim" id="([^"]*)"', group) == [claim["id"] for claim in others]
 
 
-def test_a_gate_tells_what_stands_in_its_way_and_what_was_waived_in_the_colour_of_its_answer() -> (
-    None
-):
+def test_a_gate_tells_what_stands_in_its_way_and_what_was_waived() -> None:
     gate = a_gate("not qualified", obstacles=["DEMO-7 VIOLATED"], waived=["DEMO-5, by jane"])
     page = render(plain(LEAK) | {"gates": [gate]})
-    (told,) = re.findall(r'<article class="gate bad">\n(.*?)</article>', page, re.DOTALL)
-    assert re.findall(r"<h3>(.*)</h3>|<li>(.*?)</li>", told) == [
+    (told,) = re.findall(r'<details class="gate">(.*?)</details>', page, re.DOTALL)
+    assert re.findall(r"<summary>(.*)</summary>|<li>(.*?)</li>", told) == [
         (gate["headline"], ""), ("", "DEMO-7 VIOLATED"), ("", "DEMO-5, by jane")
     ]  # fmt: skip
+
+
+def test_gates_are_a_table_of_all_sets_and_builds_and_mark_what_is_required() -> None:
+    answers = [
+        {"name": name, "build": build, "answer": answer, "headline": f"{name} on {build}"}
+        for name in ("core", "policy")
+        for build, answer in ((OLD, "not qualified"), (NEW, "would qualify"))
+    ]
+    gate = a_gate("not qualified", name="policy", build=OLD)
+    page = render(plain(LEAK, evidence="lab") | {"gates": [gate], "sets": answers})
+    table = section(page, "gates")
+    rows = re.findall(r'<tr><th scope="row">([^<]*)</th>(.*?)</tr>', table)
+    assert [(name, re.findall(r">. ([a-z ]+)</td>", cells)) for name, cells in rows] == [
+        ("policy (required)", ["not qualified", "would qualify"]),
+        ("core", ["not qualified", "would qualify"]),
+    ]  # fmt: skip
+    assert 'title="core on 17763"' in table
+    assert table.count("A lab qualifies nothing") == 1
 
 
 def test_a_page_that_is_written_tells_no_secret_no_address_and_no_path_of_a_machine(
@@ -505,7 +567,7 @@ def test_what_no_screen_can_show_is_on_no_page(tmp_path: Path) -> None:
     said = "\u202eturned round \x1b[31m half a pair \ud800 line\r\nnext \u05e9\u05dc\u05d5\u05dd"
     write(plain(decided("DEMO-7", {NEW: "VIOLATED"}) | {"reason": said}), tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "?turned round ?[31m half a pair ? line" in page
+    assert "\\u202eturned round \\x1b[31m half a pair \\ud800 line" in page
     assert "next \u05e9\u05dc\u05d5\u05dd" in page
 
 
@@ -532,17 +594,17 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
     assert "<summary>all paths</summary><pre>a -&gt; b open</pre>" in page
     assert '<p class="text">it stayed closed</p>' in page
     assert (
-        '<tr><th scope="row">pod-ip</th><td></td><td><span class="v v-VIOLATED">VIOLATED</span></td>'
+        '<tr><th scope="row">pod-ip</th><td></td><td><span class="c-VIOLATED" title="VIOLATED">\u2715</span></td>'
         in page
     )
-    assert 'value="VIOLATED"> 1 VIOLATED</label>' in page
+    assert 'value="VIOLATED"> 1 violated</label>' in page
     demo = page.partition('data-filter="Calico demo"')[2].partition("</tr>")[0]
     numbers = [int(number) for number in re.findall(r"<td[^>]*>(\d+)</td>", demo)]
     assert sum(numbers[:-1]) == numbers[-1] > 2
     contents = re.search(r'<nav aria-label="Contents">(.*?)</nav>', page)
     assert contents is not None
-    assert '<a href="#violated">' in contents[1]
-    assert '<a href="#open">' in render(plain(decided("DEMO-7", {NEW: "INCONCLUSIVE"})))
+    assert '<a href="#causes">' in contents[1]
+    assert '<a href="#open">' in render(plain(decided("DEMO-7", {NEW: "ADVISED"})))
 
 
 def test_what_is_violated_and_in_no_required_set_is_linked_below_the_gates() -> None:

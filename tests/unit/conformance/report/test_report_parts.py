@@ -280,7 +280,7 @@ def test_a_collector_that_breaks_hides_neither_the_failure_nor_the_others(tmp_pa
 
 
 def test_broken_probes_keep_what_they_saw() -> None:
-    assert ProbeBroken("agent died", [observation()]).seen == (observation(),)
+    assert ProbeBroken("agent died", [observation()]).observations == (observation(),)
 
 
 # --- JUnit ------------------------------------------------------------------------------------------------------------
@@ -310,6 +310,14 @@ def test_what_labels_say_of_a_run_is_in_every_output(tmp_path: Path) -> None:
     assert '<property name="label run by" value="jane" />' in (tmp_path / "claims.xml").read_text()
     write_surroundings(told, tmp_path / "allure")
     assert "label_run_by=jane" in (tmp_path / "allure" / "environment.properties").read_text()
+
+
+def test_what_a_cluster_wrote_is_one_plain_line_of_allure_s_surroundings(tmp_path: Path) -> None:
+    told = replace(empty_report(), notes=("log: \x1b]0;owned\x07\u202e\r\nnote_2=b\\c",))
+    write_surroundings(told, tmp_path)
+    text = (tmp_path / "environment.properties").read_text(encoding="utf-8")
+    (note,) = [line for line in text.splitlines() if line.startswith("note_1=")]
+    assert note == r"note_1=log: \\x1b]0;owned\\x07\\u202e note_2=b\\c"
 
 
 def test_a_test_of_no_claim_has_an_area_in_allure_too() -> None:

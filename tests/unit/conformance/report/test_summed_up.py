@@ -91,7 +91,7 @@ def test_every_output_has_it() -> None:
     plain = report_of_one_cause()
     lines = [line for line, _ in terminal.summary(plain, Path("x"))]
     place = next(number for number, line in enumerate(lines) if line.startswith(f"{FELIX}: "))
-    assert lines[place].endswith("claims fail of that")
+    assert lines[place].endswith("claims fail for this cause")
     assert lines[place + 1].startswith("  VIOLATED")
     assert f"<b>{FELIX}</b>" in render(plain)
 
@@ -138,7 +138,7 @@ def test_what_a_terminal_would_obey_is_not_printed() -> None:
     plain: dict[str, Any] = copy.deepcopy(dict(stored("healthy").plain))
     plain["run"]["notes"] = ["\x1b]0;title\x07 \u202eturned\r\nnext \u5357"]
     told = [line for line, _ in terminal.summary(plain, Path("x")) if line.startswith("note: ")]
-    assert told == ["note: ?]0;title? ?turned\nnext \u5357"]
+    assert told == ["note: \\x1b]0;title\\x07 \\u202eturned next \u5357"]
 
 
 def test_a_claim_has_a_line_of_its_own_however_much_a_cluster_says() -> None:
@@ -218,7 +218,11 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
         ("gate: also VIOLATED, and in no set that is required: DEMO-7", "bad"),
         ("label: release=rc1", "plain"),
         ("claims: 2 VIOLATED, 1 CONFIRMED", "plain"),
-        ("continues: run r0 of then; 3 tests run again, 1 say something else now", "plain"),
+        (
+            "continues: run r0 of then; 3 tests run again: 1 NOT_RUN before, CONFIRMED now; "
+            "2 UNMET as before",
+            "plain",
+        ),
         ("note: look", "warn"),
         (
             "evidence: lab (Windows 20348.2762, emulated); it shows that the suite works and qualifies no release",
@@ -232,6 +236,17 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
     )
     gate = a_gate(obstacles=["DEMO-7 VIOLATED: open"])
     assert summed_up.beside_gates(plain | {"gates": [gate]}) == [], "in the way of one, and waived"
+    plain["run"] |= {"exit_code": 6}
+    assert terminal.meaning(plain).startswith("not everything could be decided")
+    plain["claims"][1:] = [
+        told_of(ident, "INCONCLUSIVE", reason=f"{ident}: policy wide denies ingress\nmore")
+        for ident in ("DEMO-6", "DEMO-7")
+    ]
+    assert terminal.meaning(plain) == "2 claims undecided: policy wide denies ingress"
+    plain["tests"] = [
+        {"test": ident, "cause": "a policy of others"} for ident in ("DEMO-6", "DEMO-7")
+    ]
+    assert terminal.meaning(plain) == "2 claims undecided: a policy of others"
     plain["run"] |= {"exit_code": 0}
     assert terminal.meaning(plain) == "nothing violated but what is waived: CONN-3"
 

@@ -10,6 +10,7 @@ import pytest
 
 from conformance.kube.refused import ApiRefused
 from conformance.model.facts import Facts
+from conformance.plugin.options import LAB_WORKERS
 from conformance.pods.coverage import Covered
 from conformance.run.choice import Choice
 from conformance.run.clusters import EMULATED, _judged
@@ -116,21 +117,21 @@ COVERAGE = [Covered(item, "x") for item in facts().nodes]
 @pytest.mark.parametrize(
     ("bounds", "left", "number", "why"),
     [
-        (Workers(), {}, 2, "PowerShell starts on a Windows node"),
-        (Workers(per_windows_node=9, at_most=3), {}, 3, "at most 3"),
-        (Workers(agents=24), {}, 1, "16 agents, 16 a worker"),
-        (Workers(agents=5, watch=0), {}, 1, "5 agents, 16 a worker"),
+        (Workers(), {}, 2, "a Windows node can start 2 PowerShells at once"),
+        (Workers(per_windows_node=9, at_most=3), {}, 3, "-n auto starts no more"),
+        (Workers(agents=24), {}, 1, "16 agents may run, 16 per worker"),
+        (Workers(agents=5, watch=0), {}, 1, "5 agents may run, 16 per worker"),
         (
             Workers(),
             {"win-1": Room(addresses=13, memory=None)},
             1,
-            "11 free addresses on win-1, 9 a worker",
+            "win-1 has 11 free addresses, 9 per worker",
         ),
         (
             Workers(),
             {"win-0": Room(addresses=90, memory=3512)},
             1,
-            "3000 MiB free on win-0, 2304 a worker",
+            "win-0 has 3000 MiB free, 2304 per worker",
         ),
     ],
 )
@@ -138,10 +139,7 @@ def test_the_scarcest_thing_that_the_watch_leaves_decides_how_many_workers_there
     bounds: Workers, left: dict[str, Room], number: int, why: str
 ) -> None:
     found, told = workers_for(bounds, COVERAGE, left)
-    assert (found, told) == (
-        number,
-        f"{number} worker{'' if number == 1 else 's'} on 4 covered nodes: {why}",
-    )
+    assert (found, told) == (number, f"{number}, because {why}; 4 nodes are tested")
 
 
 @pytest.mark.parametrize(("files", "number"), [(1280, 1), (1600, 2), (4300, 8), (20_000, 8)])
@@ -152,14 +150,35 @@ def test_a_low_hard_limit_of_open_files_bounds_the_workers_on_a_lab(
         Workers(per_windows_node=20, agents=1000), COVERAGE, {}, "", files=files
     )
     assert found == number
-    assert ("open files" in told) == (number < 8)
+    assert ("files (ulimit" in told) == (number < 8)
 
 
-def test_one_worker_is_enough_on_a_busy_machine_that_the_lab_shares() -> None:
-    number, told = workers_for(Workers(), COVERAGE, {}, "a load of 9.3 on 2 cores")
+def test_a_busy_machine_that_the_lab_shares_gets_three_workers() -> None:
+    number, told = workers_for(LAB_WORKERS, COVERAGE, {}, "a load of 9.3 on 2 cores")
     assert (number, told) == (
-        1,
-        "1 worker on 4 covered nodes: a load of 9.3 on 2 cores, which the lab shares",
+        3,
+        "3, because the machine, which the lab shares, is busy (a load of 9.3 on 2 cores); "
+        "4 nodes are tested",
+    )
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_one_number_of_workers_for_a_windows_node_sets_everything_that_bounds_them(
+    number: int,
+) -> None:
+    bounds = Workers().on_windows_nodes(number)
+    assert workers_for(bounds, COVERAGE, {})[0] == number
+    each = bounds.agents_per_node + bounds.watch
+    assert bounds.agents_per_windows_node >= number * each, "agents of its pods, and for streams"
+    assert bounds.powershell_starts == number
+
+
+def test_memory_of_a_windows_node_still_bounds_the_workers_that_a_user_asks_for() -> None:
+    left = {"win-0": Room(addresses=90, memory=5500)}
+    found, told = workers_for(Workers().on_windows_nodes(4), COVERAGE, left)
+    assert (found, told.partition(";")[0]) == (
+        2,
+        "2, because win-0 has 4988 MiB free, 2304 per worker",
     )
 
 

@@ -58,6 +58,13 @@ def test_it_is_ready_when_it_says_so_and_ends_on_sigterm(hybridlab: Path, tmp_pa
     process.stop()  # twice is harmless
 
 
+def test_the_powershell_that_a_user_names_is_handed_on(hybridlab: Path, tmp_path: Path) -> None:
+    hybridlab.write_text(READY + 'assert "--powershell=a pwsh" in arguments\n' + SAY)
+    process = LabProcess(tmp_path / "lab", "bgp", TIMINGS, "a pwsh")
+    process.wait()
+    process.stop()
+
+
 def test_one_that_will_not_end_is_killed(hybridlab: Path, tmp_path: Path) -> None:
     hybridlab.write_text(
         READY + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SAY + "time.sleep(60)\n"

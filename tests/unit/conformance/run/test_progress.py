@@ -71,11 +71,27 @@ def test_after_a_while_without_a_word_the_user_is_told_what_goes_on_until_there_
     alive.doing("suites/test_it.py::test_long runs")
     assert "[0 s] suites/test_it.py::test_long runs\n" in heard(mine, 0.5)
     for _ in range(5):
-        alive.heard()
+        alive.note_output()
         assert heard(mine, 0.05) == "", "something else was told just now"
     alive.end()
     time.sleep(0.1)
     assert heard(mine, 0.5) == ""
+    for descriptor in (mine, theirs):
+        os.close(descriptor)
+
+
+def test_every_test_that_runs_is_named_the_oldest_first_unless_something_else_goes_on() -> None:
+    mine, theirs = os.pipe()
+    alive = Alive()
+    alive.begin(0.2, theirs)
+    for name in ("a", "b", "c"):
+        alive.test_began(name)
+    alive.test_ended("b")
+    assert "\n[0 s] a runs\n[0 s] c runs\n" in heard(mine, 0.5)
+    alive.doing("interrupted: what the run made is being removed")
+    heard(mine, 0.3)
+    assert "runs" not in heard(mine, 0.6)
+    alive.end()
     for descriptor in (mine, theirs):
         os.close(descriptor)
 
@@ -117,7 +133,7 @@ def test_what_goes_on_is_told_with_its_seconds_since_it_began(clock: SimpleNames
 
 def test_a_line_about_a_wait_is_a_word_too(capsys: pytest.CaptureFixture[str]) -> None:
     told: list[str] = []
-    Progress(15.0, told=lambda: told.append("heard")).tell("a line")
+    Progress(15.0, printed=lambda: told.append("heard")).tell("a line")
     assert told == ["heard"]
     assert "a line" in capsys.readouterr().err
 

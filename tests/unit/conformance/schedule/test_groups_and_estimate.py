@@ -15,7 +15,14 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import OS
 from conformance.pods.coverage import Covered
 from conformance.schedule import groups, plan
-from conformance.schedule.estimate import estimate, token_line
+from conformance.schedule.estimate import (
+    estimate,
+    lines_of_many_nodes,
+    packaged,
+    span,
+    token_line,
+)
+from conformance.schedule.order import order
 from conformance.schedule.plan import PlannedTest
 from conformance.schedule.scheduler_lock import Exclusivity
 from conformance.settings import Settings, Workers
@@ -128,16 +135,38 @@ def planned(kind: str, count: int) -> list[PlannedTest]:
 def test_an_estimate_shares_what_can_be_shared_and_adds_the_rest() -> None:
     coverage = [Covered(node("l", "linux"), ""), Covered(node("w", "windows", (20348, 1)), "")]
     tests = planned("shared", 60) + planned("node", 1) + planned("cluster", 1)
-    found = estimate(tests, coverage, 2, Workers())
+    found = replace(estimate(tests, coverage, 2, Workers()), seconds=(1200.0, 30.0))
     assert (found.shared, found.on_a_node, found.on_the_cluster) == (60, 1, 1)
-    assert found.minutes(1) == (23, 75)
-    assert found.minutes(2) == (18, 60)
+    assert found.minutes(1) == (23, 85)
+    assert found.minutes(2) == (18, 65)
     assert found.pods == {"linux": 8, "windows": 18}
     assert found.agents == 16
     assert found.lines()[0].startswith(
         "estimate: 60 tests beside each other, 1 with a node to themselves, 1 with the cluster to themselves: "
-        "23 to 75 min by one worker, 18 to 60 min by 2 (-n auto)"
+        "23 to 85 min by one worker, 18 to 65 min by 2 (-n auto)"
     )
+    assert "server core" in found.lines()[0]
+
+
+def test_on_a_lab_the_packaged_seconds_of_every_test_count_alone() -> None:
+    coverage = [Covered(node("l", "linux"), ""), Covered(node("w", "windows", (20348, 1)), "")]
+    tests = planned("shared", 60) + planned("cluster", 1)
+    found = replace(estimate(tests, coverage, 2, Workers(), lab=True), seconds=(600.0, 120.0))
+    assert found.minutes(1) == (6, 13)
+    assert found.minutes(6) == (2, 5)
+    assert "server core" not in found.lines()[0]
+    assert found.lines()[-1] == "estimate: by the seconds that tests took on a lab"
+
+
+def test_a_run_spans_its_packaged_seconds_shared_among_workers_and_none_of_what_is_exclusive() -> (
+    None
+):
+    tests = planned("shared", 4) + planned("cluster", 1)
+    each = order().seconds("unknown", lab=True)
+    assert packaged(tests, lab=True) == pytest.approx((4 * each, each))
+    assert span(tests, 1, lab=True) == pytest.approx((2.5 * each, 5 * each))
+    assert span(tests, 4, lab=True) == pytest.approx((each, 2 * each))
+    assert span([], 0, lab=True) == (0.0, 0.0)
 
 
 def exclusive(alone_on: OS | None, **settings: Any) -> Exclusivity:
@@ -172,3 +201,14 @@ def test_tests_that_one_node_is_enough_for_are_dealt_out_so_that_they_run_side_b
 def test_no_more_linux_nodes_are_disrupted_than_are_allowed() -> None:
     assert exclusive("linux", max_disrupted_nodes=1).nodes == ("linux-1",)
     assert exclusive("linux", disruptive_node="linux-2").nodes == ("linux-2",)
+
+
+def test_what_many_nodes_cost_is_said_first_and_nothing_of_few() -> None:
+    assert lines_of_many_nodes(200, 16, 256) == []
+    assert lines_of_many_nodes(200, 50, 256) == [
+        "estimate: 50 covered nodes are 2,500 ordered pairs of nodes: a test with denials "
+        "asks about 768 paths, each test another part, and a test of open paths all 7,500",
+        "estimate: 153,600 to 1,500,000 paths, 44 to 425 min of a worker and "
+        "1,229 to 12,000 MB of reports for the tests beside each other; "
+        "fewer: --max-nodes-per-os, -k",
+    ]

@@ -105,7 +105,7 @@ def test_every_setting_says_what_it_means_and_timings_their_unit() -> None:
                 text = following.value.value if isinstance(following, ast.Expr) else ""  # type: ignore[attr-defined]
                 assert text, f"{cls.name}.{ast.unparse(statement.target)} has no docstring"
                 assert cls.name not in timed or text.startswith(
-                    ("s.", "tries.", "execs.", "agents.")
+                    ("s.", "tries.", "execs.", "agents.", "workers.")
                 ), text
                 seen += 1
     assert seen > 25

@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from conformance.journal.store import journals
 from conformance.kube.discovery import Resource
+from conformance.kube.prepared import objects_of
 from conformance.kube.refused import ApiRefused
-from conformance.undo.cleanup import clean_up
+from conformance.undo.cleanup import clean_up, cluster_scoped
 
 POLICY, NAMESPACE, TIER = "GlobalNetworkPolicy", "Namespace", "Tier"
 STORED = "crd.projectcalico.org/v1"
@@ -121,6 +123,30 @@ def test_only_this_runs_labels_are_asked_for() -> None:
     kube = StandInKube(served=False)
     assert clean_up(kube, "abc", within=1.0) == []  # type: ignore[arg-type]
     assert set(kube.asked) == {"calico-conformance/run=abc"}
+
+
+class Deaf(StandInKube):
+    """An API server that ignores selectors: objects of other owners are among its answers."""
+
+    def objects(
+        self, api_version: str, kind: str, namespace: str | None = None, **selected: str
+    ) -> list[dict[str, Any]]:
+        found = super().objects(api_version, kind, labels=selected.get("labels", ""))
+        bare: dict[str, Any] = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "theirs"}}
+        other = {**bare, "metadata": {"name": "web", "labels": {"app": "web"}}}
+        return [bare, *found, other]
+
+
+def test_objects_without_the_label_are_of_no_run_where_selectors_are_ignored() -> None:
+    kube: Any = Deaf(Namespace=["calico-demo-abc-gw0"], served=False)
+    names = [item["metadata"]["name"] for item in cluster_scoped(kube)]
+    assert names == ["calico-demo-abc-gw0"]
+    assert list(cluster_scoped(kube, run="abcd")) == []
+    assert list(objects_of(kube, ["team-a-gw0"], kinds=[("v1", "Namespace")])) != []
+    assert list(objects_of(kube, ["team-a-gw0"], "abcd", kinds=[("v1", "Namespace")])) == []
+    assert journals(kube) == []
+    assert clean_up(kube, "abc", within=1.0)[0].endswith("is removed")
+    assert kube.deleted == ["calico-demo-abc-gw0"]
 
 
 def test_what_may_not_be_listed_is_said() -> None:

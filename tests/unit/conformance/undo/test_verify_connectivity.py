@@ -32,7 +32,7 @@ class World:
     told: list[str] = field(default_factory=list)
     revived: list[str] = field(default_factory=list)
 
-    def controls(self, pairs: Sequence[Any], *, because: str) -> None:
+    def control(self, pairs: Sequence[Any], *, because: str) -> None:
         if {source.node for source, _ in pairs} & self.dead:
             raise ControlBroken(f"{DEAD}\n  more", "a control")
 

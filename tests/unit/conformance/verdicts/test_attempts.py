@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.model.claim import ClaimResult, ClaimVerdict
-from conformance.verdicts.attempts import merged, of_planned, silenced
+from conformance.model.decision import UNANSWERED, Decision
+from conformance.verdicts.attempts import merged, of_planned, silenced, unanswered
 from conformance.verdicts.claims import TestOutcome
 from conformance.verdicts.prospect import ClaimPart
 
@@ -171,3 +172,22 @@ def test_what_counts_of_a_planned_test(
         outcome(heard) if heard else None, silent, outcome(before) if before else None
     )
     assert found.verdict is verdict
+
+
+def test_confirmed_paths_that_lost_attempts_before_are_noted() -> None:
+    def path(reason: str, verdict: V = V.CONFIRMED) -> ClaimResult:
+        one = Decision(
+            source="linux-1", target="windows-1", builds=(), about=(), verdict=verdict,
+            reason=reason, halves=("open",),
+        )  # fmt: skip
+        return ClaimResult(
+            claim="CONN-3", verdict=verdict, test="t::a", reason=reason, decisions=(one,)
+        )
+
+    lost = f"it is open; 2 attempts before {UNANSWERED}"
+    plain = outcome(V.CONFIRMED, results=(path("it is open"), path(lost, V.VIOLATED)))
+    assert unanswered([plain]) == ""
+    note = unanswered([plain, outcome(V.CONFIRMED, results=(path(lost),))])
+    assert note.startswith(
+        "1 CONFIRMED path lost attempts after the first connection, the first CONN-3, linux-1"
+    )

@@ -33,7 +33,7 @@ def way(build: str, verdict: V = V.CONFIRMED, half: Half = "open", **more: Any) 
 def told(
     claim: str, *seen: Decision, builds: dict[str, str] | None = None, **statement: Any
 ) -> ClaimResult:
-    said = Statement(seen=list(seen), **statement)
+    said = Statement(decisions=list(seen), **statement)
     return judged(catalog()[claim], "a part", "t::a", said, BOTH if builds is None else builds)
 
 
@@ -183,7 +183,7 @@ def test_what_ended_a_test_and_is_told_by_no_decision_counts_for_every_part_that
 
 def test_a_decision_counts_for_the_parts_whose_names_end_so_and_for_a_claim_without_parts() -> None:
     of_linux = way(OLD, V.VIOLATED, claim="XPOL-12", part="linux server")
-    said = Statement(seen=[of_linux, way(NEW, half="closed", claim="XPOL-12", part="server")])
+    said = Statement(decisions=[of_linux, way(NEW, half="closed", claim="XPOL-12", part="server")])
 
     def verdict(part: str) -> V:
         return judged(catalog()["XPOL-12"], part, "t::a", said, {}).verdict

@@ -8,8 +8,8 @@ from conformance.errors import (
     MissingCapability,
     Nonconformance,
     NotAboutThisCluster,
+    NotObservable,
     Unmet,
-    Unseen,
 )
 from conformance.model.claim import ClaimVerdict
 from conformance.verdicts.meaning import of_cell, of_error, of_failure, of_path
@@ -23,7 +23,7 @@ V = ClaimVerdict
         (Nonconformance("x"), V.VIOLATED, V.VIOLATED),
         (Unmet("x"), V.UNMET, V.UNMET),
         (MissingCapability("x", "y"), V.NOT_RUN, V.INCONCLUSIVE),
-        (Unseen("x", "y"), V.NOT_RUN, V.INCONCLUSIVE),
+        (NotObservable("x", "y"), V.NOT_RUN, V.INCONCLUSIVE),
         (NotAboutThisCluster("x"), V.NOT_APPLICABLE, V.INCONCLUSIVE),
         (EnvironmentBroken("x"), V.INCONCLUSIVE, V.INCONCLUSIVE),
         (ValueError("x"), V.INCONCLUSIVE, V.INCONCLUSIVE),

@@ -15,6 +15,7 @@ import pytest
 from conformance.errors import EnvironmentBroken
 from conformance.expect.subjects.standing_watch import Kept, Watched
 from conformance.foreign.policy_events import PolicyEvents
+from conformance.foreign.snapshot import STAGED
 from conformance.kube.ownership import Ownership
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.codec import from_plain, to_plain
@@ -102,7 +103,7 @@ def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_
     assert taken() == ["denial-source-linux-1"]  # no denial was seen, and it is too late for one
     dropped = Observation(attempt=one, verdict=Verdict.TIMED_OUT, at=0.0, seconds=1.0)
     for at in (1.0, 2.0):
-        enters.heard(at, dropped)
+        enters.record(at, dropped)
     assert taken() == ["denial-source-linux-1", "denial-target-linux-1"]
     enters.gone = 1.0
     assert taken() == ["denial-source-linux-1"]
@@ -129,7 +130,8 @@ def following(*, is_over: bool = False) -> PolicyEvents:
 def test_policies_of_all_kinds_are_followed_and_tiers_each_by_one_api() -> None:
     kinds = following().kinds()
     calico = {
-        ("projectcalico.org/v3", kind) for kind in ("GlobalNetworkPolicy", "NetworkPolicy", "Tier")
+        ("projectcalico.org/v3", kind)
+        for kind in ("GlobalNetworkPolicy", "NetworkPolicy", "Tier", *STAGED)
     }
     newest = {
         ("policy.networking.k8s.io/v1alpha2", kind)
@@ -197,3 +199,53 @@ def test_policies_of_the_run_of_other_namespaces_and_twins_are_not_kept() -> Non
         "came",
     )
     assert len(watch.edits) == 1
+
+
+def watched(way: str, *answers: tuple[float, Verdict]) -> Watched:
+    """A path of node linux-1 with these answers at these seconds."""
+    source = a_workload("client", node="linux-1")
+    target = a_workload("web").tcp(80) if way == "service" else None
+    kind = Kind.DNS if target is None else Kind.TCP
+    one = Attempt(source=source, target=target, kind=kind, give_up_after=1.0, query="kubernetes")
+    path = Watched(node="linux-1", way=way, attempt=one)  # type: ignore[arg-type]
+    for at, verdict in answers:
+        path.record(at, Observation(attempt=one, verdict=verdict, at=0.0, seconds=0.0))
+    return path
+
+
+def notes(directory: RunDirectory, *paths: Watched) -> list[str]:
+    kept = Kept(began=0.0, ended=99.0, paths=paths)
+    (directory.shared / result.ANSWER).write_text(json.dumps(to_plain(kept)))
+    return result.gaps(directory)
+
+
+OK, FAILED, CONNECTED, LOST = (
+    Verdict.RESOLVED,
+    Verdict.DNS_FAILED,
+    Verdict.CONNECTED,
+    Verdict.TIMED_OUT,
+)
+
+
+def test_gaps_above_a_second_are_noted_with_node_length_and_time(tmp_path: Path) -> None:
+    directory, _ = RunDirectory.create(tmp_path)
+    assert result.gaps(directory) == []
+    dns = watched("dns", (1.0, OK), (2.0, FAILED), (3.0, FAILED), (5.5, OK))
+    service = watched("service", (1.0, CONNECTED), (2.0, LOST), (4.0, CONNECTED))
+    short = watched("dns", (1.0, OK), (2.0, FAILED), (2.9, OK))
+    denied = watched("free", (1.0, CONNECTED), (2.0, LOST), (9.0, CONNECTED))
+    crossed = ((1.0, OK), (2.0, FAILED), (5.5, OK), (3.0, FAILED), (5.6, OK))
+    (overlapping,) = notes(directory, watched("dns", *crossed))
+    assert " for 3.6 s" in overlapping
+    first, second = notes(directory, dns, service, short, denied)
+    assert "the cluster's DNS did not answer pods of node linux-1 for 3.5 s, at " in first
+    assert "web, linux" in second
+    assert " for 2.0 s" in second
+
+
+def test_a_gap_while_the_run_had_the_node_to_itself_is_its_own_doing(tmp_path: Path) -> None:
+    directory, _ = RunDirectory.create(tmp_path)
+    line = {"test": "t", "worker": "gw0", "kind": "node", "nodes": ["linux-1"], "began": 2.0}
+    (directory.turns / "gw0.jsonl").write_text(json.dumps({**line, "released": 3.0}) + "\n")
+    assert notes(directory, watched("dns", (1.0, OK), (2.0, FAILED), (5.5, OK))) == []
+    assert notes(directory, watched("dns", (1.0, OK), (20.0, FAILED), (25.5, OK))) != []

@@ -319,7 +319,7 @@ def test_tries_at_closed_paths_are_shorter_and_closer_than_elsewhere_and_see_a_s
         for one, given in zip(systems, shorter, strict=True)
     )
     assert rig.given[Seen.CONNECTED, 0] == {
-        give_up for one in systems for give_up in (one.tcp_give_up, one.http_give_up)
+        one.give_up(kind) for one in systems for kind in (Kind.TCP, Kind.HTTP, Kind.UDP)
     }
     moments: dict[Way, list[float]] = {}
     for begun, way in rig.asked_in_world:

@@ -21,7 +21,9 @@ def asks(node: str) -> dict[str, Any]:
 def test_the_status_of_a_node_is_filled_again_and_again_where_its_plane_tells_it() -> None:
     async def run() -> None:
         async with harness() as made:
-            made.calico._statuses._told = lambda node: {"agent": {}} if node == "linux-1" else None
+            made.calico._statuses._status_of = lambda node: (
+                {"agent": {}} if node == "linux-1" else None
+            )
             for node in ("linux-1", "windows-2022"):
                 await made.client.create(STATUSES, asks(node))
 

@@ -158,12 +158,12 @@ def test_pods_of_another_block_lose_their_interfaces_when_the_network_is_made_fo
     async def body(made: Harness) -> None:
         node = made.calico.windows[WINDOWS]
         pods = [(await made.pod(name, WINDOWS))[0]["metadata"]["uid"] for name in ("one", "two")]
-        node.hns.ensure_pod_network(made.calico.plane.started_network(node, "192.168.255.0/26"))
+        node.hns.ensure_pod_network(made.calico.plane.plugged_network(node, "192.168.255.0/26"))
         for number, pod in enumerate(pods):
             node.hns.attach(pod, "sandbox", f"192.168.255.{number + 3}", "0e:2a:c0:a8:ff:03")
         await made.calico.restart_felix(WINDOWS)
         await made.until(lambda: made.dataplane.cut_off == pods)
-        node.hns.ensure_pod_network(made.calico.plane.started_network(node, "192.168.255.0/26"))
+        node.hns.ensure_pod_network(made.calico.plane.plugged_network(node, "192.168.255.0/26"))
         node.hns.attach(pods[0], "sandbox", "192.168.255.3", "0e:2a:c0:a8:ff:03")
         made.dataplane.cut_off.clear()
         await made.pod("three", WINDOWS)

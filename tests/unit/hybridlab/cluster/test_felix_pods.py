@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 import pytest
 
+from hybridlab.calico.cni_log import CniLogs
 from hybridlab.cluster.felix_pods import FelixPods
 from hybridlab.networks.registry import plane_of
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import machines
+from hybridlab.runtime.contract import RuntimeRefused
 
 NODE = "windows-2022"
 POD = {"metadata": {"name": "calico-node-windows-x", "labels": {"k8s-app": "calico-node-windows"}}}
@@ -23,11 +26,14 @@ class StandIn:
     def __init__(self, configuration: str) -> None:
         profile = load("default", [])
         machine = next(item for item in machines(profile) if item.name == NODE)
-        self.plane = plane_of(profile)
+        self.plane: Any = plane_of(profile)
         self.windows = self.plane.windows_node(machine, "10-calico.conflist")
         self.configuration = configuration
         self.kubelets = {NODE: self}
         self.lines: list[str] = []
+        self.pod_network = self
+        self.logs = CniLogs()
+        self.files: list[dict[str, str]] = []
 
     def felix_started(self, node: str, felix: dict[str, str], cni: dict[str, str]) -> None:
         self.windows.configure(felix, cni)
@@ -46,6 +52,11 @@ class StandIn:
 
     async def append_log(self, container: str, line: str) -> None:
         self.lines.append(line)
+
+    async def update_files(self, container: str, files: dict[str, str]) -> None:
+        self.files.append(files)
+        if len(self.files) == 1:
+            raise RuntimeRefused("the container has ended")
 
 
 @pytest.mark.parametrize(
@@ -70,3 +81,28 @@ def test_a_felix_whose_cni_configuration_is_none_says_so_in_both_logs(
     assert f"Felix of {NODE} did not start" in caplog.text
     assert said in caplog.text
     assert lab.windows.plugin["vxlan_vni"] == 4096, "what was there stays"
+
+
+def test_the_cni_plugins_log_is_a_file_in_the_container_on_linux_alone() -> None:
+    async def run(node: str, labels: dict[str, str]) -> list[str]:
+        lab = StandIn("{}")
+        anything: Any = lab
+        lab.kubelets[node] = lab
+        lab.windows = {NODE: lab.windows}  # type: ignore[assignment]
+        lab.felix_started = lambda *_: None  # type: ignore[method-assign]
+        pods = FelixPods(anything, anything, anything)
+        lab.logs.added(node, "ns/before")
+        (container,) = labels.values()
+        lab.started(node, {"metadata": {"labels": {"k8s-app": next(iter(labels))}}}, container)
+        lab.logs.added(node, "ns/then")
+        await asyncio.gather(*pods._tasks.values())
+        await pods.stop()
+        lab.logs.added(node, "ns/after")
+        paths = {path for files in lab.files for path in files}
+        assert paths <= {"/var/log/calico/cni/cni.log"}
+        return [base64.b64decode(text).decode() for files in lab.files for text in files.values()]
+
+    texts = asyncio.run(run("linux-1", {"calico-node": "calico-node"}))
+    assert [text.count("\n") for text in texts] == [1, 2]
+    assert texts[1].rstrip().endswith("Pod=ns/then")
+    assert asyncio.run(run(NODE, {"calico-node-windows": "felix"})) == []

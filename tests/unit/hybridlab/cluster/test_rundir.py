@@ -61,7 +61,7 @@ def test_a_folder_with_too_long_a_name_is_refused_in_one_line_and_nothing_is_lef
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
     with pytest.raises(
         Stop,
-        match=r"hybridlab has too long a name for a socket in it: set TMPDIR to a shorter one$",
+        match=r"hybridlab is too long a path for a socket: set TMPDIR to a shorter path$",
     ):
         rundir.create()
     assert rundir.labs() == []

@@ -270,6 +270,31 @@ def test_readiness_follows_its_probe_both_ways_and_says_so() -> None:
     in_cluster(scenario)
 
 
+def test_a_running_pod_follows_the_condition_of_its_readiness_gate_both_ways() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        async def gate(value: str) -> None:
+            conditions = [
+                entry
+                for entry in (await cluster.pod("web"))["status"]["conditions"]
+                if entry["type"] != "example/gate"
+            ]
+            conditions.append({"type": "example/gate", "status": value})
+            status = {"status": {"conditions": conditions}}
+            await cluster.client.patch("pods", "web", status, "default", subresource="status")
+
+        await cluster.client.create(
+            "pods", a_pod(readinessGates=[{"conditionType": "example/gate"}])
+        )
+        found = await cluster.pod_when("web", lambda pod: pod["status"].get("podIP"))
+        assert not is_ready(found)
+        await gate("True")
+        await cluster.running("web")
+        await gate("False")
+        await cluster.pod_when("web", lambda pod: not is_ready(pod))
+
+    in_cluster(scenario)
+
+
 def test_a_failed_liveness_probe_restarts_the_container() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.probe_answer = lambda spec: len(cluster.runtime.started) > 1
@@ -668,6 +693,35 @@ def test_a_pre_stop_hook_runs_before_a_restart_by_a_failed_liveness_probe() -> N
     in_cluster(scenario)
 
 
+@pytest.mark.parametrize("kind", ["livenessProbe", "startupProbe"])
+def test_a_probe_that_names_a_grace_period_has_it_at_the_restart_that_it_causes(kind: str) -> None:
+    """Kubernetes, "Configure Liveness, Readiness and Startup Probes", probe-level grace period."""
+
+    async def scenario(cluster: Cluster) -> None:
+        cluster.runtime.probe_answer = lambda spec: (
+            spec.argv == ("bye",) or len(cluster.runtime.started) > 1
+        )
+        seen = recorded(cluster)
+        probe = {
+            "exec": {"command": ["lively"]},
+            "periodSeconds": 1,
+            "failureThreshold": 1,
+            "terminationGracePeriodSeconds": 3,
+        }
+        hook = {"preStop": {"exec": {"command": ["bye"]}}}
+        pod = a_pod(terminationGracePeriodSeconds=7, container={kind: probe, "lifecycle": hook})
+        await cluster.client.create("pods", pod)
+        await cluster.pod_when(
+            "web", lambda found: is_ready(found) and first(found)["restartCount"]
+        )
+        (hooked,) = [entry for entry in seen if getattr(entry, "argv", None) == ("bye",)]
+        (grace,) = [entry for entry in seen if isinstance(entry, float)][:1]
+        assert hooked.timeout == 3.0
+        assert 2.0 <= grace < 3.0
+
+    in_cluster(scenario)
+
+
 def test_a_pod_that_ends_runs_the_pre_stop_hook_of_a_restart_under_way_anew() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.runtime.probe_answer = lambda spec: False
@@ -764,3 +818,42 @@ def test_nameservers_beyond_three_are_left_out_and_said_to_be() -> None:
         )
 
     in_cluster(scenario)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "install", "refused"),
+    [
+        ("docker://20.10.21", "services", True),
+        ("containerd://1.5.18", "agent", True),
+        ("containerd://1.6.20", "services", False),
+        ("containerd://1.7.24", "services", False),
+        ("docker://20.10.21", "operator", False),
+    ],
+)
+def test_containers_of_the_host_need_a_runtime_that_has_them(
+    runtime: str, install: Any, refused: bool
+) -> None:
+    nodes = tuple(
+        replace(group, container_runtime=runtime) if group.os == "windows" else group
+        for group in CLUSTER.nodes
+    )
+    profile = replace(
+        CLUSTER,
+        nodes=nodes,
+        calico=replace(CLUSTER.calico, install=install),
+        kube_proxy=replace(CLUSTER.kube_proxy, windows="service"),
+    )
+    host = {"windowsOptions": {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}}
+
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.client.create(
+            "pods", a_pod(nodeName="win", hostNetwork=True, securityContext=host)
+        )
+        found = await cluster.pod_when(
+            "web",
+            lambda pod: pod["status"].get("reason") or pod["status"].get("containerStatuses"),
+        )
+        message = str(found["status"].get("message", ""))
+        assert (f"not emulated: HostProcess containers by {runtime}" in message) is refused
+
+    in_cluster(scenario, profile=profile)

@@ -63,6 +63,19 @@ def test_external_addresses_lead_where_a_node_port_would() -> None:
     in_cluster(scenario)
 
 
+def test_backends_that_a_traffic_policy_leaves_out_are_kept_for_faults_alone() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.client.create("services", service(internalTrafficPolicy="Local"))
+        await cluster.client.create("pods", a_pod(nodeName="linux-1"))
+        await cluster.running("web")
+        there = await port_when(cluster, "linux-1", lambda port: port.backends)
+        elsewhere = await port_when(cluster, "linux-2", lambda port: port.elsewhere)
+        assert (there.elsewhere, elsewhere.backends) == ((), ())
+        assert elsewhere.elsewhere == there.backends
+
+    in_cluster(scenario)
+
+
 def test_affinity_holds_for_its_time_on_linux_by_a_hash_since_windows_2022_and_not_before() -> None:
     async def scenario(cluster: Cluster) -> None:
         config = {"clientIP": {"timeoutSeconds": 90}}

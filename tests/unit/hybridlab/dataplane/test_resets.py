@@ -45,7 +45,7 @@ class Link:
         if interface == INTERFACES[THERE]:
             self.answers.append(Segment(THERE, 80, PEER, 5000, 7, 8, ACK))
 
-    def heard(self, seconds: float) -> Iterator[Segment]:
+    def receive(self, seconds: float) -> Iterator[Segment]:
         self.looks += 1
         if self.looks > LOOKS:
             raise AssertionError("still listening")

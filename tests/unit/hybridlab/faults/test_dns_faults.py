@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from hybridlab.dataplane.model import Zone
+from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable, Zone
 from hybridlab.faults.dns import WRONG_ADDRESS
 from hybridlab.faults.errors import BadFault, FaultFailed
 from tests.unit.hybridlab.faults.fault_lab import ZONE, lab
@@ -142,6 +142,32 @@ def test_one_dns_pod_is_silent_for_the_pods_of_that_node_only() -> None:
     asyncio.run(run())
 
 
+def test_a_dead_backend_stands_beside_the_dns_pods_on_that_node_only() -> None:
+    def port(name: str, number: int) -> ServicePort:
+        there = (Backend(address="192.168.9.1", port=number),)
+        return ServicePort(
+            name=name, protocol="udp", cluster_ip="10.96.0.10", port=number, node_port=None,
+            backends=there,
+        )  # fmt: skip
+
+    ports = (port("kube-system/kube-dns:dns", 53), port("kube-system/kube-dns:metrics", 9153))
+    table = ServiceTable(ports=(*ports, port("demo/web:dns", 53)))
+
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("dns-backend-dead", {"node": "linux-1"})
+            for node in ("linux-1", "linux-2"):
+                await made.services.set_services(node, table)
+            dns, *others = made.services.served["linux-1"].ports
+            assert [one.address for one in dns.backends] == ["192.168.9.1", WRONG_ADDRESS]
+            assert tuple(others) == table.ports[1:]
+            assert made.services.served["linux-2"] == table
+            await made.injector.heal(identity)
+            assert made.services.served["linux-1"] == table
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(
     ("wrong", "searches"),
     [
@@ -183,7 +209,7 @@ def test_windows_pods_search_the_domain_of_their_own_namespace_alone() -> None:
                 "demo.svc.cluster.local",
             )
             with pytest.raises(
-                BadFault, match="windows-2022 search the domain of their own namespace alone"
+                BadFault, match="windows-2022 search only the domain of their own namespace"
             ):
                 await made.injector.inject(
                     "search-list-wrong", {"node": "windows-2022", "list": "own-only"}

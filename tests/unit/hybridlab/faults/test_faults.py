@@ -42,6 +42,7 @@ NAMES = {
     "dns-stale",
     "dns-slow",
     "dns-pod-silent",
+    "dns-backend-dead",
     "search-list-wrong",
     "packets-dropped",
     "bytes-changed",
@@ -70,6 +71,8 @@ NAMES = {
     "exec-missing-binary",
     "exec-wrong-binary",
     "exec-killed",
+    "exec-slow",
+    "exec-other-words",
     "admission",
     "api-429",
     "api-500",
@@ -114,6 +117,7 @@ SAMPLES = {
     "dns-stale": {},
     "dns-slow": {"node": "linux-1", "seconds": "2"},
     "dns-pod-silent": {"node": "linux-1", "pod": "2"},
+    "dns-backend-dead": {"node": "linux-1"},
     "search-list-wrong": {"node": "linux-1", "list": "own-only"},
     "packets-dropped": {"node": "linux-1", "match": "tcp_dport_443"},
     "bytes-changed": {"node": "linux-1"},
@@ -143,6 +147,8 @@ SAMPLES = {
     "exec-missing-binary": {"node": "linux-1", "pod": "f"},
     "exec-wrong-binary": {"node": "linux-1", "pod": "g", "program": "hostname"},
     "exec-killed": {"namespace": "demo", "pod": "h"},
+    "exec-slow": {"namespace": "demo", "pod": "late", "seconds": "2"},
+    "exec-other-words": {"namespace": "demo", "pod": "worded", "words": "a", "instead": "b"},
     "admission": {"does": "sidecar"},
     "api-429": {"seconds": "30"},
     "api-unreachable": {"seconds": "30"},
@@ -165,20 +171,29 @@ WITHOUT_AN_OVERLAY = {
     "confd-silent": {"node": "windows-2022"},
     "block-not-announced": {"node": "windows-2022"},
     "next-hop-astray": {"node": "linux-1"},
+    "reflects-nothing": {"node": "linux-1"},
     "announces-more": {"node": "windows-2022"},
     "node-status-filled": {"node": "windows-2022"},
     "source-check-on": {},
     "host-endpoint-missing": {},
 }
-"""Samples of faults that there are on the profile bgp alone."""
+"""Samples of faults of planes without an overlay, on the profile bgp."""
+ROUTED_BY_OTHERS: dict[str, tuple[str, dict[str, str]]] = {
+    "node-route-missing": ("static-routes", {"node": "linux-1", "to": "windows-2022"}),
+    "fabric-route-missing": ("aks-operator", {"node": "windows-2022"}),
+    "pod-cidr-full": ("static-routes", {"node": "windows-2022"}),
+}
+"""Samples of faults where others than Calico route, each with a profile."""
+OFFERED = NAMES | set(WITHOUT_AN_OVERLAY) | set(ROUTED_BY_OTHERS)
+BY_BGP = sorted(set(WITHOUT_AN_OVERLAY) - {"host-endpoint-missing", "source-check-on"})
 
 
 def test_every_fault_has_a_sample() -> None:
-    assert set(fault_types()) == NAMES | set(WITHOUT_AN_OVERLAY)
+    assert set(fault_types()) == OFFERED
     assert set(SAMPLES) == NAMES
 
 
-@pytest.mark.parametrize("name", sorted(set(WITHOUT_AN_OVERLAY) - {"host-endpoint-missing"}))
+@pytest.mark.parametrize("name", BY_BGP)
 def test_a_fault_of_bgp_is_refused_where_nobody_speaks_it(name: str) -> None:
     async def run() -> None:
         async with lab() as made:
@@ -188,11 +203,22 @@ def test_a_fault_of_bgp_is_refused_where_nobody_speaks_it(name: str) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("name", sorted(NAMES | set(WITHOUT_AN_OVERLAY)))
+@pytest.mark.parametrize("name", sorted(ROUTED_BY_OTHERS))
+def test_a_fault_of_others_routes_is_refused_where_calico_routes(name: str) -> None:
+    async def run() -> None:
+        async with lab("bgp") as made:
+            with pytest.raises(BadFault, match="the routes of the lab's pods are Calico's"):
+                await made.injector.inject(name, ROUTED_BY_OTHERS[name][1])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("name", sorted(OFFERED))
 def test_each_is_in_effect_after_its_injection_and_not_after_its_healing(name: Any) -> None:
     async def run() -> None:
-        async with lab("bgp" if name in WITHOUT_AN_OVERLAY else "default") as made:
-            identity = await made.injector.inject(name, (SAMPLES | WITHOUT_AN_OVERLAY)[name])
+        profile, sample = ROUTED_BY_OTHERS.get(name, ("bgp", WITHOUT_AN_OVERLAY.get(name)))
+        async with lab("default" if sample is None else profile) as made:
+            identity = await made.injector.inject(name, sample or SAMPLES.get(name, {}))
             assert await made.injector.evidence(identity)
             assert [(item["id"], item["fault"]) for item in made.injector.active()] == [
                 (identity, name)

@@ -20,7 +20,8 @@ from tests.unit.hybridlab.faults.fault_lab import lab
         (
             "udp4789",
             {},
-            "there is no fault 'udp4789'; there are udp4789-dropped, mtu-black-hole, fragments-dropped",
+            "there is no fault 'udp4789'; meant udp4789-dropped? there are udp4789-dropped, "
+            "mtu-black-hole, fragments-dropped",
         ),
         ("dns-silent", {"where": "x"}, "fault dns-silent has no parameter 'where'; it takes node"),
         (

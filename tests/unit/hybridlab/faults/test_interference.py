@@ -111,6 +111,14 @@ def test_admission_of_somebody_else_changes_pods_or_refuses_objects_until_it_is_
                 "memory": "512Mi",
             }
             assert created("kube-system") == {"containers": [MAIN]}
+            for does in ("priority", "no-sysctls"):
+                await made.injector.inject("admission", {"does": does, "namespaces": "demo-"})
+            asked = {"runAsUser": 1, "sysctls": [{"name": "net.ipv4.ping_group_range"}]}
+            pod = {"metadata": {"name": "p", "namespace": "demo-1"}}
+            spec = {"containers": [], "securityContext": {**asked}}
+            admit({**pod, "spec": spec}, "pods", None)
+            assert spec["securityContext"] == {"runAsUser": 1}
+            assert spec["priorityClassName"] == "tenants"
             edited = {"metadata": {"name": "p", "namespace": "demo-1"}, "spec": {"containers": []}}
             assert admit(edited, "pods", edited)["spec"] == {"containers": []}
             await made.injector.heal_all()
@@ -129,6 +137,16 @@ def test_admission_of_somebody_else_changes_pods_or_refuses_objects_until_it_is_
 MAIN = {"name": "main", "image": "busybox"}
 REFUSED = (
     ("quota", 403, 'pods "p" is forbidden: failed quota: compute: must specify limits.cpu'),
+    (
+        "quota-exceeded",
+        403,
+        'pods "p" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=20',
+    ),
+    (
+        "limit-range",
+        403,
+        'pods "p" is forbidden: minimum cpu usage per Container is 50m, but request is 10m',
+    ),
     ("denies", 403, 'admission webhook "policies.example.com" denied the request'),
     ("times-out", 500, "failed calling webhook .* context deadline exceeded"),
 )

@@ -163,5 +163,5 @@ def test_what_is_no_coroutine_function_comes_by_hand_or_not_at_all() -> None:
             raise AssertionError(method)
 
     assert client(Counted, Nothing(), StoreError, by_hand=ByHand()).count() == 3
-    with pytest.raises(TypeError, match="count of Counted can be no call"):
+    with pytest.raises(TypeError, match="count of Counted cannot be a plain call"):
         client(Counted, Nothing(), StoreError)

@@ -258,3 +258,62 @@ def test_a_windows_node_has_a_kubeconfig_beside_its_cni_configuration(town: Town
     ]
     windows.old_tokens["one"] = 1_700_000_000.0
     assert windows.cni_files != fresh
+
+
+def reflecting(reflector: str = L2, *, own_id: dict[str, str] | None = None) -> Town:
+    """A town without a mesh, where all peer with one Linux node that reflects."""
+    town = Town()
+    notes = {reflector: "244.0.0.1"} | (own_id or {})
+    for name, cluster in notes.items():
+        labels = {"reflects": "yes"} if name == reflector else {}
+        metadata = {"annotations": {CLUSTER_ID: cluster}, "labels": labels}
+        town.facts.ends[name] = end_of(town.machines[name].address, metadata)
+    town.facts.peering["default"] = {"nodeToNodeMeshEnabled": False}
+    town.facts.peers["all"] = {"nodeSelector": "all()", "peerSelector": "reflects == 'yes'"}
+    return town
+
+
+def test_a_windows_host_lists_what_it_learns_by_a_reflector_under_the_reflectors_name() -> None:
+    town = reflecting()
+    assert town.states(W1) == {L2: "Connected"}
+    rows = town.listed(W1, "get-bgprouteinformation")
+    peer = f"Node_{town.machines[L2].address.replace('.', '_')}"
+    assert {row["LearnedFromPeer"] for row in rows} == {peer}
+    owners = {town.facts.blocks[str(row["DestinationNetwork"])].node for row in rows}
+    assert owners == set(town.machines) - {W1}
+    hops = {str(row["DestinationNetwork"]): row["NextHop"] for row in rows}
+    assert hops[town.facts.own_blocks(L1)[0]] == town.machines[L1].address, "it keeps the next hop"
+
+
+def test_a_reflector_without_clients_passes_nothing_on_and_keeps_its_sessions() -> None:
+    town = reflecting()
+    town.bgp.faults["fault"] = ("clientless", L2)
+    assert town.states(W1) == {L2: "Connected"}
+    assert town.laid(W1) == {L2}
+    assert town.laid(L1) == {L2}
+
+
+def test_a_peer_of_the_reflectors_own_cluster_id_is_no_client() -> None:
+    town = reflecting(own_id={W1: "244.0.0.1", W2: "244.0.0.1"})
+    assert (W2 in town.laid(W1), L1 in town.laid(W1)) == (False, True)
+
+
+def test_windows_nodes_do_not_know_that_a_reflector_leaves_the_mesh(town: Town) -> None:
+    notes = {"annotations": {CLUSTER_ID: "244.0.0.1"}}
+    town.facts.ends[L1] = end_of(town.machines[L1].address, notes)
+    assert town.states(W1)[L1] == "Connecting"
+    assert town.states(W1)[L2] == "Connected"
+    peers = {node: {peer.node for peer in town.bgp.peers(node, town.facts)} for node in (L1, L2)}
+    assert (peers[L1], L1 in peers[L2]) == (set(), False)
+    assert L1 not in town.laid(W1)
+
+
+def test_the_profile_declares_a_reflector_as_the_documents_do() -> None:
+    declared = Town(profile="bgp-reflector").plane.declared()
+    assert declared.mesh is False
+    assert declared.peers == {
+        "peer-with-route-reflectors": {
+            "nodeSelector": "all()",
+            "peerSelector": "route-reflector == 'true'",
+        }
+    }

@@ -11,11 +11,12 @@ import pytest
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.injector import Injector
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.networks.l2bridge.plane import L2Bridge, endpoint_mac
+from hybridlab.networks.l2bridge.plane import L2Bridge
 from hybridlab.networks.registry import fault_types
 from hybridlab.profiles.check import ProfileError
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import Machine, machines
+from hybridlab.windows.hns_networks import endpoint_mac
 
 BLOCK = "192.168.4.64/26"
 

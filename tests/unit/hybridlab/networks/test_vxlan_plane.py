@@ -43,6 +43,6 @@ def test_windows_takes_no_vni_below_4096() -> None:
     made = plane("network.plane.vni=4095")
     machine = next(machine for machine in machines(made.profile) if machine.os == "windows")
     node = made.windows_node(machine, "10-calico.conf")
-    assert made.refusal(node) == "Windows does not support VXLANVNI < 4096"
+    assert made.refusal(node, {}) == "Windows does not support VXLANVNI < 4096"
     with pytest.raises(ValueError, match="Windows does not support VXLANVNI < 4096"):
         made.started_network(node, BLOCK)

@@ -108,12 +108,12 @@ REFUSED = [
     ),
     pytest.param(
         "network:\n  plane: {vni: 4097}\n",
-        "mine.yaml:7: network.plane is told by its kind first",
+        "mine.yaml:7: network.plane needs its kind first",
         id="no kind",
     ),
     pytest.param(
         "network:\n  plane: vxlan\n",
-        "network.plane is told by its kind first",
+        "network.plane needs its kind first",
         id="scalar for a plane",
     ),
     pytest.param(
@@ -167,13 +167,14 @@ def test_what_cannot_be_is_refused_with_its_place(tmp_path: Path, text: str, exp
         ("nodes.windows-2019.control_plane=true", "Windows nodes cannot be control planes"),
         ("nodes.linux.taints=[bad]", "taint 'bad' is not key=value:Effect"),
         ("nodes.linux.count=0", "--set nodes.linux.count=0: node group 'linux': count is 0"),
-        ("nodes.linux.count=few", "--set nodes.linux.count=few: nodes.1.count is text"),
+        ("nodes.linux.count=few", "--set nodes.linux.count=few: nodes.linux.count is text"),
         ("calico.v3_api=false calico.crd_v1_api=false", "both false, one must be served"),
         ("network.service_cidr=10.96.0.0/30", "has 4 addresses, expected 32 or more"),
         ("network.dns_domain=..", "network.dns_domain is '..', expected like cluster.local"),
         ("kubernetes.version=banana", "kubernetes.version is 'banana', expected like v1.34.1"),
         ("calico.version=3", "calico.version is '3', expected like"),
         ("nodes.linux.count=240", "has room for 236 nodes"),
+        ("nodes.linux.cuont=3", "unknown key 'nodes.linux.cuont'; known here are name, "),
         ("nodes.0.name=windows-2019", "two nodes are named 'windows-2019'"),
         ("network", "expected KEY=VALUE"),
         (
@@ -198,9 +199,15 @@ def test_an_impossible_override_is_refused_and_named(override: str, expected: st
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
         ProfileError,
-        match=r"unknown profile 'defualt': known are bgp, .*, default, dual-subnet, eks",
+        match=r"'defualt': meant default\? known are aks-.*, bgp, .*, docker, dual-subnet, eks",
     ):
         load("defualt")
+    with pytest.raises(ProfileError, match=r"unknown profile 'Windows2025': meant windows-2025"):
+        load("Windows2025")
+
+
+def test_a_profile_is_known_in_any_case() -> None:
+    assert load("BGP") == load("bgp")
 
 
 def test_a_file_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:

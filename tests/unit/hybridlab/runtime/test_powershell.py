@@ -98,7 +98,7 @@ def test_the_language_computes_what_powershell_does(
         ("[math]::Max(1, 2)", "the type [math]"),
         ("[long]3", "the type [long]"),
         ("$x = [System.IO.File]::ReadAllText('x')", "the type [io.file]"),
-        ("Get-Content x -Tail 1", "parameter -Tail of Get-Content"),
+        ("Get-Content x -TotalCount 1", "parameter -TotalCount of Get-Content"),
         ("Write-Host -Object x", "parameter -Object of Write-Host"),
         (
             "Invoke-WebRequest http://127.0.0.1 -Proxy http://127.0.0.1",
@@ -306,8 +306,11 @@ def test_a_new_pods_first_action_is_tried_again_while_it_fails_at_once(
     async def opens_later() -> Ran:
         running = asyncio.create_task(harness.call(POWERSHELL, *first))
         await asyncio.sleep(0.3)
-        async with await asyncio.start_server(silent, "127.0.0.1", closed_port):
+        server = await asyncio.start_server(silent, "127.0.0.1", closed_port)
+        try:
             return await running
+        finally:  # from Python 3.12 on, `async with` would wait for the connection, which is kept
+            server.close()
 
     harness.env["NETWORK_MS"] = "4000"
     assert asyncio.run(opens_later()) == Ran(0, "", "")

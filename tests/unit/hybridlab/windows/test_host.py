@@ -29,7 +29,7 @@ class Harness:
         self.machine = next(machine for machine in machines(profile) if machine.os == "windows")
         node = plane_of(profile).windows_node(self.machine, "10-calico.conf")
         self.hns = node.hns
-        self.hns.ensure_pod_network(plane_of(profile).started_network(node, BLOCK))
+        self.hns.ensure_pod_network(plane_of(profile).plugged_network(node, BLOCK))
         self.hns.attach("uid", "sandbox", "192.168.1.3", "0e:2a:c0:a8:01:03")
         self.done: list[str] = []
         web = ServicePort(
@@ -48,6 +48,10 @@ class Harness:
             kube_proxy_process=lambda: kube_proxy,
             restart_felix=lambda: self.does("restart felix"),
             remove_network=lambda identity: self.does(f"remove {identity}"),
+            end_felix=None
+            if install_of(profile).felix_restarts
+            else lambda: self.does("end felix"),
+            calico_folder=install_of(profile).windows_folder,
             calico_services=install_of(profile).windows_services,
             kube_proxy_service=kube_proxy_service(profile),
         )
@@ -80,7 +84,7 @@ def test_networks_have_their_vsid_and_the_pod_network_its_routes() -> None:
 
 
 def test_endpoints_have_the_plugin_s_policies_and_felix_acls() -> None:
-    own, pod = Harness().ask("endpoints")
+    own, pod, _remote = Harness().ask("endpoints")
     assert (own["Name"], own["IPAddress"], [policy["Type"] for policy in own["Policies"]]) == (
         "Calico_ep", "192.168.1.2", ["PA"],
     )  # fmt: skip
@@ -89,16 +93,18 @@ def test_endpoints_have_the_plugin_s_policies_and_felix_acls() -> None:
 
 
 def test_endpoints_are_attached_and_those_of_pods_shared_by_hcsshim_s_numbers() -> None:
-    own, pod = Harness().ask("endpoints")
+    own, pod, _remote = Harness().ask("endpoints")
     assert (own["State"], pod["State"]) == (2, 3)
 
 
-def test_a_policy_list_names_the_backends_on_the_node() -> None:
+def test_a_policy_list_names_the_backends_here_and_elsewhere() -> None:
     harness = Harness()
     pod = next(endpoint for endpoint in harness.hns.endpoints if endpoint.pod)
     (found,) = harness.ask("policy-lists")
+    (remote,) = [one for one in harness.ask("endpoints") if one["IsRemoteEndpoint"]]
+    assert (remote["IPAddress"], remote["VirtualNetworkName"]) == ("192.168.0.3", "Calico")
     assert (found["References"], found["Policies"][0]["VIPs"]) == (
-        [f"/endpoints/{pod.id}"],
+        [f"/endpoints/{pod.id}", f"/endpoints/{remote['ID']}"],
         ["10.96.0.9"],
     )
     assert found["Policies"][0]["IsDSR"] is True
@@ -194,3 +200,24 @@ def test_an_hns_that_fails_answers_nobody_and_removes_nothing(how: str) -> None:
     assert harness.ask("processes"), "what is not HNS still answers"
     harness.hns.faults.fails.clear()
     assert len(harness.ask("networks")) == 2
+
+
+@pytest.mark.parametrize(
+    ("install", "path", "follows"),
+    [
+        ("operator", "C:\\hpc\\CalicoWindows\\calico-node.exe", "restart felix"),
+        ("services", "C:\\CalicoWindows\\calico-node.exe", "restart felix"),
+        ("agent", "C:\\var\\lib\\rancher\\rke2\\bin\\calico-node.exe", "end felix"),
+    ],
+)
+def test_an_ended_felix_is_started_again_but_by_rke2s_agent(
+    install: str, path: str, follows: str
+) -> None:
+    harness = Harness(install)
+    assert harness.ask("processes")[0]["ExecutablePath"] == path
+    harness.ask("stop-process", id=4084)
+    assert harness.done == [follows]
+
+
+def test_an_agents_felix_is_no_service() -> None:
+    assert not [name for name in Harness("agent").ask("services") if "Calico" in name]

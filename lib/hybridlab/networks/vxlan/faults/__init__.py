@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong on a VXLAN overlay alone."""
+"""Faults of a VXLAN overlay."""
 
 from hybridlab.networks.vxlan.faults import routes, underlay, vsid
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of what leads to other nodes' pods: routes, forwarding and neighbour entries, the VXLAN device.
+"""Faults of the paths to other nodes' pods: routes, forwarding and neighbour entries, the VXLAN
+device.
 
-Felix lays them otherwise for as long as the fault is there; a Windows node's HNS network then shows the same.
+Felix sets them wrong while the fault is active; a Windows node's HNS network then shows the same.
 """
 
 import asyncio
@@ -23,14 +24,15 @@ TYPES = Types()
 LINUX = Parameter("node", "name of a Linux node", scope="Linux node")
 TO = Parameter("to", "name of the other node, or all", "all")
 BLOCK_BEFORE = "192.168.171.64/26"
-"""Of a pool of IPIP that the cluster had once; no pool of the lab has it, so that no packet goes there."""
+"""Block of a pool of IPIP that the cluster once had; no pool of the lab has it, so that no packet
+goes there."""
 
 PATIENCE = 10.0
 """s.  Felix programs its routes in milliseconds."""
 
 
 class _OfFelix(Entries):
-    """A fault of one node's Felix, which has to program its routes or its tunnel anew for it."""
+    """A fault of a node's Felix, which has to program its routes or its tunnel anew for it."""
 
     def __init__(
         self,
@@ -40,7 +42,7 @@ class _OfFelix(Entries):
         laid: Callable[[Any], Any],
         where: Callable[[FelixFaults], dict[str, Any]] = lambda faults: faults.routes.taps,
     ) -> None:
-        """``laid``: what Felix makes of them."""
+        """Describe the fault; ``laid``: the routes or the tunnel that Felix makes with it."""
         self._node = node
         self._felix: Felix = lab.calico.felixes[node]
         if not self._felix.running:
@@ -50,7 +52,9 @@ class _OfFelix(Entries):
         )
 
     async def _programmed(self) -> None:
-        """Felix has done what is due; one that does not run any more never will, and evidence tells."""
+        """Wait a while until Felix has made its pending changes; if Felix no longer runs,
+        ``evidence`` shows that they are missing.
+        """
         self._felix.routing.due()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
@@ -58,7 +62,7 @@ class _OfFelix(Entries):
 
 
 class BlocksAstray(_OfFelix):
-    """A node does not find the blocks of one other node, or of all."""
+    """A node has wrong routes to the blocks of another node, or of all other nodes."""
 
     def __init__(
         self,
@@ -68,7 +72,9 @@ class BlocksAstray(_OfFelix):
         change: Callable[[TunnelRoute], TunnelRoute],
         words: str,
     ) -> None:
-        """``change`` makes the way wrong; ``words`` say what is then wrong with it."""
+        """Describe the fault; ``change`` makes the routes wrong, ``words`` describe the wrong
+        routes.
+        """
         node = lab.node(parameters["node"])
         super().__init__(lab, identity, node, self._laid)
         others = [other for other in lab.nodes(parameters["to"]) if other != node]
@@ -80,7 +86,7 @@ class BlocksAstray(_OfFelix):
         self._wrong: dict[str, str] = {}
 
     async def evidence(self) -> list[str]:
-        """The blocks whose ways were programmed as this fault makes them."""
+        """Return the blocks with routes that were programmed by this fault."""
         wrong = self._wrong if self._identity in self._felix.faults.routes.taps else {}
         routes = self._felix.routing.routes
         there = {block.cidr for block in routes.remote_blocks} if routes else set()
@@ -122,7 +128,7 @@ def forwarding_missing(lab: LabParts, identity: str, parameters: Mapping[str, st
 
 @TYPES.fault("forwarding-wrong", "underlay", NODE, TO)
 def forwarding_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node sends what is for other nodes' pods to an address that nobody has."""
+    """A node sends packets for other nodes' pods to an address that no node has."""
     words = f"sends to {NOWHERE} what is for"
     return BlocksAstray(
         lab, identity, parameters, lambda block: replace(block, node_address=NOWHERE), words
@@ -131,7 +137,7 @@ def forwarding_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]
 
 @TYPES.fault("ipip-routes-left", "underlay", LINUX)
 class IpipRoutesLeft(_OfFelix):
-    """A Linux node still routes a block by the device of IPIP, as from before the pools had VXLAN."""
+    """A Linux node still routes a block by the device of IPIP, as before the pools had VXLAN."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         node = lab.node_of("linux", parameters["node"])
@@ -140,7 +146,7 @@ class IpipRoutesLeft(_OfFelix):
         )
 
     async def evidence(self) -> list[str]:
-        """The route, once Felix has laid its routes with it."""
+        """Return the route, once Felix has set its routes."""
         routes = self._felix.routing.routes
         return [
             f"{self._node} routes {cidr} by tunl0" for cidr in (routes.by_ipip if routes else ())

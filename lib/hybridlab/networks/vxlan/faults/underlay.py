@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of what carries VXLAN: the underlay drops its packets, or some of them."""
+"""Faults of the underlay: it drops VXLAN packets, or some of them."""
 
 from collections.abc import Mapping
 
@@ -28,15 +28,15 @@ def udp4789_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
         _refuse_unused(parameters, scope, "node", "peer")
         rules = [drop]
     else:
-        one = lab.address(lab.node(parameters["node"]))
+        address = lab.address(lab.node(parameters["node"]))
         if scope == "node":
             _refuse_unused(parameters, scope, "peer")
-            rules = [f"ip saddr {one} {drop}", f"ip daddr {one} {drop}"]
+            rules = [f"ip saddr {address} {drop}", f"ip daddr {address} {drop}"]
         else:
             other = lab.address(lab.node(parameters["peer"]))
             rules = [
-                f"ip saddr {one} ip daddr {other} {drop}",
-                f"ip saddr {other} ip daddr {one} {drop}",
+                f"ip saddr {address} ip daddr {other} {drop}",
+                f"ip saddr {other} ip daddr {address} {drop}",
             ]
     return RuleFault(lab.dataplane, identity, {FABRIC: [("f_fwd", rule) for rule in rules]})
 
@@ -45,7 +45,7 @@ def udp4789_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str])
     "mtu-black-hole", "underlay", Parameter("bytes", "largest outer packet that passes", "1400")
 )
 def mtu_black_hole(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """The underlay loses large VXLAN packets without a word, and lets small ones pass."""
+    """The underlay loses large VXLAN packets silently, and lets small packets pass."""
     size = parameters["bytes"]
     if not size.isdigit() or not 100 <= int(size) < 65536:
         raise BadFault(f"bytes is {size!r}, expected a number from 100 to 65535")
@@ -68,7 +68,7 @@ More Fragments and the offset, 6 bytes into the inner IPv4 header."""
     Parameter("way", "in, out or both, seen from the node", "both", ("in", "out", "both")),
 )
 def fragments_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Datagrams that are cut up lose their pieces between a node and the others."""
+    """Fragments of datagrams are lost between a node and the others."""
     address = lab.address(lab.node(parameters["node"]))
     way = parameters["way"]
     ends = {"out": ("saddr",), "in": ("daddr",), "both": ("saddr", "daddr")}[way]

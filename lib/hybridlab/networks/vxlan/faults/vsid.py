@@ -13,7 +13,7 @@ TYPES = Types()
 
 @TYPES.fault("vni-followed-live", "hns", WINDOWS_OR_ALL)
 def vni_followed_live(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A VNI that is delivered to Windows becomes the VSID of the HNS network that is there."""
+    """An existing HNS network takes the VNI that is delivered to Windows as its VSID."""
     words = "takes a new VNI while its network is there"
     return hns_habit(
         lab, identity, parameters["node"], lambda faults: faults.follows_delivered, words
@@ -49,7 +49,7 @@ class VsidDiffers(Fault):
         self._node.hns.set_vsid(self._vsid)
 
     async def heal(self) -> None:
-        """Change it back, unless the network was made anew meanwhile."""
+        """Restore the VSID, unless the network has been made anew."""
         if self._is_there():
             self._node.hns.set_vsid(self._before)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.case import Case
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target
@@ -81,7 +82,8 @@ def test_a_service_may_lead_elsewhere_until_its_rules_are_there() -> None:
 def test_whom_another_pod_saw_says_nothing_about_the_source() -> None:
     with pytest.raises(Nonconformance, match="observed an answer of ns/another-pod"):
         expecting(friend=[by("ns/another-pod")]).sources(
-            [(FRIEND, BACKEND.tcp(8080))], lambda client: [client.address], because="no NAT"
+            Case(FRIEND, BACKEND, tcp=8080, open=True, because="no NAT"),
+            are=lambda client: [client.address],
         )
 
 
@@ -174,9 +176,9 @@ def test_streams_and_datagrams_are_asked_each_in_its_own_way() -> None:
             attempt, Verdict.CONNECTED, served_by="ns/backend", seen_client=FRIEND.address
         )
 
-    both = [(FRIEND, BACKEND.tcp(8080)), (FRIEND, BACKEND.udp(8080))]
     expecting(friend=[answer]).sources(
-        both, are=lambda client: [client.address], because="nothing is translated"
+        Case(FRIEND, BACKEND, tcp=8080, udp=8080, open=True, because="nothing is translated"),
+        are=lambda client: [client.address],
     )
     assert kinds == {(Kind.HTTP, "/who"), (Kind.UDP, "/")}
 
@@ -186,9 +188,11 @@ def test_a_service_of_echo_servers_that_leads_to_another_server_is_not_reached()
         return replace(observation(attempt, Verdict.CONNECTED), status=200, served_by="")
 
     with pytest.raises(
-        Nonconformance, match="observed an answer of a server that does not say who it is"
+        Nonconformance, match="observed an answer of a server that does not name itself"
     ):
-        expecting(friend=[stranger]).told([(FRIEND, ECHO)], because="kube-proxy sends it on")
+        expecting(friend=[stranger]).reported_sources(
+            [(FRIEND, ECHO)], because="kube-proxy sends it on"
+        )
     expecting(friend=[stranger]).reachable(
         FRIEND, replace(ECHO, backend_port=80), because="a web page says no name"
     )

@@ -257,9 +257,32 @@ def test_what_is_not_answered_for_a_second_is_taken_for_lost() -> None:
     assert all(BEHIND <= pause <= BEHIND + 2 * LOOK for pause in gaps(network, source)[2:5])
 
 
-def test_with_a_real_clusters_timings_nothing_is_asked_sooner_than_at_the_cadence() -> None:
+def test_with_a_real_clusters_timings_open_paths_agree_as_fast_from_windows_as_from_linux() -> None:
+    timings = load_timings()
+    assert timings.windows.open_every == timings.linux.open_every == timings.linux.poll_every
+    assert timings.windows.open_every < timings.windows.poll_every
+
+
+def test_rounds_that_change_a_cluster_keep_the_cadence_of_their_system() -> None:
     for patience in (load_timings().linux, load_timings().windows):
         assert patience.agree_every == patience.poll_every
+
+
+@pytest.mark.parametrize(("late", "pause"), [(0.1, 0.25), (0.3, 0.6), (0.8, 1.0)])
+def test_an_agent_that_answers_late_is_asked_less_often(late: float, pause: float) -> None:
+    timings = load_timings()
+    patience, source = timings.windows, a_workload("client", "windows")
+    network = Network(timings, late=lambda: late)
+    one = a_path(timings, source, target(SERVER.host), want=True)
+    (standing,) = ask(
+        network.asking(), [one], cadence={source.uid: patience.poll_every}, settle=1.0,
+        clock=network.clock, agreeing={source.uid: patience.open_every},
+    )  # fmt: skip
+    assert isinstance(standing, Held)
+    asked = [attempt.asked for attempt in one.tries]
+    assert [later - sooner for sooner, later in pairwise(asked)] == pytest.approx(
+        [pause] * 2, abs=0.02
+    )
 
 
 def crossed(count: int) -> tuple[Network, list[Path]]:

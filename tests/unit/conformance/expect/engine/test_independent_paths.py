@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance, ProbeBroken
+from conformance.expect.case import Case
 from conformance.expect.context import Sink
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.model.endpoint import OS, Target, Workload
+from conformance.model.endpoint import OS, Workload
 from conformance.model.observation import Verdict
 from tests.unit.conformance.builders import a_workload, an_expect
 from tests.unit.conformance.expect.denial import blocked
@@ -54,8 +55,12 @@ def expecting(**answers: list[Answer]) -> tuple[Expect, dict[str, Decision]]:
 
 
 def closes(expect: Expect) -> None:
-    beside: list[tuple[list[Workload], Target]] = [(STRANGERS, BYSTANDER), ([FRIEND], SERVER)]
-    expect.matrix(open=beside, closed=[(STRANGERS, SERVER)], because="their label is missing")
+    because = "their label is missing"
+    expect.matrix(
+        Case(STRANGERS, BYSTANDER, open=True, because=because),
+        Case(FRIEND, SERVER, open=True, because=because),
+        Case(STRANGERS, SERVER, open=False, because=because),
+    )
 
 
 def closed(kept: dict[str, Decision]) -> list[ClaimVerdict]:

@@ -10,6 +10,7 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect import machine_lag
+from conformance.expect.case import Case
 from conformance.expect.context import Context, Pace, Sink
 from conformance.expect.engine.answered import default_kind
 from conformance.expect.engine.decide import Path, Rule, Standing, Why, Wrong
@@ -18,7 +19,7 @@ from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Target
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
 from conformance.probe.machine import FELT, LATE, Machine
@@ -86,13 +87,12 @@ class Story:
         self.network.says(STRANGER, SERVER, lambda moment: passes(moment - self.began))
 
     def closes(self) -> ClaimVerdict:
-        beside: list[tuple[list[Workload], Target]] = [
-            ([STRANGER], BEYOND),
-            ([FRIEND], self.server),
-        ]
+        because = "its label is missing"
         try:
             self.expect.matrix(
-                open=beside, closed=[([STRANGER], self.server)], because="its label is missing"
+                Case(STRANGER, BEYOND, open=True, because=because),
+                Case(FRIEND, self.server, open=True, because=because),
+                Case(STRANGER, self.server, open=False, because=because),
             )
         except (Nonconformance, EnvironmentBroken, ControlBroken) as error:
             self.error = str(error)
@@ -236,7 +236,8 @@ def test_another_source_is_never_excused() -> None:
     story.network.asking = lambda: Telling(story.network)  # type: ignore[method-assign]
     with pytest.raises(Nonconformance, match=r"10\.9\.9\.9"):
         story.expect.sources(
-            [(STRANGER, SERVER)], lambda pod: [pod.address], because="nothing translates it"
+            Case(STRANGER, SERVER, open=True, because="nothing translates it"),
+            are=lambda pod: [pod.address],
         )
     assert story.kept[-1].verdict is ClaimVerdict.VIOLATED
 
@@ -264,7 +265,7 @@ def left_of(why: Why) -> Standing:
     began = story.network.clock.now
     for _ in range(30):
         story.network.clock.sleep(1.0)
-        story.machine.late(BY_MUCH, story.network.clock.now)
+        story.machine.record_lateness(BY_MUCH, story.network.clock.now)
     one = outcome(why, want=why is Why.CLOSED)
     machine_lag.excuse(story.expect, [one], began)
     return one.standing
@@ -285,9 +286,9 @@ def test_a_budget_is(why: Why) -> None:
 
 def test_a_budget_has_room_for_a_little_lateness() -> None:
     machine = Machine(pressure=lambda: None)
-    machine.late(LATE * BUDGET - 0.01, 1.0)
+    machine.record_lateness(LATE * BUDGET - 0.01, 1.0)
     assert machine.more(BUDGET, 0.0) == 0.0
-    machine.late(LATE * BUDGET, 2.0)
+    machine.record_lateness(LATE * BUDGET, 2.0)
     assert machine.more(BUDGET, 0.0) == pytest.approx(BUDGET + LATE * BUDGET)
     assert machine.more(BUDGET, 3.0) == 0.0, "it was late before, and is not now"
 
@@ -295,7 +296,7 @@ def test_a_budget_has_room_for_a_little_lateness() -> None:
 def test_a_kernel_that_tells_of_no_pressure_excuses_nothing() -> None:
     machine = Machine(shared=True, pressure=lambda: None)
     for moment in range(30):
-        machine.late(BY_MUCH, moment)
+        machine.record_lateness(BY_MUCH, moment)
     assert not machine.overwhelmed(0.0, 29.0)
 
 
@@ -304,7 +305,7 @@ def test_one_rest_of_two_seconds_is_enough() -> None:
     machine = Machine(shared=True, pressure=clock.monotonic)
     for moment in [*range(10), *range(13, 30)]:
         clock.now = moment
-        machine.late(BY_MUCH, moment)
+        machine.record_lateness(BY_MUCH, moment)
     assert not machine.overwhelmed(0.0, 29.0)
     assert machine.overwhelmed(13.0, 29.0)
 

@@ -96,11 +96,21 @@ def test_an_outage_of_at_most_two_give_ups_is_no_denial_at_any_phase(
 @pytest.mark.parametrize("os", SYSTEMS)
 def test_an_outage_of_two_give_ups_is_no_denial_of_datagrams_which_are_sent_once(os: OS) -> None:
     for number, begin in enumerate(list(phases(os))[::3]):
-        lost = outage((begin, begin + 2 * FIELD.of(os).tcp_give_up))
+        lost = outage((begin, begin + 2 * FIELD.of(os).udp_give_up))
         assert not isinstance(closed(jitter(number), os, lost, kind=Kind.UDP), Held), (
             f"from {begin} s on"
         )
     assert isinstance(closed(jitter(0), os, never, kind=Kind.UDP), Held)
+
+
+def test_a_windows_denial_of_datagrams_waits_for_no_repetition() -> None:
+    patience = FIELD.windows
+    for seed in SEEDS:
+        network = jitter(seed)
+        assert isinstance(closed(network, "windows", never, kind=Kind.UDP), Held)
+        assert network.clock.now <= patience.agree_span + patience.hold + 2.0 + 0.2, (
+            "no system sends a datagram again, so that 2 s show what 5 s would"
+        )
 
 
 @pytest.mark.parametrize("os", SYSTEMS)
@@ -196,9 +206,9 @@ def test_a_closed_route_is_decided_and_held_soon(timings: Timings, os: OS) -> No
         standing = closed(network, os, never)
         assert isinstance(standing, Held)
         began = [
-            attempt.seen.began
+            attempt.observation.began
             for attempt in standing.row
-            if attempt.seen is not None and attempt.seen.began is not None
+            if attempt.observation is not None and attempt.observation.began is not None
         ]
         assert began[-1] - began[0] >= patience.agree_span + patience.hold
         assert len(began) >= patience.agree

@@ -62,7 +62,7 @@ def test_a_control_and_a_restarted_pod_are_told_before_the_path() -> None:
     expect = an_expect(prober)
     told = unless_changed(expect, [CLIENT], Nonconformance(found))
     assert isinstance(told, EnvironmentBroken)
-    assert str(told).startswith("CONN-3  pod ns/client restarted, while this was seen: ns/client (")
+    assert str(told).startswith("CONN-3  pod ns/client restarted; affected: ns/client (")
     assert told.explanation is not None
     assert told.explanation.lines == found.lines
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
-from conformance.expect.engine.decide import BrokenControl, Held, Path, Rule, Why, link
+from conformance.expect.engine.decide import BrokenControl, Held, Path, Rule, Try, Why, link
 from conformance.expect.explain.between_nodes import Blamed, blamed
 from conformance.expect.failure import failure
 from conformance.expect.outcome import Outcome
@@ -336,7 +336,7 @@ def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_
     )
     first, *rest = str(broken).splitlines()
     assert first.endswith(
-        "observed CONNECTED (2 tries, 17.3 s): each try connected, but they came too seldom to stand beside every "
+        "observed CONNECTED (2 tries, 17.3 s): each try connected, but too seldom to cover every "
         "time-out, so the denial of ns/stranger cannot be judged"
     )
     assert rest[-1].startswith(
@@ -350,3 +350,27 @@ def test_by_node_a_node_port_is_the_node_s_that_was_called() -> None:
     closed_one = path(FRIEND, *[DROPPED] * 4, want=True)
     closed_one.attempt = replace(closed_one.attempt, target=replace(NODE_PORT, at=called))
     assert Outcome(closed_one, Held(()), is_control=False).nodes == "linux-1 -> linux-2"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "lost"),
+    [
+        ([UP, UP], ""),
+        (
+            [DROPPED, DROPPED, UP, UP],
+            "",
+        ),  # a new Service's rules may be later than its first attempts
+        ([UP, DROPPED, UP, UP], "; 1 attempt before got no answer"),
+    ],
+    ids=["none", "before the first connection", "after it"],
+)
+def test_an_open_path_reports_attempts_that_were_lost_after_it_had_worked(
+    verdicts: list[Verdict], lost: str
+) -> None:
+    asked = Attempt(source=FRIEND, kind=Kind.TCP, give_up_after=1.0, target=SERVICE)
+    rule = Rule(agree=2, agree_span=0.0, hold=0.0, near=1.0, within=9.0)
+    tries = [Try(float(at), observation(asked, verdict)) for at, verdict in enumerate(verdicts)]
+    path = Path(asked, True, rule, tries, steady=True)
+    outcome = Outcome(path, Held(tuple(tries[-2:])), False, because="it serves")
+    assert outcome.reason.partition("got no answer")[0].endswith(lost.removesuffix("got no answer"))
+    assert ("got no answer" in outcome.reason) is bool(lost)

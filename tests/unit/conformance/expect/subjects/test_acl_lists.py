@@ -11,6 +11,7 @@ from conformance.errors import Nonconformance, UsageProblem
 from conformance.expect.subjects.witnesses import AclLists
 from conformance.model.claim import ClaimVerdict
 from conformance.model.host import AclRule
+from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.stream_stand_ins import (
     BACK,
     WELL,
@@ -23,6 +24,7 @@ RULE = AclRule(
     id="policy-demo-a-0", action="Allow", direction="In", protocol="6", local_addresses="",
     remote_addresses="192.168.0.7/32", local_ports="", remote_ports="", priority=1000,
 )  # fmt: skip
+OTHER = a_workload("other")
 END = replace(RULE, id="", action="Block", protocol="256", remote_addresses="", priority=1001)
 
 
@@ -79,6 +81,20 @@ def test_the_same_list_is_a_violation_that_shows_it() -> None:
     ) as caught:
         lists.replaced([WELL], because="policy changes")
     assert f"  {END}" in str(caught.value).splitlines()
+
+
+def test_each_direction_is_decided_by_the_streams_of_its_own() -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    lists = AclLists(expected.expect, expected.acls)
+    expected.lists = [(RULE, END), (END,)]
+    lists.remember(WINDOWS)
+    out = replace(WELL, client=replace(WELL.client, workload=WINDOWS), server=WELL.client)
+    elsewhere = replace(WELL, client=WELL.client, server=replace(WELL.server, workload=OTHER))
+    lists.replaced([BACK, out, elsewhere], because="policy changes")
+    assert {(one.part, one.verdict) for one in expected.kept} == {
+        ("linux to windows", ClaimVerdict.CONFIRMED),
+        ("windows to linux", ClaimVerdict.NOT_OBSERVED),
+    }
 
 
 TWO = replace(

@@ -10,7 +10,12 @@ from random import Random
 
 import pytest
 
-from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.errors import (
+    ControlBroken,
+    EnvironmentBroken,
+    MissingCapability,
+    Nonconformance,
+)
 from conformance.expect.subjects.backends import KEPT_PORT, Backends
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -244,3 +249,30 @@ def test_what_a_kept_socket_sends_leaves_from_one_port_each_time() -> None:
     assert len(ports) > 1
     assert set(ports) == {KEPT_PORT}
     assert KEPT_PORT > 0
+
+
+def own_node(**served: str) -> list[str]:
+    """The first line for each wrong client of two nodes with a backend and a third without."""
+    prober = ScriptedProber({name: [by_turns(pod)] for name, pod in served.items()})
+    expect = an_expect(prober, "XSVC-6")
+    sources = [a_workload(name, node=name) for name in served]
+    target = replace(SERVICE, backends=(a_workload("a"), replace(B, node="linux-2")))
+    try:
+        Backends(expect).own_node_used(sources, target, because="own", nobody="nowhere")
+    except Nonconformance as wrong:
+        return [str(wrong), *getattr(wrong, "__notes__", ())]
+    return []
+
+
+def test_the_own_nodes_backend_answers_and_nobody_where_the_node_has_none() -> None:
+    assert own_node(**{"linux-1": "a", "linux-2": "b", "linux-3": ""}) == []
+
+
+def test_a_backend_of_another_node_is_wrong_with_and_without_an_own_backend() -> None:
+    assert "b answered" in own_node(**{"linux-1": "b", "linux-2": "b"})[0]
+    assert "expected no connection" in own_node(**{"linux-1": "a", "linux-3": "a"})[0]
+
+
+def test_without_a_client_beside_a_backend_nothing_is_decided() -> None:
+    with pytest.raises(MissingCapability, match="no client runs on a node with a backend"):
+        own_node(**{"linux-3": ""})

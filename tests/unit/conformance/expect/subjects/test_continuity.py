@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
+from conformance.errors import ControlBroken, Nonconformance, ProbeBroken, UsageProblem
 from conformance.expect.case import Case
-from conformance.expect.subjects.continuity import Throughout
+from conformance.expect.subjects.continuity import Continuity
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -32,14 +32,14 @@ CLOSED = Case(STRANGER, TARGET, open=False, because="it stays")
 UP, DROPPED = Verdict.CONNECTED, Verdict.TIMED_OUT
 
 
-def throughout(*answers: Answer, decided: list[Decision] | None = None) -> Throughout:
+def throughout(*answers: Answer, decided: list[Decision] | None = None) -> Continuity:
     keep: list[Decision] = [] if decided is None else decided
     prober = ScriptedProber({"stranger": list(answers)})
-    return Throughout(an_expect(prober, "XPOL-18", kept=keep))
+    return Continuity(an_expect(prober, "XPOL-18", kept=keep))
 
 
 def asked(
-    one: Throughout, seconds: float = 10.0, *, alive: bool = True, friend: Target = BYSTANDER
+    one: Continuity, seconds: float = 10.0, *, alive: bool = True, friend: Target = BYSTANDER
 ) -> None:
     """Ask until so many seconds are over, by the clock of the script."""
     clock = one.expect.prober.clock  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ def test_what_is_no_denial_is_none(other: Verdict) -> None:
 
 
 def test_a_source_that_gets_nowhere_proves_nothing() -> None:
-    with pytest.raises(ControlBroken, match="got through to nobody"):
+    with pytest.raises(ControlBroken, match="reached no server"):
         asked(throughout(DROPPED), alive=False)
 
 
@@ -93,7 +93,7 @@ def test_a_source_that_got_through_at_first_alone_proves_nothing_of_the_rest() -
     def answer(attempt: Attempt, number: int) -> Observation:
         return observation(attempt, heard.pop() if attempt.target == friend and heard else DROPPED)
 
-    with pytest.raises(ControlBroken, match="got through to nobody at the end"):
+    with pytest.raises(ControlBroken, match="reached no server at the end"):
         asked(throughout(answer), friend=friend)
 
 
@@ -135,7 +135,7 @@ def test_a_source_that_gets_through_by_datagrams_alone_proves_nothing_of_its_con
     def answer(attempt: Attempt, number: int) -> Observation:
         return observation(attempt, UP if attempt.target == friend else DROPPED)
 
-    with pytest.raises(ControlBroken, match="got through to nobody at the end"):
+    with pytest.raises(ControlBroken, match="reached no server at the end"):
         asked(throughout(answer), friend=friend)
 
 
@@ -155,6 +155,11 @@ def test_a_broken_probe_is_no_denial() -> None:
 def test_what_got_through_is_told_although_the_probe_broke_later() -> None:
     with pytest.raises(Nonconformance):
         asked(throughout(DROPPED, UP, UP, UP, ProbeBroken("no answer")))
+
+
+def test_without_a_closed_case_there_is_nothing_to_hold() -> None:
+    with pytest.raises(UsageProblem, match="name a case that stays closed"):
+        throughout(DROPPED).closed_while(list, replace(CLOSED, open=True), because="it stays")
 
 
 def test_what_the_work_raises_is_raised() -> None:

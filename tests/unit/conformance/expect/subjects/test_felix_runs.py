@@ -12,7 +12,7 @@ from conformance.errors import EnvironmentBroken, MissingCapability, Nonconforma
 from conformance.evidence.felix_processes import FelixProcesses
 from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.felix_runs import FelixRuns
-from conformance.facts.felix_state import felix_down, felix_seen
+from conformance.facts.felix_state import felix_down, felix_pod_states
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.timing import SystemClock
@@ -88,7 +88,7 @@ def test_a_pod_that_is_not_ready_or_was_started_twice_does_not_run() -> None:
 def test_of_two_pods_on_a_node_the_one_that_stays_counts() -> None:
     old, new = pod("calico-node-a", "w1", "felix", ready=False), pod("calico-node-b", "w1", "felix")
     old["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert felix_seen([new, old])["w1"].runs
+    assert felix_pod_states([new, old])["w1"].runs
 
 
 def looks(*pods: object, program: str | None = None) -> FelixProcesses:

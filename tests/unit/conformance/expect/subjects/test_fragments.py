@@ -11,6 +11,7 @@ from itertools import pairwise, permutations, product
 import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
+from conformance.expect.case import Case, Paths
 from conformance.expect.subjects.fragments import BETWEEN, TRANSFER, WHOLE, Fragments
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -44,9 +45,8 @@ class Network:
     def judge(self) -> None:
         answers: dict[str, list[Answer]] = {"good": [UP], "bad": [self._answer]}
         prober = ScriptedProber(answers, restarted=self.restarted)
-        ways = [(GOOD, SERVER), (BAD, SERVER)]
         Fragments(an_expect(prober, "CONN-3", kept=self.kept)).arrive(
-            ways, because="it is put together"
+            Case([GOOD, BAD], SERVER, open=True, because="it is put together")
         )
 
     def _answer(self, attempt: Attempt, number: int) -> Observation:
@@ -113,7 +113,7 @@ def test_transfers_that_do_not_end_are_a_violation_and_say_what_passed() -> None
         Nonconformance,
         match=r"linux-1 to windows-2 \(8080/tcp\): expected 1200000 bytes over TCP answered, observed NO_ANSWER",
     ):
-        Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
+        Fragments(expect).arrive(Case(GOOD, streams, open=True, because="they are filled"))
 
 
 def test_transfers_have_the_patience_that_a_slow_path_needs() -> None:
@@ -127,7 +127,7 @@ def test_transfers_have_the_patience_that_a_slow_path_needs() -> None:
     prober, kept = ScriptedProber({"good": [answer]}), list[Decision]()
     expect = an_expect(prober, "CONN-3", kept=kept)
     server = a_workload("server", node="linux-2", address="192.168.9.9").tcp(8080)
-    Fragments(expect).arrive([(GOOD, server)], because="they are filled")
+    Fragments(expect).arrive(Case(GOOD, server, open=True, because="they are filled"))
     assert {one.verdict for one in kept} == {ClaimVerdict.CONFIRMED}
 
 
@@ -146,7 +146,7 @@ def test_transfers_that_come_back_as_something_else_are_a_violation(changed: int
         Nonconformance,
         match=r"expected [0-9]+ bytes over TCP answered, observed an answer of other bytes than were sent",
     ):
-        Fragments(expect).arrive([(GOOD, streams)], because="they are filled")
+        Fragments(expect).arrive(Case(GOOD, streams, open=True, because="they are filled"))
 
 
 SYSTEMS: dict[str, OS] = {
@@ -177,7 +177,7 @@ def test_the_sizes_of_a_nodes_datagrams_lie_close_and_some_are_odd(node: str) ->
             for client, server in permutations(SYSTEMS, 2)
             if (SYSTEMS[client], SYSTEMS[server]) == (clients, servers)
         ]
-        Fragments(expect).arrive(ways, because="it is put together")
+        Fragments(expect).arrive(Paths(ways, open=True, because="it is put together"))
     between = sorted(size for size in sizes if size not in {576, WHOLE})
     assert max(later - earlier for earlier, later in pairwise(between)) <= 37
     assert {size % 2 for size in between} == {0, 1}
@@ -197,7 +197,7 @@ def test_a_datagram_that_comes_back_as_something_else_is_a_violation(changed: by
     expect = an_expect(prober, "CONN-3")
     told = r"a datagram of 1269 bytes answered, observed an answer of other bytes than were sent"
     with pytest.raises(Nonconformance, match=told) as failed:
-        Fragments(expect).arrive([(GOOD, SERVER)], because="it is put together")
+        Fragments(expect).arrive(Case(GOOD, SERVER, open=True, because="it is put together"))
     assert "look for what drops or changes packets by their length" in str(failed.value)
 
 

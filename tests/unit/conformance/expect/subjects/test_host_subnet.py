@@ -31,6 +31,8 @@ class Heard:
 
     seen: str
     shut_out: Sequence[str] = ()
+    beyond: str | None = WINDOWS.node_address
+    """What a server beyond the cluster sees; empty: nothing; None: there is none."""
     kept: list[Decision] = field(default_factory=list)
 
     def open(self, *pairs: tuple[Workload, Workload]) -> list[Any]:
@@ -50,15 +52,34 @@ class Heard:
     def expect(self) -> Any:
         return SimpleNamespace(context=Context(claims=("XNAT-2",), sink=Sink(self.kept)))
 
+    @property
+    def outside(self) -> str | None:
+        return None if self.beyond is None else "198.51.100.10"
+
+    def source_of(self, client: Workload) -> str:
+        return self.beyond or ""
+
     def ask(self, pools: dict[str, Fact[str]] = NATTED) -> list[ClaimVerdict]:
         ways, beside = PodPairs([(WINDOWS, NODE)]), PodPairs([(LINUX, NODE)])
-        HostSubnet(cast("Any", self)).is_natted(ways, pools, beside=beside, because="x")
+        subject = HostSubnet(cast("Any", self), cast("Any", self))
+        exclusions = Fact("IPPoolsOnly", "the default")
+        subject.is_natted(ways, pools, exclusions, beside=beside, because="x")
         return [decision.verdict for decision in self.kept]
 
 
 def test_the_node_of_the_pod_confirms_and_the_pod_itself_lifts() -> None:
     assert Heard(WINDOWS.node_address).ask() == [ClaimVerdict.CONFIRMED]
     assert Heard(WINDOWS.address).ask() == [ClaimVerdict.LIFTED]
+
+
+def test_nothing_is_lifted_unless_the_pods_traffic_beyond_the_cluster_is_translated() -> None:
+    unknown = Heard(WINDOWS.address, beyond=None)
+    with pytest.raises(MissingCapability, match=r"whether its node translates .*--external-target"):
+        unknown.ask()
+    assert [decision.verdict for decision in unknown.kept] == [ClaimVerdict.NOT_RUN]
+    for beyond in ("", WINDOWS.address):
+        with pytest.raises(ControlBroken, match="see NAT-2, and compare OutBoundNAT"):
+            Heard(WINDOWS.address, beyond=beyond).ask()
 
 
 def test_a_third_address_violates() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import ControlBroken, ProbeBroken, Unmet
+from conformance.errors import ControlBroken, ProbeBroken, Unmet, UsageProblem
+from conformance.expect.case import Case, Paths
 from conformance.expect.subjects.overlay import FlannelFabric, Overlay
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -27,6 +28,11 @@ LINUX, WINDOWS = a_workload("linux"), a_workload("windows", "windows")
 INSIDE = a_workload("inside")
 FAR = a_workload("far", "windows", address="192.168.9.9", node_address="10.0.0.14").tcp(8080)
 NEAR = a_workload("near", address="192.168.0.7").tcp(8080)
+ROWS = (
+    Case(LINUX, FAR, open=True, because="firewalls let it pass"),
+    Case(INSIDE, NEAR, open=True, witness=True, because="it is inside a node"),
+)
+"""A path between nodes, and one inside a node."""
 
 
 @dataclass
@@ -65,10 +71,8 @@ def decide(
         }
     )
     overlay = Overlay(an_expect(prober, "VXLAN-4", kept=kept), nodes)
-    between = [(LINUX, FAR), *more]
-    return overlay.passes(
-        between=between, within=[(INSIDE, NEAR)], node=NODE, because="firewalls let it pass"
-    )
+    between = Paths([(LINUX, FAR), *more], open=True, because="firewalls let it pass")
+    return overlay.passes(between, ROWS[1], node=NODE)
 
 
 def test_an_overlay_that_passes_is_well() -> None:
@@ -215,9 +219,7 @@ def test_the_node_is_asked_for_every_other_node_and_not_for_itself() -> None:
     prober = ScriptedProber({"linux": [UP], "inside": [UP], "node": [REFUSED]})
     overlay = Overlay(an_expect(prober), WELL)
     own: Target = a_workload("own", node_address=NODE.node_address).tcp(8080)
-    overlay.passes(
-        between=[(LINUX, FAR), (LINUX, own)], within=[(INSIDE, NEAR)], node=NODE, because="x"
-    )
+    overlay.passes(Case(LINUX, [FAR, own], open=True, because="x"), ROWS[1], node=NODE)
     assert prober.batches[0] == ["linux", "linux", "inside", "node"]
 
 
@@ -229,16 +231,17 @@ def test_where_flannel_lays_the_routes_what_has_a_pods_address_is_judged_by_traf
         {"linux": [DROPPED if dead else UP], "inside": [UP], "node": [REFUSED], "far": [DROPPED]}
     )
     expect = an_expect(prober, "BGP-5")
-    between, because = [(LINUX, FAR)], "the source/destination check is off"
     if dead:
         with pytest.raises(
             Unmet, match="what has a pod's address probably does not pass between the nodes"
         ):
-            FlannelFabric(expect).passes(
-                between=between, within=[(INSIDE, NEAR)], node=NODE, because=because
-            )
+            FlannelFabric(expect).passes(*ROWS, node=NODE)
     else:
-        seen = FlannelFabric(expect).passes(
-            between=between, within=[(INSIDE, NEAR)], node=NODE, because=because
-        )
+        seen = FlannelFabric(expect).passes(*ROWS, node=NODE)
         assert [one.verdict for one in seen] == [UP]
+
+
+def test_witnesses_alone_ask_nothing() -> None:
+    overlay = Overlay(an_expect(ScriptedProber({}), "VXLAN-4"), WELL)
+    with pytest.raises(UsageProblem, match=r"^overlay\.passes.*: name a case between nodes.*$"):
+        overlay.passes(ROWS[1], node=NODE)

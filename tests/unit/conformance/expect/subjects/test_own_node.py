@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, NotAboutThisCluster
+from conformance.expect.case import Case
 from conformance.expect.subjects.own_node import OwnNode
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -48,15 +49,17 @@ class Town:
     admitted: Verdict = UP
     at_times: Verdict | None = None
     kept: list[Decision] = field(default_factory=list)
+    undecided: dict[str, str] = field(default_factory=dict)
 
     def judge(self) -> list[Any]:
         prober = ScriptedProber({"stranger": [self._stranger], "admitted": [self._admitted]})
         expect = an_expect(prober, "XSVC-5", kept=self.kept)
-        direct = SERVER.tcp(8080)
         OwnNode(expect).lets_in(
-            [(STRANGER, SERVICE.by_address)], direct=[(STRANGER, direct)], admitted=[(ADMITTED, direct)],
-            because="its own node",
-        )  # fmt: skip
+            Case(STRANGER, SERVICE.by_address, open=True, because="its own node"),
+            Case(STRANGER, SERVER, tcp=8080, open=False, witness=True, because="no rule"),
+            Case(ADMITTED, SERVER, tcp=8080, open=True, witness=True, because="a rule"),
+            undecided=self.undecided,
+        )
         return [item.verdict for item in self.kept]
 
     def _stranger(self, attempt: Attempt, number: int) -> Observation:
@@ -77,6 +80,17 @@ def test_a_stranger_that_gets_in_confirms_the_limitation() -> None:
 
 def test_a_stranger_that_stays_out_lifts_it() -> None:
     assert Town(by_service=DROPPED).judge() == [ClaimVerdict.LIFTED]
+
+
+def test_where_direct_server_return_is_not_known_a_closed_path_decides_nothing() -> None:
+    unknown = {STRANGER.node: "its command line could not be read"}
+    town = Town(by_service=DROPPED, undecided=unknown)
+    assert town.judge() == [ClaimVerdict.NOT_RUN]
+    assert (
+        "direct server return is not known (its command line could not be read)"
+        in town.kept[0].reason
+    )
+    assert Town(undecided=unknown).judge() == [ClaimVerdict.CONFIRMED]
 
 
 def test_one_that_gets_in_by_pod_address_too_shows_nothing() -> None:

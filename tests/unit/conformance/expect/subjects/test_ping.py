@@ -13,7 +13,7 @@ import pytest
 from conformance.errors import ControlBroken, MissingCapability, Nonconformance, ProbeBroken
 from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.commands import Commands
-from conformance.expect.subjects.ping import Beyond
+from conformance.expect.subjects.ping import ExternalPaths
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
@@ -63,11 +63,11 @@ class Town:
     first: Callable[[float], object] = lambda _: None
     """Called by each ping before it answers, with the seconds that it may take."""
 
-    def beyond(self) -> Beyond:
+    def beyond(self) -> ExternalPaths:
         timings, context = load_timings(), Context(claims=("XSVC-4",), sink=Sink(self.kept))
         prober = ScriptedProber({"windows": [self.tcp]})
         expect = Expect(prober, timings, context, prober.clock)
-        return Beyond(expect, Commands(self._run, timings, context), self.target)
+        return ExternalPaths(expect, Commands(self._run, timings, context), self.target)
 
     def _run(self, source: Workload, argv: Sequence[str], within: float) -> Ended:
         self.commands.append(" ".join(argv))
@@ -231,7 +231,7 @@ def under_rules(kept: str = LINUX_LOST) -> Town:
 def ping_under_rules(town: Town) -> None:
     far = a_workload("far", address="192.168.0.7")
     town.beyond().under_icmp_rules(
-        "XPOL-3", "type", linux=PodPairs([(LINUX, far)]), skipped=PodPairs([(LINUX, SERVER)]),
+        "type", linux=PodPairs([(LINUX, far)]), skipped=PodPairs([(LINUX, SERVER)]),
         kept=PodPairs([(a_workload("beside"), SERVER)]), allowed=PodPairs([(WINDOWS, far)]), because="x",
     )  # fmt: skip
 
@@ -280,7 +280,7 @@ def ask_beyond(
     timings, context = load_timings(), Context(claims=("NAT-2",), sink=Sink(kept))
     prober = ScriptedProber({"node": [node], "windows": [client]})
     expect = Expect(prober, timings, context, prober.clock)
-    Beyond(expect, Commands(Town({})._run, timings, context), (OUTSIDE, 80)).sees_nodes(
+    ExternalPaths(expect, Commands(Town({})._run, timings, context), (OUTSIDE, 80)).sees_nodes(
         [WINDOWS], protocol, NODE, pools, because="x"
     )
     return kept
@@ -305,10 +305,10 @@ def test_a_target_that_sees_the_pod_or_gets_nothing_violates() -> None:
 
 def test_what_does_not_show_whom_it_sees_of_a_node_decides_nothing() -> None:
     with pytest.raises(
-        MissingCapability, match=r"does not tell whom it saw; let .*echo_server\.py answer there"
+        MissingCapability, match=r"does not report its client; let .*echo_server\.py answer there"
     ):
         ask_beyond(Verdict.CONNECTED)
-    with pytest.raises(MissingCapability, match=r"does not tell whom it saw: .*TIMED_OUT"):
+    with pytest.raises(MissingCapability, match=r"does not report its client: .*TIMED_OUT"):
         ask_beyond(Verdict.TIMED_OUT)
     with pytest.raises(
         MissingCapability,

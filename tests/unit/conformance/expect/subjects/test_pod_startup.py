@@ -12,7 +12,7 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.context import Sink
-from conformance.expect.owners import Nobody
+from conformance.expect.owners import NoForeignChanges
 from conformance.expect.subjects.pod_startup import PodStartup
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
@@ -53,7 +53,7 @@ class NewPod(pods.NewPod):
         return self.waits_for
 
 
-class LetsOut(Nobody):
+class LetsOut(NoForeignChanges):
     """A policy of others that lets out whatever a pod sends."""
 
     def excuse(self, *way: Any, **how: object) -> str:
@@ -154,7 +154,7 @@ def test_a_pod_without_a_route_yet_has_not_answered() -> None:
 def test_a_client_that_restarted_meanwhile_says_nothing() -> None:
     with pytest.raises(
         EnvironmentBroken,
-        match=r"XPOL-11  pod .* restarted 1 time, while this was seen: ns/client ",
+        match=r"XPOL-11  pod .* restarted 1 time; affected: ns/client ",
     ):
         watch(startup([{8080: UP, 80: UP}], restarted=["client"])[0])
 
@@ -164,6 +164,48 @@ def test_whether_egress_was_held_back_is_told_and_decides_nothing() -> None:
         one, kept = startup([{80: UP}, {80: DROPPED}], source="pod")
         one.may_have_sent([NewPod(connected=connected)], CLIENT.tcp(80), because="x")
         assert [each.verdict for each in kept] == [verdict]
+
+
+def observe(one: PodStartup, *stages: Stage) -> None:
+    beside = a_workload("beside").tcp(80)
+    one.may_have_accepted(CLIENT, [NewPod(list(stages or ("done",)))], beside=beside, because="x")
+
+
+@pytest.mark.parametrize("answer", [UP, REFUSED, Verdict.RESET])
+def test_a_pod_that_is_reached_before_its_policy_is_as_documented_and_a_refusal_counts(
+    answer: Verdict,
+) -> None:
+    one, kept = startup([{8080: answer, 80: UP}, {8080: answer, 80: UP}, {8080: DROPPED, 80: UP}])
+    observe(one)
+    assert [(each.verdict, each.halves) for each in kept] == [(ClaimVerdict.CONFIRMED, ("closed",))]
+    assert "was answered 2 of" in kept[0].reason
+
+
+def test_a_pod_that_is_never_reached_did_not_show_it() -> None:
+    one, kept = startup([{8080: DROPPED, 80: UP}])
+    observe(one, "to start", "acting", "done")
+    assert [each.verdict for each in kept] == [ClaimVerdict.NOT_OBSERVED]
+
+
+def test_a_reset_of_the_pod_beside_does_not_end_the_watch() -> None:
+    one, kept = startup(
+        [{8080: UP, 80: UP}, {8080: UP, 80: Verdict.RESET}, {8080: DROPPED, 80: UP}]
+    )
+    observe(one)
+    assert [each.verdict for each in kept] == [ClaimVerdict.CONFIRMED]
+
+
+def test_a_pod_that_its_policy_never_closes_is_a_violation_and_a_dead_client_shows_nothing() -> (
+    None
+):
+    one, kept = startup([{8080: UP, 80: UP}])
+    with pytest.raises(
+        Nonconformance, match=r"observed .*CONNECTED .*\n(.*\n)*.*read Felix' log there"
+    ):
+        observe(one)
+    assert [each.verdict for each in kept] == [ClaimVerdict.VIOLATED]
+    with pytest.raises(ControlBroken, match="a dead client"):
+        observe(startup([{8080: DROPPED, 80: DROPPED}])[0])
 
 
 @pytest.mark.parametrize("connected", [True, False])
@@ -222,7 +264,7 @@ def test_a_first_action_that_passed_beside_a_policy_of_others_that_lets_it_out_d
     )
     with pytest.raises(
         EnvironmentBroken,
-        match="NetworkPolicy friendly allows egress of ns/pod, and that is not this",
+        match="not Calico's doing, nor this run's: NetworkPolicy friendly allows egress of ns/pod",
     ):
         one.sent_nothing([NewPod()], CLIENT.tcp(80), because="x")
     assert [each.verdict for each in kept] == [ClaimVerdict.INCONCLUSIVE]
@@ -246,7 +288,7 @@ def test_a_pod_that_the_kubelet_never_finds_ready_is_told_with_its_node() -> Non
 @pytest.mark.parametrize(
     ("waits_for", "restarted", "says"),
     [("pod x: server ContainerCreating: its image is still being pulled", [], "pod x: server ContainerCreating: its"),
-     ("", ["pod"], "restarted 1 time, while this was seen")],
+     ("", ["pod"], "restarted 1 time; affected")],
 )  # fmt: skip
 def test_a_server_that_was_never_started_or_is_not_what_it_was_says_nothing_of_the_kubelets_way(
     waits_for: str, restarted: list[str], says: str

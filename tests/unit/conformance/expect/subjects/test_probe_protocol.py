@@ -39,7 +39,8 @@ def test_a_policy_of_others_between_agent_and_servers_is_named() -> None:
     deny = "GlobalNetworkPolicy company-wide denies ingress of demo/linux-client"
     with pytest.raises(EnvironmentBroken) as told:
         check(WINDOWS, deny).holds([LINUX, WINDOWS], because="x")
-    assert f"{deny}, and that is not this run's" in str(told.value).splitlines()[0]
+    first = str(told.value).splitlines()[0]
+    assert f"not Calico's doing, nor this run's: {deny}; affected: " in first
     assert "exempt its namespaces" in str(told.value)
 
 

@@ -221,7 +221,7 @@ def test_a_source_that_is_now_kept_and_now_not_is_a_violation_and_no_lifted_limi
 
 
 def test_a_server_that_does_not_say_whom_it_saw_decides_nothing() -> None:
-    with pytest.raises(ProbeBroken, match="did not say whom it saw"):
+    with pytest.raises(ProbeBroken, match="did not report its client"):
         limited(Town(by_service=""), ALONE)
 
 
@@ -241,7 +241,7 @@ def test_the_address_follows_from_plane_and_backend(
 
 
 def test_no_address_is_guessed_for_a_plane_that_is_not_known() -> None:
-    with pytest.raises(MissingCapability, match="follows from what carries them"):
+    with pytest.raises(MissingCapability, match="depends on an unknown value"):
         Addresses(facts(node("windows-1", NEW), plane=None)).through_service(CLIENT, SERVER)
 
 

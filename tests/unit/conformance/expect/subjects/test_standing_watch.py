@@ -11,7 +11,7 @@ import pytest
 
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect.context import Context, Sink
-from conformance.expect.owners import Nobody, Others
+from conformance.expect.owners import ForeignPolicyView, NoForeignChanges
 from conformance.expect.subjects.standing_watch import (
     Edit,
     Kept,
@@ -60,7 +60,7 @@ def path(
         node="linux-1", way=way, attempt=attempt, before=before, gone=gone and BEGAN + gone
     )
     for second, verdict in enumerate(verdicts):
-        one.heard(BEGAN + second, replace(observation(attempt, verdict), attempt=attempt))
+        one.record(BEGAN + second, replace(observation(attempt, verdict), attempt=attempt))
     return one
 
 
@@ -77,7 +77,7 @@ def watch(
     unwatched: dict[str, str] | None = None,
     error: str = "",
     foreign: tuple[Edit, ...] = (),
-    others: Others | None = None,
+    others: ForeignPolicyView | None = None,
 ) -> list[Decision]:
     """What is decided of linux-1, whose way in, allowed path and free path answer so."""
     decided: list[Decision] = []
@@ -94,7 +94,9 @@ def watch(
     )  # fmt: skip
     prober = ScriptedProber({})
     context = Context(
-        claims=("POL-1",), sink=Sink(decided), world=StandInWorld(others=others or Nobody())
+        claims=("POL-1",),
+        sink=Sink(decided),
+        world=StandInWorld(others=others or NoForeignChanges()),
     )
     expect = Expect(prober, load_timings(lab=True), context, prober.clock)
     StandingWatch(expect, facts(node_facts("linux-1", (20348, 2762))), lambda: (kept, turns)).held(
@@ -185,7 +187,7 @@ def test_an_address_that_may_have_been_given_to_another_pod_opens_nothing() -> N
 def test_a_path_that_was_never_closed_is_wrong_once_there_was_time_for_it() -> None:
     with pytest.raises(Nonconformance, match="policy of node linux-1 was never in force"):
         watch(opened=[UP] * 60)
-    with pytest.raises(ControlBroken, match="was never seen closed"):
+    with pytest.raises(ControlBroken, match="was never found closed"):
         watch(opened=[*[UP] * 10, *[LOST] * 50])
     assert watch(opened=[*[UP] * 10, *[DROPPED] * 50])
 
@@ -202,7 +204,7 @@ def test_a_pod_that_came_later_and_was_never_under_policy_is_wrong_too() -> None
         watch(opened=[UP] * 60, before=False)
 
 
-class Judges(Nobody):
+class Judges(NoForeignChanges):
     """Those asked about that name what was seen, and the end that closes it, could give it."""
 
     def blame(self, policies: Sequence[ForeignPolicy], *way: object, **how: Any) -> str:
@@ -221,7 +223,7 @@ def edit(at: float, could: str) -> Edit:
 def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_decides_nothing() -> (
     None
 ):
-    told = r"GlobalNetworkPolicy .* may give open at target \(it came\), and that is not this run's"
+    told = r"nor this run's: GlobalNetworkPolicy .* may give open at target \(it came\); affected"
     with pytest.raises(EnvironmentBroken, match=told):
         watch(opened=opens(30, 3), foreign=(edit(29, "open at target"),), others=Judges())
     shut = [*[UP] * 20, *[DROPPED] * 40]
@@ -230,7 +232,7 @@ def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_d
     own = Edit(at=BEGAN + 3, what="NetworkPolicy ns/in went by somebody's doing", policies=())
     with pytest.raises(
         EnvironmentBroken,
-        match="NetworkPolicy ns/in went by somebody's doing, and that is not this",
+        match="nor this run's: NetworkPolicy ns/in went by somebody's doing; affected",
     ):
         watch(opened=opens(30, 3), foreign=(own,), others=Judges())
     for other in (
@@ -244,7 +246,7 @@ def test_a_path_that_turned_when_a_policy_of_others_changed_that_could_give_it_d
         watch(allowed=shut, foreign=(edit(19, "open at target"),), others=Judges())
 
 
-class Stays(Nobody):
+class Stays(NoForeignChanges):
     """A policy of others that was there all the while, and may give whatever is seen."""
 
     def excuse(self, *way: object, **how: Any) -> str:
@@ -265,12 +267,12 @@ def test_a_policy_of_others_that_stayed_excuses_what_was_so_from_the_beginning_a
 def test_a_path_of_which_nothing_more_was_heard_decides_nothing() -> None:
     with pytest.raises(
         EnvironmentBroken,
-        match="path in of node linux-1 was heard of for the last time in second 19",
+        match="path in of node linux-1 had its last answer in second 19",
     ):
         watch(opened=[DROPPED] * 20)
     drained = [turn("drain", 15, 58, "linux-1", kind="node")]
     (one,) = watch(opened=[DROPPED] * 20, turns=drained)
-    assert "the path in was not heard of for 41 s" in one.reason
+    assert "the path in had no answer for 41 s" in one.reason
 
 
 def test_a_path_that_was_not_open_before_the_policies_shows_nothing() -> None:
@@ -302,7 +304,7 @@ def test_a_node_that_somebody_took_away_is_no_violation_but_what_it_let_through_
 
 
 def test_a_source_that_got_through_to_nobody_shows_nothing() -> None:
-    with pytest.raises(ControlBroken, match="has a source that got through to nobody"):
+    with pytest.raises(ControlBroken, match="has a source that reached no server"):
         watch(free=[DROPPED] * 60)
 
 
@@ -314,5 +316,5 @@ def test_a_watch_that_broke_decides_nothing() -> None:
 def test_a_path_that_opens_is_asked_again_at_once() -> None:
     one = path("in", DROPPED)
     one.due = 7.0
-    one.heard(BEGAN + 2, observation(one.attempt, UP))
+    one.record(BEGAN + 2, observation(one.attempt, UP))
     assert one.due == 0.0

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import Unseen
+from conformance.errors import NotObservable
+from conformance.expect.case import Case, Paths
 from conformance.expect.context import Context, Sink
 from conformance.expect.subjects.underlay import Subnets, Underlay
 from conformance.model.host import LinuxFacts, RouteEntry
-from conformance.pods.groups import PodPairs
 from tests.plugin.stand_in_cluster import facts
 from tests.unit.conformance.builders import a_workload
 
@@ -41,8 +41,9 @@ def test_the_subnets_of_a_routes_ends_are_told_and_kept(
         Context(sink=Sink(recorded=recorded)),
         replace(known, nodes=(*known.by_os("linux"), *windows)),
     )
-    client, server = (a_workload("x", "windows", node=node.name) for node in windows)
-    assert underlay.beside("it passes", [(client, server.tcp(8080))]) == f"it passes; {words}"
+    client, server = (a_workload(node.name, "windows", node=node.name) for node in windows)
+    case = Case(client, server, tcp=8080, open=True, because="it passes")
+    assert underlay.beside(case) == replace(case, because=f"it passes; {words}")
     assert recorded == {"underlay subnets": count, "underlay": words}
 
 
@@ -74,8 +75,11 @@ def test_pairs_within_a_subnet_are_those_whose_nodes_are_on_one_link() -> None:
     seen = subnets(
         route("0.0.0.0/0", "10.0.0.1"), route("10.0.0.0/24"), route("10.0.1.0/24", "10.0.0.1")
     )
-    pairs = PodPairs([(HOST, NEXT), (HOST, BEYOND), (NEXT, BEYOND)])
-    assert seen.within(pairs, [HOST]) == PodPairs([(HOST, NEXT)])
+    case = Case([HOST, NEXT], [NEXT, BEYOND], tcp=80, open=True, because="it passes")
+    assert len(case.pairs) == 3
+    assert seen.within(case, [HOST]) == Paths(
+        [(HOST, NEXT.tcp(80))], open=True, because="it passes"
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,5 +97,5 @@ def test_pairs_within_a_subnet_are_those_whose_nodes_are_on_one_link() -> None:
 def test_where_no_two_nodes_share_a_subnet_nothing_shows_what_holds_within_one(
     routes: tuple[RouteEntry, ...],
 ) -> None:
-    with pytest.raises(Unseen, match="no two of the covered nodes"):
-        subnets(*routes).within(PodPairs([(HOST, NEXT)]), [HOST])
+    with pytest.raises(NotObservable, match="no two of the covered nodes"):
+        subnets(*routes).within(Case(HOST, NEXT, tcp=80, open=True, because="x"), [HOST])

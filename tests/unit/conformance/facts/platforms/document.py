@@ -11,8 +11,12 @@ from typing import Any
 
 from conformance.catalog import Applies, Undecided, applicability, catalog
 from conformance.catalog.claims import Conditions
+from conformance.errors import ClusterUnusable
 from conformance.facts.detect import detect
+from conformance.facts.preflight import preflight
+from conformance.kube.client import Kube
 from conformance.model.facts import Fact, Facts
+from conformance.pods.placement import Placement
 from tests.unit.conformance.facts.platforms.served import Cluster, clusters, served
 
 PAGE = Path(__file__).parents[5] / "docs" / "platforms.md"
@@ -24,33 +28,63 @@ HEAD = """\
 # What the suite finds out about platforms
 For users of a platform that nobody has run the suite on yet.
 Generated from [`tests/unit/conformance/facts/platforms/clusters`](../tests/unit/conformance/facts/platforms/clusters)
-by `python -m tests.unit.conformance.facts.platforms.document`; a test compares every fact, and which claims apply of
-those that are not about every cluster.
+by `python -m tests.unit.conformance.facts.platforms.document`. A test compares every fact, and, for claims that are not
+about every cluster, whether they apply.
 
-Detection was run on objects as the platforms' manifests, charts and programs make them, **not on these platforms**. The
-objects were written for this suite after the sources that each section names; they have what detection can read, and
-nothing else; what Calico's operator keeps is rendered from the Installation as it renders it; names of nodes, labels
-and versions are examples. `unknown` means that nothing in the API says it: what
-depends on it looks into the Windows nodes by a HostProcess pod, and is NOT_RUN with that reason where none can be.
-CNI and IPAM are those of the Windows nodes: what Linux is told says nothing of them.
+Detection was run on objects that follow the platforms' manifests, charts and programs, **not on these platforms**. The
+objects were written for this suite from the sources that each section names. They have only fields that detection reads.
+Calico's operator objects are rendered from the Installation as the operator renders them. Names of nodes, labels and
+versions are examples. `unknown` means that the API does not show the value. Claims that depend on an unknown value read it
+on the Windows nodes from a HostProcess pod, and are NOT_RUN with that reason where such a pod is not possible. CNI and
+IPAM are those of the Windows nodes; settings of Linux nodes say nothing about them.
+
+Below each title is what a run does on such a cluster; a test compares this with the run's decision.
+`python -m tests.unit.conformance.facts.platforms.sources` fetches each source by git and compares
+its sha256.
 """
 NOTES = {
     "aks": "AgentBaker installs Calico on Windows nodes as services with backend `none`, in the version of the "
-    "node's image; nothing in the API says which: a look into the node does. Calico's v3 API is not served unless "
+    "node's image; the API does not show which. Only reading the node itself does. Calico's v3 API is not served unless "
     "somebody applies an `APIServer`. Azure's Installation is not published; this one has the operator's form.",
     "eks-vpc-cni": "kube-proxy is a Windows service. The nodes' addresses bound the pods: "
     "`vpc.amazonaws.com/PrivateIPv4Address`.",
     "rke2": "Calico and kube-proxy on Windows are processes of the rke2 agent; the chart leaves Calico's API server "
     "out (`apiServer.enabled: false`).",
-    "rke1": "NOT supported by the suite: RKE1 runs no Calico on its Windows nodes.",
-    "openshift": "NOT supported by the suite: its pods listen on port 80 and use the node's network, which "
-    "`restricted-v2` refuses, and no SecurityContextConstraints bindings are shipped, because nobody has tried them: "
-    "a run ends with exit code 7 before anything is touched.",
-    "k3s": "NOT supported by the suite: k3s has no Windows agent, and a run ends with exit code 7.",
-    "gke": "NOT supported by the suite: GKE runs no Calico on its Windows nodes.",
     "calico-enterprise": "Claims are judged by the Calico version that Enterprise is built on; what is on the nodes is "
     "Enterprise's own version.",
 }
+MEANT = {True: "meant", False: "not meant", None: "not known"}
+
+
+def outcome(facts: Facts, kube: Kube) -> dict[str, Any]:
+    """What a run does on a cluster, as the files have it; ``says`` is all that it says as it refuses."""
+    nodes = [node for node in (*facts.nodes, *facts.left_out) if not node.virtual]
+    found: dict[str, Any] = {
+        "felix": {node.name: MEANT[node.felix.value] for node in nodes if node.felix}
+    }
+    if facts.left_out:
+        found["left_out"] = sorted(node.name for node in facts.left_out)
+    placement = Placement(facts)
+    try:
+        preflight(kube, facts, unusable=placement.unusable)
+    except ClusterUnusable as refused:
+        return found | {"exit": 7, "says": "; ".join(refused.reasons)}
+    return found | {"covered": [item.node.name for item in placement.coverage("windows")]}
+
+
+def outcome_line(found: dict[str, Any]) -> str:
+    """``A run covers Windows nodes win.``, or how it ends before it begins."""
+    if "exit" in found:
+        ends = f"**A run ends with exit code {found['exit']}** before anything is touched"
+        return f"{ends}: {found['says']}."
+    unknown = [name for name, word in found["felix"].items() if word == "not known"]
+    out = f"; left out: {', '.join(found['left_out'])}" if "left_out" in found else ""
+    look = (
+        f"; whether Calico runs on {', '.join(unknown)} is read on the node itself"
+        if unknown
+        else ""
+    )
+    return f"A run covers Windows node {', '.join(found['covered'])}{out}{look}."
 
 
 def told(facts: Facts) -> Iterator[tuple[str, Fact[Any]]]:
@@ -85,9 +119,11 @@ def values(facts: Facts) -> dict[str, Any]:
 def page(scratch: Path) -> str:
     """The whole page; ``scratch`` is a folder for kubeconfigs."""
     found: list[tuple[Cluster, Facts]] = []
+    ends: dict[str, str] = {}
     for cluster in clusters():
         with served(cluster, scratch) as kube:
             found.append((cluster, detect(kube)))
+            ends[cluster.name] = outcome_line(outcome(found[-1][1], kube))
     heads = ["cluster", *COLUMNS.values(), "Windows builds", "Calico on nodes"]
     lines = [
         HEAD,
@@ -96,7 +132,7 @@ def page(scratch: Path) -> str:
         *(_row(_cells(*item)) for item in found),
     ]
     for cluster, facts in found:
-        lines += _section(cluster, facts)
+        lines += _section(cluster, facts, ends[cluster.name])
     return "\n".join(lines) + "\n"
 
 
@@ -112,11 +148,11 @@ def _cells(cluster: Cluster, facts: Facts) -> list[str]:
     ]
 
 
-def _section(cluster: Cluster, facts: Facts) -> Iterator[str]:
+def _section(cluster: Cluster, facts: Facts, ends: str) -> Iterator[str]:
     yield f"\n## {cluster.name}"
     yield (
         f"{cluster.title}, Kubernetes {cluster.kubernetes}. {NOTES.get(cluster.name, '')}".rstrip()
-        + "\n"
+        + f"\n\n{ends}\n"
     )
     yield _row(["fact", "value", "where it came from"])
     yield _row(["---"] * 3)
@@ -131,7 +167,8 @@ def _section(cluster: Cluster, facts: Facts) -> Iterator[str]:
     yield ""
     for source in cluster.sources:
         link = f"https://github.com/{source.repository}/blob/{source.commit}/{source.path}"
-        yield f"- {source.what}: [{source.repository} {source.path}]({link}) at {source.commit[:7]}, {source.licence}"
+        what = f"{source.what}: [{source.repository} {source.path}]({link})"
+        yield f"- {what} at {source.commit[:7]}, sha256 `{source.sha256}`, {source.licence}"
 
 
 def _row(cells: list[str]) -> str:

@@ -71,7 +71,10 @@ def _workload(name: str, spec: Obj, version: str, nodes: list[str]) -> Iterator[
         "apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {"name": name, "namespace": "calico-system", "ownerReferences": [owner]},
         "selector": {"matchLabels": {"k8s-app": name}},
-        "pod": {"nodeSelector": {"kubernetes.io/os": "windows" if windows else "linux"}, "hostNetwork": True},
+        "pod": {
+            "nodeSelector": {"kubernetes.io/os": "windows" if windows else "linux"}, "hostNetwork": True,
+            **(_overrides(spec) if windows else {}),
+        },
         "initContainers": init, "containers": containers,
     }  # fmt: skip
     for at in nodes:
@@ -79,6 +82,13 @@ def _workload(name: str, spec: Obj, version: str, nodes: list[str]) -> Iterator[
             "kind": "Pod", "name": f"{name}-x8v2f-{at}", "namespace": "calico-system", "node": at, "labels": labels,
             "containers": [{"name": one["name"], "image": one["image"]} for one in containers],
         }  # fmt: skip
+
+
+def _overrides(spec: Obj) -> Obj:
+    """What the owner demands of the pods on Windows besides."""
+    template: Obj = spec.get("calicoNodeWindowsDaemonSet", {}).get("spec", {}).get("template", {})
+    found: Obj = template.get("spec", {})
+    return found
 
 
 def _windows(spec: Obj, image: str) -> tuple[list[Obj], list[Obj]]:
@@ -164,7 +174,11 @@ def _configuration(spec: Obj, windows: bool) -> str:
 
 
 def _image(spec: Obj, kind: str, version: str) -> str:
-    if spec["variant"] in ENTERPRISE:
-        return f"{spec.get('registry', 'quay.io')}/tigera/cnx-{kind}:{version}"
-    path, prefix = spec.get("imagePath", "calico"), spec.get("imagePrefix", "")
-    return f"{spec.get('registry', 'quay.io')}/{path}/{prefix}{kind}:{version}"
+    """The name of an image; Enterprise's nodes were ``cnx-node`` before 3.22 (tigera/docs
+    releases.json)."""
+    is_enterprise = spec["variant"] in ENTERPRISE
+    release = tuple(int(part) for part in version.lstrip("v").split(".")[:2])
+    before = "cnx-" if is_enterprise and release < (3, 22) and kind.startswith("node") else ""
+    path = spec.get("imagePath", "tigera" if is_enterprise else "calico")
+    prefix = spec.get("imagePrefix", "")
+    return f"{spec.get('registry', 'quay.io')}/{path}/{prefix}{before}{kind}:{version}"

@@ -47,6 +47,10 @@ NAMESPACED = {
 }
 
 
+KEPT_OFF = {"calico", "type", "eks.amazonaws.com/compute-type"}
+"""Labels by which Calico's pods are kept off a node."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """Where something of a cluster was read."""
@@ -55,6 +59,8 @@ class Source:
     repository: str
     path: str
     commit: str
+    sha256: str
+    """Of the file at that commit."""
     licence: str
 
 
@@ -67,6 +73,12 @@ class Cluster:
     sources: tuple[Source, ...]
     kubernetes: str
     groups: tuple[str, ...]
+    away: tuple[str, ...]
+    """Those of the groups whose server answers 503."""
+    outcome: dict[str, Any]
+    """What a run does there: ``covered`` Windows nodes, or ``exit`` with what it ``says``;
+    ``felix``: of each Windows node whether it is meant to run there; ``left_out``: nodes that
+    nothing is said of."""
     expect: dict[str, Any]
     """Name of a fact to its value, ``unknown`` where nothing says it."""
     objects: dict[str, dict[str, Any]]
@@ -86,6 +98,8 @@ def _read(path: Path) -> Cluster:
         sources=tuple(Source(**source) for source in plain["sources"]),
         kubernetes=plain["kubernetes"],
         groups=tuple(plain["groups"]),
+        away=tuple(plain.get("away", ())),
+        outcome=plain["outcome"],
         expect=plain["expect"],
         objects=dict(_object(obj) for obj in _whole(plain["objects"])),
     )
@@ -96,7 +110,11 @@ def _whole(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for plain in objects:
         if plain["kind"] == "ByTheOperator":
             installation = next(one for one in objects if one["kind"] == "Installation")
-            nodes = {one["name"]: one["os"] for one in objects if one["kind"] == "Node"}
+            nodes = {
+                one["name"]: one["os"]
+                for one in objects
+                if one["kind"] == "Node" and not KEPT_OFF & one.get("labels", {}).keys()
+            }
             yield from operator.rendered(installation, nodes)
         else:
             yield plain
@@ -173,6 +191,10 @@ def served(cluster: Cluster, scratch: Path) -> Iterator[Kube]:
     """A client of an API server that has this cluster's objects; ``scratch`` is a folder for its kubeconfig."""
     server = fake_api.FakeApi()
     server.routes["GET /.*"] = lambda request: _answer(cluster, request.path)
+    server.routes["POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = (
+        201,
+        {"status": {"allowed": True}},
+    )
     server.start()
     run = replace(load_timings().run, api_connect=2.0, api_answer=2.0, api_retry=0.0)
     client = Kube(from_kubeconfig(fake_api.kubeconfig(scratch / "kubeconfig", server.url)), run)
@@ -194,6 +216,10 @@ def _answer(cluster: Cluster, path: str) -> Any:
             if "/" in item
         ]
         return 200, {"groups": groups}
+    if any(path.startswith(f"/apis/{group}") for group in cluster.away):
+        return fake_api.status(
+            503, "ServiceUnavailable", "the server is currently unable to handle the request"
+        )
     version = path.removeprefix("/apis/").removeprefix("/api/")
     if version in there:
         resources = [

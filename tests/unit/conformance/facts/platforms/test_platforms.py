@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.facts.detect import detect
+from conformance.facts.felix_meant import LOOKED_FOR
 from conformance.model.facts import Fact
 from conformance.model.host import HnsNetwork
 from tests.unit.conformance.facts.platforms import document
@@ -45,10 +46,32 @@ def test_every_fact_says_where_it_came_from(cluster: Cluster, tmp_path: Path) ->
         assert fact.known or fact.source.startswith("not known: "), name
 
 
-def test_every_source_is_a_file_of_a_commit_with_a_licence(cluster: Cluster) -> None:
+def test_a_run_does_on_a_platform_what_its_file_expects(cluster: Cluster, tmp_path: Path) -> None:
+    with served(cluster, tmp_path) as kube:
+        found = document.outcome(detect(kube), kube)
+    said, wanted = found.pop("says", ""), dict(cluster.outcome)
+    assert wanted.pop("says", "") in said
+    assert "\n" not in said
+    assert found == wanted
+
+
+def test_a_cluster_without_calico_on_windows_is_refused_with_what_was_looked_for(
+    tmp_path: Path,
+) -> None:
+    bare = [item for item in clusters() if "not meant" in item.outcome["felix"].values()]
+    for cluster in (item for item in bare if "exit" in item.outcome):
+        with served(cluster, tmp_path) as kube:
+            said = document.outcome(detect(kube), kube)["says"]
+        assert said.startswith("no Calico to judge on any Windows node ("), cluster.name
+        assert f"looked for {LOOKED_FOR}" in said
+    assert len(bare) > 5
+
+
+def test_every_source_is_a_file_of_a_commit_with_its_sum_and_a_licence(cluster: Cluster) -> None:
     assert cluster.sources
     for source in cluster.sources:
-        assert re.fullmatch(r"[0-9a-f]{7,40}", source.commit), source
+        assert re.fullmatch(r"[0-9a-f]{40}", source.commit), source
+        assert re.fullmatch(r"[0-9a-f]{64}", source.sha256), source
         assert re.fullmatch(r"[\w.-]+/[\w.-]+", source.repository), source
         assert source.licence in ("Apache-2.0", "MIT"), source
 

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from conformance.facts.detect import detect
 from conformance.model.facts import Facts
@@ -147,3 +150,111 @@ def test_an_object_of_calico_under_the_name_of_the_host_says_nothing_of_the_node
     facts = seen("manual-services", tmp_path, change)
     assert facts.ipam.value is None
     assert "node win has no block of Calico's IPAM" in facts.ipam.source
+
+
+def with_images(change: Callable[[str], str], found: Any) -> None:
+    """Change the image of every container."""
+    for key, value in found.items() if isinstance(found, dict) else enumerate(found):
+        if key == "image":
+            found[key] = change(value)
+        elif isinstance(value, (dict, list)):
+            with_images(change, value)
+
+
+DIGEST = "@sha256:" + "a" * 64
+
+
+@pytest.mark.parametrize(
+    ("tag", "version"),
+    [
+        ("3.26.1", "3.26.1"),
+        ("v3.26.3_vmware.1", "v3.26.3_vmware.1"),
+        ("v3.25.2-eksbuild.1", "v3.25.2-eksbuild.1"),
+        ("v3.26.1.corp3", "v3.26.1.corp3"),
+        (f"v3.26.1{DIGEST}", "v3.26.1"),
+        ("latest", None),
+        ("release-v3.24", None),
+        ("prod-20250101", None),
+        ("20250101", None),
+        (DIGEST, None),
+    ],
+)
+def test_a_tag_that_is_a_version_is_one_and_any_other_leaves_the_node_to_a_look(
+    tag: str, version: str | None, tmp_path: Path
+) -> None:
+    def private(image: str) -> str:
+        name = re.sub(r"^[^/]+/calico/", "registry.corp.example:5000/mirror/calico/", image)
+        return re.sub(r"(calico/[a-z-]+):.*", rf"\1{'' if tag == DIGEST else ':'}{tag}", name)
+
+    facts = seen("kubeadm-manifest", tmp_path, lambda objects: with_images(private, objects))
+    assert facts.calico_on("win").value == version
+    assert ("XPOL-13" in document.values(facts)["undecided"].split()) is (version is None)
+
+
+@pytest.mark.parametrize(
+    ("rendered", "of_cluster", "version"),
+    [
+        ("v3.31.2", "v3.31.2", "v3.31.2"),
+        ("release-v3.30", "v3.30.3-12-gabcdef", "v3.30.3-12-gabcdef"),
+        ("master", "v3.34.0-0.dev-123-gabc", "v3.34.0-0.dev-123-gabc"),
+    ],
+)
+def test_an_operators_version_that_is_a_branch_is_the_clusters(
+    rendered: str, of_cluster: str, version: str, tmp_path: Path
+) -> None:
+    def change(objects: dict[str, Obj]) -> None:
+        with_images(lambda image: image.rpartition(":")[0] + DIGEST, objects)
+        installation = objects["/apis/operator.tigera.io/v1/installations/default"]
+        installation["status"]["calicoVersion"] = rendered
+        information = objects["/apis/projectcalico.org/v3/clusterinformations/default"]
+        information["spec"]["calicoVersion"] = of_cluster
+
+    facts = seen("kubeadm-operator", tmp_path, change)
+    assert facts.calico_on("win").value == facts.calico_on("lin").value == version
+    assert "nodes run different versions" not in "\n".join(header.assumptions(facts))
+
+
+@pytest.mark.parametrize(
+    ("provider", "labels", "platform"),
+    [
+        ("aws:///eu-west-1a/i-0abc", {"kops.k8s.io/instancegroup": "nodes"}, "aws"),
+        ("vsphere://4230", {}, "self-managed"),
+        ("", {"microk8s.io/cluster": "true"}, "self-managed"),
+        ("azure:///x", {"kubernetes.azure.com/cluster": "MC_x"}, "aks"),
+    ],
+)
+def test_a_platform_is_what_its_nodes_are_made_by(
+    provider: str, labels: dict[str, str], platform: str, tmp_path: Path
+) -> None:
+    def change(objects: dict[str, Obj]) -> None:
+        for name in ("lin", "win"):
+            node = objects[f"/api/v1/nodes/{name}"]
+            node["spec"]["providerID"] = provider
+            node["metadata"]["labels"] |= labels
+
+    facts = seen("kubeadm-operator", tmp_path, change)
+    assert (facts.platform.value, facts.install.value) == (platform, "operator")
+
+
+def test_each_of_several_builds_is_covered_and_nodes_that_take_no_pods_are_not(
+    tmp_path: Path,
+) -> None:
+    kernels = {"w19": "10.0.17763.6293", "w25": "10.0.26100.4061", "away": "", "dead": ""}
+
+    def change(objects: dict[str, Obj]) -> None:
+        for name, kernel in kernels.items():
+            node = objects[f"/api/v1/nodes/{name}"] = copy.deepcopy(objects["/api/v1/nodes/win"])
+            node["metadata"]["name"] = name
+            if kernel:
+                node["status"]["nodeInfo"]["kernelVersion"] = kernel
+        objects["/api/v1/nodes/away"]["spec"]["unschedulable"] = True
+        objects["/api/v1/nodes/dead"]["status"]["conditions"][0]["status"] = "Unknown"
+
+    cluster = next(one for one in clusters() if one.name == "kubeadm-operator")
+    objects = copy.deepcopy(cluster.objects)
+    change(objects)
+    with served(replace(cluster, objects=objects), tmp_path) as kube:
+        facts = detect(kube)
+        assert document.outcome(facts, kube)["covered"] == ["w19", "w25", "win"]
+    trouble = "Windows' own known trouble on w25 (26100.4061): pods' networks with an overlay"
+    assert trouble in "\n".join(header.assumptions(facts))

@@ -102,7 +102,7 @@ def test_the_promise_is_what_calicos_graph_gives_on_linux(chosen: slice) -> None
     different, silent = held("v3.31.7", PROMISED, chosen)
     assert different == {}
     assert silent.keys() == NOT_SAID
-    assert len(cases("v3.31.7")) == 248
+    assert len(cases("v3.31.7")) == 250
 
 
 @pytest.mark.parametrize("version", TABLES)
@@ -111,8 +111,8 @@ def test_windows_with_a_releases_defects_is_what_its_code_gives(
 ) -> None:
     different, silent = held(version, SHIPPED[version], chosen)
     assert different == {}
-    assert silent.keys() == NOT_SAID
-    assert len(cases(version)) == 248
+    assert silent.keys() == {"d-http"}
+    assert len(cases(version)) == {"v3.31.7": 250, "v3.32.1": 248}[version]
 
 
 @pytest.mark.parametrize("version", TABLES)
@@ -136,7 +136,7 @@ def test_what_two_releases_decide_differently_is_not_said(chosen: slice) -> None
     }
     assert changed == {"d-tie-np-gnp-alpha", "d-tie-k8s-np"}
     for name in changed:
-        column = SHIPPED["v3.32.1"]
+        column = DOCUMENTED
         assert {
             said for _, _, said in answers(oracle(newer[name]), column, newer[name], chosen)
         } >= {"?"}

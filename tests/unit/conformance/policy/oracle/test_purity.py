@@ -18,10 +18,12 @@ PURE = {
     "itertools",
     "math",
     "re",
+    "reprlib",
+    "contextlib",
 }
 PURE |= {"typing", "conformance"}
 FILES = sorted((ROOT / "lib" / "conformance" / "policy").rglob("*.py"))
-MOST_LINES = 1500
+MOST_LINES = 2000
 
 
 def test_it_imports_nothing_that_could_answer_otherwise_tomorrow() -> None:

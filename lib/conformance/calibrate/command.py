@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``calico-conformance calibrate`` and ``calibration diff``: the run, its time box, its file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from conformance import product
+from conformance.calibrate import compare, effects, hosts, network, record, starts
+from conformance.calibrate.scene import Scene, covered
+from conformance.errors import SuiteError, UsageProblem, first_line
+from conformance.model.facts import Facts
+from conformance.printing import say
+from conformance.run.choice import choose
+from conformance.run.clusters import Clusters
+from conformance.run.directory import RunDirectory
+from conformance.run.lab import SOURCES
+from conformance.run.run import Run
+from conformance.settings import Cover, Images, Mirror, Settings, Toleration, load_timings
+from conformance.timing import Deadline
+
+MINUTES = 10.0
+
+
+STEPS = (
+    ("pods", "a client and a server on each node", 30, Scene.deploy),
+    ("pod-start", "image pulls and starts of pods, from their events", 2, starts.pods),
+    ("exec", "latency of an exec", 5, starts.execs),
+    (
+        "powershell-start",
+        "PowerShell's start: cold, warm, two and three at once",
+        20,
+        starts.powershell,
+    ),
+    ("agent-start", "an agent's start, with CPU and memory of the node", 30, starts.agents),
+    (
+        "policy-effect",
+        f"{effects.CHANGES} changes of policy and their removals",
+        60,
+        effects.policy,
+    ),
+    ("host programs", "raw output of every read-only program of a Windows host", 20, hosts.read),
+    ("errors", "closed and open ports of TCP and UDP, resets", 30, network.errors),
+    ("syn-again", "a denial, and when SYNs are repeated", 30, network.syns),
+    (
+        "service-effect",
+        "Services and names, from creation to answer and back",
+        30,
+        effects.services,
+    ),
+    ("sources", "source addresses by pod, ClusterIP and NodePort", 20, network.sources),
+    ("mtu", "largest packets between nodes", 10, network.mtu),
+    ("http", "answers of http.sys to odd requests", 15, network.http),
+    (
+        "attempts-per-second",
+        "attempts a second that an agent bears, in steps up to 40",
+        20,
+        starts.rates,
+    ),
+)
+"""Name, what is measured, seconds without which it does not begin, and how.  In this order: what no
+other way tells first, what loads a node last."""
+
+
+def calibrate(options: argparse.Namespace) -> int:
+    """Measure a cluster, compare, write the file."""
+    if not 0 < options.minutes <= MINUTES:
+        raise UsageProblem(f"--minutes {options.minutes:g}: expected up to {MINUTES:g}")
+    if not options.to.parent.is_dir():  # else known after ten minutes
+        raise UsageProblem(f"--to {options.to}: there is no folder {options.to.parent}")
+    box = Deadline(options.minutes * 60)
+    run = _run(options)
+    assert run.provider and run.directory  # noqa: PT018 - :func:`_run` gave them
+
+    def end(*_: Any) -> None:
+        run.interrupt()  # nothing is waited for any more but clearing up
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    try:
+        run.provider.begin(run.choice, run.settings, run.directory)
+        run.open()
+        assert run.facts is not None  # it is open
+        if options.plan:
+            return _plan(run, run.facts)
+        return _measure(run, run.facts, box, options.to)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    finally:
+        say(*([] if options.plan else run.clean_up()), error=True)
+        run.provider.close()
+        run.directory.discard()
+
+
+def _run(options: argparse.Namespace) -> Run:
+    """Return the run that the options mean; nothing was touched."""
+    named = options.kubeconfig or options.lab_profile
+    choice = choose(
+        cluster="kubeconfig" if not named and "KUBECONFIG" in os.environ else None,
+        kubeconfig=str(options.kubeconfig or "") or None,
+        context=options.context,
+        profile=options.lab_profile,
+        keep=False,
+    )
+    timings = load_timings(lab=choice.own_lab)
+    bound = options.minutes * 60 / 4  # no pod is waited for longer than half of the time
+    bounded = {
+        name: replace(getattr(timings, name), image_pull=bound, pod_ready=bound)
+        for name in ("linux", "windows")
+    }
+    settings = Settings(
+        timings=replace(timings, **bounded),
+        images=Images(mirrors=tuple(map(Mirror.parse, options.image_registry))),
+        tolerations=tuple(map(Toleration.parse, options.tolerate)),
+        cover=Cover(nodes=tuple(filter(None, options.nodes.split(",")))),
+        plan=options.plan,
+    )
+    directory, run_id = RunDirectory.create(options.report_dir)
+    directory.hold()
+    settings = replace(settings, run_id=run_id)
+    return Run(
+        choice=choice,
+        settings=settings,
+        directory=directory,
+        provider=Clusters(product.root()),
+    )
+
+
+def _plan(run: Run, facts: Facts) -> int:
+    """Print what would be measured; nothing is changed."""
+    base = run.ownership(run.settings.worker).namespace
+    say(
+        f"calibrate: {run.evidence}, {run.connection.label if run.connection else ''}",
+        *(
+            f"node {node.name}: {node.os} {node.revision}".rstrip()
+            for node in covered(facts, run.settings)
+        ),
+        f"makes and removes namespaces {base} and {base}-host; in them two pods and one host pod a "
+        f"node, {effects.CHANGES + 1} NetworkPolicies, {effects.CHANGES // 5 + 2} Services; "
+        "changes nothing else; needs role standard (calico-conformance kubeconfig)",
+        *(f"  {name}: {what} (about {needs:g} s)" for name, what, needs, _ in STEPS),
+        f"about {sum(needs for _, _, needs, _ in STEPS) / 60:.0f} min with images "
+        f"on the nodes, {MINUTES:g} min at most",
+    )
+    return 0
+
+
+def _measure(run: Run, facts: Facts, box: Deadline, target: Path) -> int:
+    assert run.directory is not None  # :func:`_run` gave it
+    clearing_up = min(30.0, box.remaining / 4)
+    scene = Scene(run, facts, Deadline(box.remaining - clearing_up), run.directory.shared)
+    try:
+        carry_out(scene, STEPS)
+    finally:
+        scene.prober.close()
+        scene.pods.remove()
+    head = {
+        "evidence": run.evidence,
+        "seconds": round(box.elapsed, 1),
+        "kubernetes": facts.kubernetes_version.value,
+        "calico": facts.calico_version.value,
+        "mode": facts.mode.value,
+        "platform": facts.platform.value,
+    }
+    others = [node.name for node in facts.nodes if node not in scene.nodes]
+    plain = scene.record.document(head, scene.nodes, [run.settings.run_id, *others])
+    plain["assumptions"] = compare.compared(
+        [*compare.of_judge(), *of_lab()], plain["measurements"], emulated=run.evidence == "lab"
+    )
+    record.write(plain, target)
+    say(
+        *(
+            f"not measured: {one['id']} {one['node']}: {one['why']}"
+            for one in plain["not_measured"]
+        ),
+        *compare.lines(plain),
+        f"{target}: look through it, and send it (docs/field-guide.md)",
+    )
+    return 0
+
+
+def carry_out(
+    scene: Scene, steps: Iterable[tuple[str, str, float, Callable[[Scene], None]]]
+) -> None:
+    """Measure one after the other; what breaks, or has no time, is noted, and the next begins."""
+    for name, what, needs, measure in steps:
+        say(f"{name}: {what}", error=True)
+        try:
+            if scene.box.remaining < needs:
+                raise SuiteError(f"{scene.box.remaining:.0f} s left, it needs about {needs:g}")
+            measure(scene)
+        except SuiteError as error:
+            scene.record.lack(name, first_line(error))
+
+
+def of_lab() -> list[dict[str, Any]]:
+    """Return what the lab assumes, by its own word; nothing where no lab is installed, or where
+    it prints no list: what was measured is worth more."""
+    paths = f"{SOURCES}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    try:
+        asked = subprocess.run(
+            [sys.executable, "-m", "hybridlab", "assumptions"],
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": paths},
+            check=False,
+            timeout=60,
+        )
+        return [{"by": "lab", **one} for one in json.loads(asked.stdout or "[]")]
+    except (OSError, ValueError, TypeError, subprocess.TimeoutExpired):
+        return []
+
+
+def diff(options: argparse.Namespace) -> int:
+    """Print what differs between two calibrations."""
+    old, new = record.read(options.old), record.read(options.new)
+    for plain in (old, new):
+        builds = ", ".join(sorted({node["build"] for node in plain["nodes"]} - {""})) or "none"
+        say(f"{plain['at']}: {plain['evidence']}, Calico {plain['calico']}, Windows {builds}")
+    say(*(compare.difference(old, new) or ["nothing differs"]))
+    return 0

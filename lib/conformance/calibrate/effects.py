@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times from a change to its effect: policy, Services, names; all nodes, systems and protocols by
+the same changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conformance.calibrate.scene import Scene
+from conformance.errors import ProbeBroken
+from conformance.kube import manifest
+from conformance.kube.changes import reference
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Workload
+from conformance.model.observation import Observation, Verdict
+from conformance.pods.groups import Group
+from conformance.pods.roles import ECHO_PORT, MANIFESTS
+from conformance.pods.services import Service, Services, cluster_domain
+from conformance.pods.tailor import SEAT
+
+CHANGES = 15
+"""Changes of policy, and removals; a fifth as many of Services.  Enough to see a slow one in ten,
+few enough for two minutes on a cluster that needs some seconds for each."""
+GIVE_UP = 1.0
+"""s.  Of an attempt that is only to show when a path changes."""
+POLICY: dict[str, Any] = {
+    "apiVersion": "networking.k8s.io/v1",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "calibrate"},
+    "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": []},
+}
+OPEN = (Verdict.CONNECTED, Verdict.RESOLVED)
+
+Paths = Mapping[tuple[str, Workload], Attempt]
+"""What is asked, by the measurement's name and the pod that it is about."""
+
+
+def until_all(scene: Scene, paths: Paths, *, open_: bool, keep: bool = True) -> None:
+    """Wait until each path is open, or closed, and record after how many seconds it was."""
+    since = time.time()
+    asking = scene.prober.asking()
+    end = time.monotonic() + min(90.0, scene.box.remaining)
+    left = dict(paths)
+    keys = {attempt: key for key, attempt in paths.items()}
+    before: dict[Attempt, Observation] = {}
+    again = 0.0
+    while left and time.monotonic() < end:
+        if time.monotonic() >= again:
+            asking.begin(list(left.values()))
+            again = time.monotonic() + 0.2  # five a second of each of few paths
+        if (answered := asking.next(max(0.01, again - time.monotonic()))) is None:
+            continue
+        if (observed := answered.observation) is None:
+            asking.cancel()
+            raise answered.error or ProbeBroken("an attempt ended without a result")
+        at = _changed(before.get(observed.attempt), observed, open_=open_)
+        before[observed.attempt] = observed
+        if at and left.pop(keys[observed.attempt], None) and keep:
+            scene.record.add(*keys[observed.attempt], "s", max(0.0, at - since))
+    asking.cancel()
+    for name, pod in left:
+        seconds = time.time() - since
+        why = f"no effect in {seconds:.0f} s" if seconds >= 1 else "no time was left"
+        scene.record.lack(name, why, pod.node)
+
+
+def _changed(before: Observation | None, observations: Observation, *, open_: bool) -> float | None:
+    """Return when a path was open, or closed (Unix seconds), by its last two attempts; None: it is
+    not yet.
+
+    It is open when an attempt was answered, and closed when two in a row were not: then from the
+    beginning of the first of them on.
+    """
+    if open_:
+        return (
+            (observations.began_at or observations.at) + observations.seconds
+            if observations.verdict in OPEN
+            else None
+        )
+    is_closed = before and {before.verdict, observations.verdict}.isdisjoint(OPEN)
+    return before.began_at if before and is_closed else None
+
+
+def _paths(scene: Scene, name: str) -> Paths:
+    """Return the paths on which policy is measured: to the server of each node from a Linux client,
+    of another node if there is one."""
+    return {
+        (f"{name}/{kind.value}", server): Attempt(
+            source=scene.pick(scene.clients, "linux", server),
+            kind=kind,
+            give_up_after=GIVE_UP,
+            target=target,
+        )
+        for server in scene.servers
+        for kind, target in ((Kind.TCP, server.tcp(ECHO_PORT)), (Kind.UDP, server.udp(ECHO_PORT)))
+    }
+
+
+def policy(scene: Scene) -> None:
+    """Measure the time from a policy to its effect, and from its removal to the effect's end."""
+    until_all(scene, _paths(scene, "policy-effect"), open_=True, keep=False)
+    enough = 2 / 3 * scene.box.remaining  # for what is measured after it
+    for done in range(CHANGES):
+        if scene.box.remaining < enough:
+            raise ProbeBroken(f"{done} of {CHANGES} changes fitted into the time")
+        denied(scene)
+
+
+def denied(scene: Scene, work: Callable[[], object] = lambda: None) -> None:
+    """Do something while a policy denies all that comes to the pods; both changes are measured."""
+    scene.changes.apply(POLICY, "it is measured", namespace=scene.pods.namespace)
+    try:
+        until_all(scene, _paths(scene, "policy-effect"), open_=False)
+        work()
+    finally:
+        scene.changes.delete(reference(POLICY, scene.pods.namespace), "it was measured")
+    until_all(scene, _paths(scene, "policy-removed"), open_=True)
+
+
+def service(scene: Scene, name: str, server: Workload) -> Service:
+    """Make a NodePort Service with a server as its only backend."""
+    made = manifest.load(MANIFESTS / "services" / "node-port.yaml")[0]
+    made["metadata"]["name"] = name
+    made["spec"]["selector"] = {SEAT: scene.seat_of(server)}
+    done = scene.changes.apply(made, "it is measured", namespace=server.namespace)
+    of_cluster = Services(scene.changes, scene, cluster_domain(scene.kube))
+    return of_cluster.read(done or made, Group([server]))
+
+
+def services(scene: Scene) -> None:
+    """Measure the time from a Service to its ClusterIP's first answer, and to its name."""
+    server = scene.pick(scene.servers, "linux")
+    for number in range(CHANGES // 5):
+        made = service(scene, f"calibrate-{number}", server)
+        tcp = {("service-effect", c): (Kind.TCP, GIVE_UP, made.by_address) for c in scene.clients}
+        dns = {("dns-effect", c): (Kind.DNS, 5.0, None) for c in scene.clients}
+        until_all(
+            scene,
+            {
+                (name, client): Attempt(
+                    source=client,
+                    kind=kind,
+                    give_up_after=give_up,
+                    target=target,
+                    query="" if target else f"{made.full_name}.",
+                )
+                for (name, client), (kind, give_up, target) in {**tcp, **dns}.items()
+            },
+            open_=True,
+        )

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Windows hosts say of themselves: the raw output of every read-only host program, and of the
+questions that the suite asks beside them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from conformance.calibrate.scene import Scene
+from conformance.errors import SuiteError, first_line
+from conformance.model.facts import NodeFacts
+from conformance.probe import windows_host
+from conformance.probe.host import CNI_CONFIGURATIONS, POWERSHELL, STOP, quoted
+from conformance.product import MANIFESTS
+
+BESIDE = {
+    "kube-proxy command line": "Get-CimInstance Win32_Process -Filter 'Name=''kube-proxy.exe''' | "
+    "ForEach-Object { $_.CommandLine }",
+    "updates": "Get-CimInstance Win32_QuickFixEngineering | ForEach-Object { $_.HotFixID }",
+    "CNI files": f"foreach ($path in {', '.join(map(quoted, CNI_CONFIGURATIONS))}) "
+    "{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }",
+}
+"""Questions of one line, by name: those that :class:`conformance.probe.host.Hosts` asks."""
+
+
+def programs() -> dict[str, str]:
+    """Return every committed program for Windows hosts by its file's name, and :data:`BESIDE`."""
+    files = sorted((MANIFESTS / "nodes").glob("*.ps1"))
+    return {path.name: windows_host.one_line(path.name) for path in files} | BESIDE
+
+
+def read(scene: Scene) -> None:
+    """Run them all on each Windows node, two at once, and keep what they print, or why not."""
+
+    def all_on(node: NodeFacts) -> None:
+        scene.hosts.on_windows(node.name)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda name: read_one(scene, node.name, name), programs()))
+
+    scene.each("host programs", [node for node in scene.nodes if node.os == "windows"], all_on)
+
+
+def read_one(scene: Scene, node: str, name: str, when: str = "") -> None:
+    """Run one of them; ``when``: what goes on there meanwhile."""
+    answer = {"node": node, "program": f"{name}, {when}" if when else name, "output": ""}
+    try:
+        pod = scene.hosts.on_windows(node)
+        done = scene.hosts.command(pod, (*POWERSHELL, STOP + programs()[name]))
+        answer |= {"output": done.output, "exit_code": str(done.exit_code)}
+    except SuiteError as error:
+        answer |= {"error": first_line(error)}
+    scene.record.programs.append(answer)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pods of a calibration, and the doors to them: a client and a server on each covered node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from conformance.calibrate.record import Record
+from conformance.errors import EnvironmentBroken, SuiteError, first_line
+from conformance.kube import execute
+from conformance.kube.changes import Changes
+from conformance.kube.execute import ExecResult
+from conformance.model.endpoint import OS, SYSTEMS, Workload
+from conformance.model.facts import Facts, NodeFacts
+from conformance.pods.deploy import Pods, Wish
+from conformance.pods.host_pods import HostPods
+from conformance.pods.placement import Placement
+from conformance.probe.host import Hosts
+from conformance.probe.limits import Limits
+from conformance.probe.prober import Prober
+from conformance.run.run import Run
+from conformance.settings import Settings
+from conformance.timing import Deadline
+
+AT_ONCE = 3
+"""Programs that start at once at most, which is one more than the suite itself lets start."""
+
+
+class Scene:
+    """What measurements share."""
+
+    def __init__(self, run: Run, facts: Facts, box: Deadline, shared: Path) -> None:
+        """``run``: its cluster is open.  No pod is made yet.  ``box``: the time that there is."""
+        self.settings = run.settings
+        self.box = box
+        self.record = Record()
+        self.nodes = covered(facts, run.settings)
+        self.kube = run.connect()
+        self.changes = Changes(self.kube, run.ownership(run.settings.worker))
+        self.pods = Pods(self.kube, self.changes, facts, run.settings, run.progress())
+        self.prober = Prober(
+            self.kube, shared, run.settings, limits=Limits(powershell_starts=AT_ONCE)
+        )
+        host = HostPods(self.pods).on
+        self.hosts = Hosts(self.prober.run, host, host, run.settings.timings, once=True)
+        self.clients: list[Workload] = []
+        self.servers: list[Workload] = []
+
+    def deploy(self) -> None:
+        """Deploy a client and a server on each node, and wait for them as long as the box lasts.
+
+        Nodes whose pods do not become ready are noted.
+        """
+        self.pods.prepare(self.pods.namespace)
+
+        def pair(node: NodeFacts) -> None:
+            number = 1 + self.nodes.index(node)
+            names = [f"{node.os}-{kind}" for kind in ("client", "server")]
+            wishes = [Wish(role=name, node=node, name=f"{name}-{number}") for name in names]
+            client, server = self.pods.deploy(wishes).values()
+            self.clients.append(client)
+            self.servers.append(server)
+
+        self.each("pods", self.nodes, pair)
+
+    def each(
+        self,
+        name: str,
+        places: Sequence[NodeFacts | Workload],
+        work: Callable[..., object],
+    ) -> None:
+        """Measure at each of these nodes or pods, all at once; what breaks at one is noted."""
+        with ThreadPoolExecutor(max(1, len(places))) as pool:
+            futures = [pool.submit(work, place) for place in places]
+        for place, future in zip(places, futures, strict=True):
+            try:
+                future.result()
+            except SuiteError as error:
+                node = place.node if isinstance(place, Workload) else place.name
+                self.record.lack(name, first_line(error), node)
+
+    def pick(self, pods: Sequence[Workload], system: OS, other: Workload | None = None) -> Workload:
+        """Return one of these pods, of a system, on another node than ``other`` if there is one.
+        Raise EnvironmentBroken."""
+        found = [pod for pod in pods if pod.os == system]
+        if not found:
+            raise EnvironmentBroken(f"no pod of {system} is ready")
+        return min(found, key=lambda pod: bool(other and pod.node == other.node))
+
+    def seat_of(self, workload: Workload) -> str:
+        """Return the name of a pod's Deployment, which is its label ``conformance/seat``."""
+        return f"{workload.role}-{1 + [node.name for node in self.nodes].index(workload.node)}"
+
+    def command(self, pod: Workload, *argv: str) -> ExecResult:
+        """Run a command in a pod's probing container, without waiting for other starts.  Raise
+        SuiteError."""
+        where = (self.kube, pod.namespace, pod.pod, pod.container)
+        done = execute.run(*where, argv, within=max(5.0, self.box.remaining / 4))
+        if done.exit_code:
+            raise SuiteError(f"{argv[0]} in {pod.label} ended with {done.exit_code}: {done.output}")
+        return done
+
+
+def covered(facts: Facts, settings: Settings) -> list[NodeFacts]:
+    """Return the nodes that are measured, Linux' first; none of a system without a usable node."""
+    coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage
+    return [item.node for system in SYSTEMS for item in coverage(system)]

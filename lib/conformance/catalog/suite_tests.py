@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests of the suites and the claims that they decide, read from the text of their files."""
+
+import ast
+import functools
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conformance.catalog.loading import Catalog
+
+
+@dataclass
+class SuiteTest:
+    """A test function, as its file's text shows it."""
+
+    names: tuple[str, ...]
+    """Its file, its folder and its function."""
+    place: str = ""
+    """Its node id, without parameters; ``suites/dns/test_records.py::test_a_record``."""
+    claims: set[str] = field(default_factory=set)
+    said: set[str] = field(default_factory=set)
+
+    def about(self, catalog: Catalog) -> set[str]:
+        """Return its claims, their subjects, and the subjects that it names itself."""
+        return self.said.union(
+            self.claims, *(catalog[claim].tags for claim in self.claims if claim in catalog)
+        )
+
+
+@functools.cache
+def suite_tests(suites: Path) -> list[SuiteTest]:
+    """Return every test function below a folder of suites, without running their code."""
+    found = []
+    for path in sorted(suites.rglob("test_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        common = SuiteTest(())
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "pytestmark":
+                _read(node.value, common)
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                test = SuiteTest(
+                    (path.name, path.parent.name, node.name),
+                    f"{path.relative_to(suites.parent).as_posix()}::{node.name}",
+                    set(common.claims),
+                    set(common.said),
+                )
+                for mark in node.decorator_list:
+                    _read(mark, test)
+                    if re.search("each_(world|story)", ast.unparse(mark)):
+                        test.claims |= _of_worlds(suites)
+                found.append(test)
+    return found
+
+
+@functools.cache
+def _of_worlds(suites: Path) -> frozenset[str]:
+    """Return the claims of worlds and stories of policies, which stand in their files."""
+    texts = [path.read_text(encoding="utf-8") for path in (suites / "policy").rglob("*.yaml")]
+    return frozenset(
+        claim
+        for text in texts
+        for claim in re.findall(r"^(?:claim|beside): \[?([A-Z0-9-]+)", text, re.M)
+    )
+
+
+def _read(marks: ast.AST, into: SuiteTest) -> None:
+    """Take the claims and subjects of the marks somewhere in this code."""
+    for call in ast.walk(marks):
+        name = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
+        given = [
+            str(constant.value)
+            for constant in getattr(call, "args", ())
+            if isinstance(constant, ast.Constant)
+        ]
+        if name in ("verifies", "each_build"):  # both name a claim first
+            into.claims.update(given[:1])
+        elif name == "about":
+            into.said.update(given)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# PYTHON_ARGCOMPLETE_OK
+"""The program ``calico-conformance``: the answer to a shell that completes a command line, else the
+command."""
+
+import os
+import sys
+from typing import Any
+
+from conformance import cli
+from conformance.catalog import catalog, kinds
+
+
+def main() -> int:
+    """Run the program and return its exit code."""
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may come next, and this process ends
+        _complete()
+    return cli.main()
+
+
+def _complete() -> None:
+    """Complete commands and names; of ``run`` the suite's own options, too."""
+    import argcomplete  # only where a shell asks
+
+    from conformance.plugin import options  # brings pytest in
+
+    parser = cli.make_parser()
+    (commands,) = (action for action in parser._actions if isinstance(action.choices, dict))
+    of_command: Any = commands.choices
+    for words in (words for group in options.OPTIONS.values() for words in group):
+        name, _, takes = words.partition("=")
+        action = of_command["run"].add_argument(name, action="store" if takes else "store_true")
+        action.completer = _claim_ids if name == "--claim" else None
+    for command, argument, names in (("claims", "ids", _claim_ids), ("kinds", "kind", _kind_names)):
+        (action,) = (one for one in of_command[command]._actions if one.dest == argument)
+        action.completer = names
+    argcomplete.autocomplete(parser)
+
+
+def _claim_ids(**_: object) -> list[str]:
+    return list(catalog())
+
+
+def _kind_names(**_: object) -> list[str]:
+    return list(kinds.kinds())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

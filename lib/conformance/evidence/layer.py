@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The layer that failed, concluded from the evidence about a path.  Pure, and decides no verdict.
+
+A conclusion names a layer only where the evidence fits nothing else; else it says ``not known``,
+with the causes that fit.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from conformance.model.explanation import UNKNOWN
+from conformance.policy.acl_answer import Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class End:
+    """The list of access rules at the end of a path on a Windows node."""
+
+    pod: str
+    node: str
+    promised: Answer
+    """The answer of the rules that Felix' release renders for the pod's policies."""
+    held: Answer
+    """The answer of the rules that HNS holds."""
+    difference: str = ""
+    """The first difference of the two lists; empty: they are equal."""
+    unread: str = ""
+    """Why a list is not known."""
+
+    @property
+    def answers(self) -> tuple[Answer, Answer]:
+        """Return the answers of Felix' rules and of HNS'; empty where a list is not known."""
+        return ("", "") if self.unread else (self.promised, self.held)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathEvidence:
+    """What was read about a path that is not as expected."""
+
+    should_be_open: bool
+    ends: Sequence[End] = ()
+    """Its ends on Windows nodes."""
+    linux: Sequence[str] = ()
+    """Its other nodes; their rules are not read."""
+    unready: str = ""
+    """Backends that are not ready, and since when."""
+    overlay: str = ""
+    """Wrong routes, forwarding entries, VNIs or ports of the nodes for each other."""
+    balancer: str = ""
+    """The Service's load balancer where it is missing or wrong."""
+    balancer_node: str = ""
+    """The Windows node whose load balancers were read; empty: none were."""
+    refused: bool = False
+    """The newest answer is a refusal."""
+    by_service: bool = False
+    """The path leads over a Service's address, name or NodePort."""
+    backends_answer: bool = False
+    """The backends are reached by their own addresses, and the Service is not."""
+
+
+def conclude(evidence: PathEvidence) -> str:
+    """Return the layer that failed, or ``not known`` with the causes that fit."""
+    return _closed(evidence) if evidence.should_be_open else _leak(evidence)
+
+
+def _leak(evidence: PathEvidence) -> str:
+    """Return why a packet arrived that a policy closes."""
+    for end in evidence.ends:
+        if end.answers == ("Block", "Allow"):
+            return f"{end.difference} on {end.node}: Felix did not program it"
+    closing = [end for end in evidence.ends if end.answers[1] == "Block"]
+    if sound := [end for end in closing if not end.difference]:
+        return (
+            f"the list of {_nodes(sound)} is as it should be, blocks the packet, and it arrived: "
+            "below HNS' list"
+        )
+    if closing:
+        return (
+            f"{UNKNOWN}: HNS' list on {_nodes(closing)} blocks the packet now, though it differs "
+            f"({closing[0].difference}); either Felix programmed it late, or the fault is below it"
+        )
+    if evidence.ends and all(end.answers[0] == "Allow" for end in evidence.ends):
+        return (
+            f"{UNKNOWN}: the rules that this release renders allow the packet; either Felix "
+            "renders the policy wrongly, or the policy was gone when the list was read"
+        )
+    return _nothing(evidence, "Felix' rules, or what is below them")
+
+
+def _nodes(ends: Sequence[End]) -> str:
+    return " and ".join(dict.fromkeys(end.node for end in ends))
+
+
+def _closed(evidence: PathEvidence) -> str:
+    """Return why a packet did not arrive on a path that should be open."""
+    if evidence.unready:
+        return f"{evidence.unready}: the backend, not the network"
+    if evidence.overlay:
+        return f"{evidence.overlay}: the routes between nodes"
+    if by_list := _closed_by_list(evidence.ends):
+        return by_list
+    if evidence.backends_answer or evidence.balancer:
+        return _of_service(evidence)
+    if evidence.refused:
+        behind = "kube-proxy has no backend for it, or " if evidence.by_service else ""
+        other = "" if evidence.by_service else ", or a firewall refuses it"
+        return f"{UNKNOWN}: {behind}nothing listens at the port{other}"
+    return _nothing(evidence, "a firewall, or packet loss between the nodes")
+
+
+def _closed_by_list(ends: Sequence[End]) -> str:
+    """Return which end's list blocks the packet, and why; empty: none does."""
+    for end in ends:
+        if end.answers == ("Allow", "Block"):
+            return f"{end.difference} on {end.node}: Felix did not program it"
+    for end in ends:
+        if end.answers[1] == "Block" and not end.difference:
+            return (
+                f"{UNKNOWN}: the list of {end.node} is what this release renders, and blocks the "
+                "packet; either a policy denies it, or Felix renders the policy wrongly"
+            )
+    return ""
+
+
+def _of_service(evidence: PathEvidence) -> str:
+    """Return why a Service leads nowhere although its backends answer by their own addresses."""
+    if evidence.balancer:
+        return (
+            f"HNS on {evidence.balancer_node} differs from the EndpointSlices "
+            f"({evidence.balancer}): kube-proxy did not program it"
+        )
+    if evidence.balancer_node:
+        return (
+            f"the load balancer on {evidence.balancer_node} is as the EndpointSlices say, and the "
+            "backends answer by their own addresses: below kube-proxy, in HNS"
+        )
+    return (
+        f"{UNKNOWN}: the backends answer by their own addresses; either kube-proxy did not "
+        "program the Service, or what it programmed does not work"
+    )
+
+
+def _unread(evidence: PathEvidence) -> Iterator[str]:
+    """Yield what was not read about the rules of a path's ends."""
+    for end in evidence.ends:
+        if end.unread:
+            yield f"the list of {end.node}: {end.unread}"
+        elif not (end.promised and end.held):
+            yield f"the answer of {end.node} to this packet"
+    yield from (f"the rules of Linux node {node}" for node in evidence.linux)
+
+
+def _nothing(evidence: PathEvidence, causes: str) -> str:
+    unread = list(dict.fromkeys(_unread(evidence)))
+    left = f"; not read: {', '.join(unread)}" if unread else ""
+    return f"{UNKNOWN}: {causes}{left}"

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what a conclusion about the failed layer needs: lists, backends, load balancers."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from conformance.errors import SuiteError, first_line
+from conformance.evidence.layer import End, PathEvidence
+from conformance.evidence.packet_capture import ends_of
+from conformance.expect.engine.names import UNSENT
+from conformance.expect.explain.advice import SERVICES
+from conformance.facts.hns_health import Look, wrong_balancers
+from conformance.kube.client import Kube
+from conformance.kube.fields import list_at
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Addressing, Workload
+from conformance.model.explanation import Explanation
+from conformance.model.observation import Verdict
+from conformance.policy.acl_answer import Packet, answer
+from conformance.policy.acl_differences import compare, observed_list
+from conformance.policy.acl_list import HnsRule
+from conformance.probe.host import Hosts
+
+Lists = Callable[[Workload], list[tuple[HnsRule, ...]]]
+"""Returns the lists of rules that Felix may give HNS for a Windows pod: with and without a
+release's known defects."""
+DENIED = str(Verdict.TIMED_OUT)
+OVERLAY = "overlay"
+SERVED = "own address"
+"""Names of lines of an explanation: wrong entries for each other's pods, and that the backends
+answer by their own addresses."""
+DISCOVERY = "discovery.k8s.io/v1"
+
+
+@dataclass(frozen=True)
+class PathReading:
+    """The reader for a failed path."""
+
+    kube: Kube
+    hosts: Hosts
+    lists: Lists
+
+    def read(self, path: Attempt, explanation: Explanation) -> PathEvidence:
+        """Return the evidence about a path; ``explanation``: of its failure."""
+        ends = ends_of(path)
+        is_open = explanation.expected != DENIED
+        answer_of_backends = explanation.lines.get(SERVED, "")
+        serves = "the pods are open" in answer_of_backends
+        node = _balancing_node(path) if is_open else ""
+        return PathEvidence(
+            should_be_open=is_open,
+            ends=[self._end(end, path) for end in ends if end.os == "windows"],
+            linux=list(dict.fromkeys(end.node for end in ends if end.os != "windows")),
+            unready="; ".join(self._unready(path)) if is_open else "",
+            overlay=explanation.lines.get(OVERLAY, "") if is_open else "",
+            balancer=self._balancer(node, path) if node else "",
+            balancer_node=node,
+            refused=explanation.observed.startswith("REFUSED"),
+            by_service=path.target is not None and path.target.path in SERVICES,
+            backends_answer=serves,
+        )
+
+    def _end(self, end: Workload, path: Attempt) -> End:
+        """Return a Windows end's lists and their answers to the path's first packet."""
+        try:
+            accepted = self.lists(end)
+            held = observed_list(self.hosts.acl_list(end.node, end))
+        except SuiteError as error:
+            return End(pod=end.label, node=end.node, promised="", held="", unread=first_line(error))
+        promised = min(accepted, key=lambda each: len(compare(each, held)))
+        differences = compare(promised, held)
+        packet = packet_at(end, path)
+        return End(
+            pod=end.label,
+            node=end.node,
+            promised=answer(promised, packet) if packet else "",
+            held=answer(held, packet) if packet else "",
+            difference=str(differences[0]) if differences else "",
+        )
+
+    def _unready(self, path: Attempt) -> Iterator[str]:
+        """Yield the backends of a path that are not ready, with since when."""
+        for pod in path.target.backends if path.target else ():
+            obj = self.kube.find("v1", "Pod", pod.pod, pod.namespace)
+            conditions = list_at(obj or {}, "status", "conditions")
+            ready = next((each for each in conditions if each.get("type") == "Ready"), None)
+            if ready and ready.get("status") != "True":
+                yield (
+                    f"pod {pod.pod} on {pod.node} is not Ready since "
+                    f"{ready.get('lastTransitionTime')} ({ready.get('reason') or 'no reason'})"
+                )
+
+    def _balancer(self, node: str, path: Attempt) -> str:
+        """Return what is wrong with the load balancer of a path's Service; empty: nothing."""
+        assert path.target is not None
+        found = self.kube.get("v1", "Node", node)
+        look = Look(
+            endpoints=self.hosts.hns_endpoints(node, remote=True),
+            balancers=self.hosts.load_balancers(node),
+            services=self.kube.objects("v1", "Service"),
+            slices=self.kube.objects(DISCOVERY, "EndpointSlice"),
+            hosts={str(each.get("address")) for each in list_at(found, "status", "addresses")},
+        )
+        wrong: Mapping[object, str] = wrong_balancers(look)
+        address = f"{path.target.host}:{path.target.port}/"
+        return next((text for text in wrong.values() if address in text), "")
+
+
+def packet_at(end: Workload, path: Attempt) -> Packet | None:
+    """Return the first packet of a path at one of its ends; None where a Service may have changed
+    its addresses, or an address is not of IPv4.
+    """
+    target = path.target
+    if target is None or target.path is not Addressing.POD_IP or path.kind is Kind.DNS:
+        return None
+    try:
+        client, server = (int(IPv4Address(each)) for each in (path.source.address, target.host))
+    except ValueError:
+        return None
+    is_client = end.uid == path.source.uid
+    return Packet(
+        direction="Out" if is_client else "In",
+        protocol=17 if target.protocol == "udp" else 6,
+        local=client if is_client else server,
+        remote=server if is_client else client,
+        port=target.port,
+    )
+
+
+def is_about_a_path(path: Attempt, explanation: Explanation) -> bool:
+    """Return whether a failure is that a path is open, or closed, as a whole."""
+    is_sent = not explanation.observed.startswith(tuple(map(str, UNSENT)))
+    is_whole = explanation.expected in (DENIED, str(Verdict.CONNECTED))
+    return path.kind is not Kind.DNS and is_sent and is_whole
+
+
+def _balancing_node(path: Attempt) -> str:
+    """Return the Windows node whose kube-proxy translates a ClusterIP; empty: a Linux node does,
+    or the path has another address."""
+    is_cluster_ip = path.target is not None and path.target.path is Addressing.CLUSTER_IP
+    return path.source.node if is_cluster_ip and path.source.os == "windows" else ""
+
+
+def command(pod: Workload, end: Workload) -> str:
+    """Return the command that shows the list of an end, run in a pod of its node's host."""
+    read = f"(Get-HnsEndpoint | Where-Object IPAddress -eq {end.address}).Policies"
+    return (
+        f"kubectl exec -n {pod.namespace} {pod.pod} -c {pod.container} -- powershell -Command "
+        f"'{read}'"
+    )

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice of paths on clusters with so many covered nodes that not all can be asked at once.
+
+Each ordered pair of nodes belongs to one slice, and each slice has every node as a client's and as
+a server's.  Open paths alone are asked slice by slice, so that every pair is crossed.  Denials have
+to hold at one time: a test with denials asks one slice, and tests take different ones.  Pure: the
+same nodes, bound and number give the same paths.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from typing import TypeVar
+
+from conformance.expect.engine.pairs import key
+from conformance.model.endpoint import Pair, Target
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The slices of a run's ordered pairs of nodes, and the slice of a test."""
+
+    nodes: Sequence[str] = ()
+    """The covered nodes, in their order."""
+    number: int = 0
+    """The test's: it chooses the slice."""
+    most: int = 0
+    """Ordered pairs of nodes that are asked at once."""
+    _place: dict[str, int] = field(init=False, default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        self._place.update({name: place for place, name in enumerate(self.nodes)})
+
+    @cached_property
+    def slices(self) -> int:
+        """Return the least number of slices of which each has at most ``most`` pairs of nodes, or
+        each node once."""
+        size = len(self.nodes)
+        return next(
+            number for number in count(1) if number >= size or _largest(size, number) <= self.most
+        )
+
+    def slice_of(self, pair: Pair) -> int:
+        """Return the slice of a path; -1: it belongs to all, since it is not between two covered
+        nodes."""
+        source, target = pair
+        here, there = self._place.get(source.node), self._place.get(_node(target))
+        return -1 if here is None or there is None else (there - here) % self.slices
+
+    def sliced(self, items: Sequence[T], pair_of: Callable[[T], Pair]) -> list[list[T]]:
+        """Return the items in slices that are to be asked one after another."""
+        found: dict[int, list[T]] = {}
+        for item in items:
+            found.setdefault(max(0, self.slice_of(pair_of(item))), []).append(item)
+        return [found[number] for number in sorted(found)]
+
+    def sample(self, pairs: Sequence[Pair], known: Collection[tuple[str, str]] = ()) -> list[Pair]:
+        """Return the paths of the test's slice, and others so that nothing is left out altogether.
+
+        Each client, each server and each two of their builds keep a path on each port that they
+        have; of ``known`` paths, if there is one.
+        """
+        mine = self.number % self.slices
+        chosen = {pair for pair in pairs if self.slice_of(pair) in (-1, mine)}
+        lacking = {end for pair in pairs for end in _ends(pair)}
+        lacking.difference_update(end for pair in chosen for end in _ends(pair))
+        for pair in sorted(pairs, key=lambda pair: key(*pair) not in known) if lacking else ():
+            if not lacking.isdisjoint(ends := _ends(pair)):
+                chosen.add(pair)
+                lacking.difference_update(ends)
+        return [pair for pair in pairs if pair in chosen]
+
+    def is_wide(self, pairs: Iterable[Pair]) -> bool:
+        """Return whether the paths cross more pairs of nodes than are asked at once."""
+        if self.slices == 1:
+            return False
+        return len({(source.node, _node(target)) for source, target in pairs}) > self.most
+
+
+def _largest(size: int, slices: int) -> int:
+    """Return the ordered pairs of the largest slice of so many nodes."""
+    each, more = divmod(size, slices)
+    return more * (each + 1) ** 2 + (slices - more) * each**2
+
+
+def _node(target: Target) -> str:
+    """Return the node that a target is on; empty: several, or none that is known."""
+    if target.at:
+        return target.at.node
+    nodes = {pod.node for pod in target.backends}
+    return nodes.pop() if len(nodes) == 1 else ""
+
+
+def _ends(pair: Pair) -> set[tuple[object, ...]]:
+    """Return the client, the server and their builds, each with the target's port and protocol."""
+    source, target = pair
+    lane = (target.port, target.protocol, target.path)
+    server = ",".join(pod.uid for pod in target.backends) or target.host
+    builds = tuple((pod.os, pod.build) for pod in target.backends)
+    return {
+        ("client", source.uid, *lane),
+        ("server", server, *lane),
+        ("builds", (source.os, source.build), builds, *lane),
+    }

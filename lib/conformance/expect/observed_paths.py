@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The paths that a test found open and closed so far: the controls that a denial needs."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from conformance.errors import ControlBroken
+from conformance.expect.engine import names
+from conformance.expect.engine.decide import Broken, Path
+from conformance.expect.engine.pairs import key
+from conformance.expect.outcome import Outcome
+from conformance.model.attempt import Attempt
+from conformance.model.endpoint import Pair, Workload
+from conformance.model.observation import Observation
+
+
+@dataclass(eq=False)
+class ObservedPaths:
+    """The paths of a test."""
+
+    opened: set[tuple[str, str]] = field(default_factory=set)
+    """Paths that were open: the controls before the change."""
+    closed: dict[tuple[str, str], Pair] = field(default_factory=dict)
+    """Paths that were closed, and not open since."""
+    _addresses: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Addresses to which names led when their paths were open."""
+
+    def remember(self, path: Path, last: Observation | None) -> None:
+        """Record that a path is as expected; ``last``: its newest observation."""
+        known = key_of(path.attempt)
+        self.closed.pop(known, None)
+        if path.want:
+            self.opened.add(known)
+            self._addresses[known] = names.reached(last) if last else ""
+        elif path.attempt.target is not None:
+            self.closed[known] = (path.attempt.source, path.attempt.target)
+
+    def forget(self, gone: Iterable[Workload]) -> None:
+        """Forget pods that the test has removed: their closed paths will not open again."""
+        uids = {pod.uid for pod in gone}
+        for known, (source, target) in list(self.closed.items()):
+            if uids & {source.uid, *(backend.uid for backend in target.backends)}:
+                del self.closed[known]
+
+    def demand_same_addresses(
+        self, outcomes: Sequence[Outcome], leads_to: Callable[[Outcome], str]
+    ) -> None:
+        """Raise if a name no longer resolves to the address that it had while the path was open:
+        such a denial proves nothing.
+        """
+        for outcome in outcomes:
+            attempt = outcome.path.attempt
+            before = self._addresses.get(key_of(attempt), "")
+            if outcome.path.want or not outcome.held or not before or not names.named(attempt):
+                continue
+            now = leads_to(outcome)
+            if before not in now.split(", "):
+                text = (
+                    f"{attempt.label}: the name led to {before} while the path was open, and leads to "
+                    f"{now or 'nothing'} now: that nothing arrived proves nothing"
+                )
+                outcome.standing = Broken(ControlBroken(text, control="name"))
+
+    def demand_controls(
+        self,
+        open: Sequence[Pair],
+        closed: Sequence[Pair],
+        new: Collection[str],
+        *,
+        may_be_shut_in: bool,
+    ) -> None:
+        """Raise ControlBroken where a dead client, or a dead server, would look like a denial.
+
+        Only where a policy may close every path out (``may_be_shut_in``) may the source have no open path of its own;
+        then another source has to get to the same target.  Of ``new`` sources (uids) another one on the node has to, in
+        any case.
+        """
+        sources = {source.uid for source, _ in open}
+        goals = {target.label for _, target in open}
+        shown = {(source.node, target.label) for source, target in open if source.uid in new}
+        for source, target in closed:
+            pair = f"{source.label} -> {target.label}"
+            came_later = source.uid in new and (source.node, target.label) in shown
+            came_later |= any(pod.uid in new for pod in target.backends) and target.label in goals
+            if (source.uid, target.label) not in self.opened and not came_later:
+                raise ControlBroken(
+                    f"{pair}: this test never found the path open, so a denial would prove "
+                    "nothing; check it with expect.control before the policy is applied",
+                    control="before",
+                )
+            if source.uid not in sources and not (may_be_shut_in and target.label in goals):
+                raise ControlBroken(
+                    f"{pair}: no open path beside it has its source, so a dead client would look "
+                    "like a denial; name a path to a server that no policy selects",
+                    control="beside",
+                )
+
+
+def key_of(attempt: Attempt) -> tuple[str, str]:
+    """Return the key that identifies an attempt's path."""
+    return key(attempt.source, attempt.target)

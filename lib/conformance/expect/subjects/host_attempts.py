@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expectations about connections from the hosts of Windows nodes, made by a program in a
+HostProcess pod.
+
+A host cannot tell which pod answered it: what it connects to is reached by others in the same
+rounds, and the host itself reaches a Linux node's port, so that neither the target nor the
+underlay is the cause.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from conformance.errors import ControlBroken, Nonconformance
+from conformance.expect.check import Judged, Ruling
+from conformance.expect.guard import unless_changed
+from conformance.expect.subject import Subject
+from conformance.model.endpoint import Pair, Target, Workload
+from conformance.model.explanation import Explanation
+from conformance.model.observation import Verdict
+from conformance.verdicts.meaning import of_limitation
+
+Connect = Callable[[str, Sequence[str], float], dict[str, Verdict]]
+"""Connects from the host of a node to some targets within some seconds; raises ProbeBroken."""
+CONTROL = "the host reaches a port of a Linux node"
+Round = dict[str, Verdict]
+
+
+@dataclass
+class HostAttempts(Subject):
+    """What the hosts of Windows nodes reach by TCP."""
+
+    connect: Connect
+
+    def limited(
+        self, goals: Sequence[Pair], *, witness: Sequence[Pair], control: Target, because: str
+    ) -> None:
+        """Expect that hosts do not reach their goals: each pod stands for the host of its node.
+
+        Each round: the ``witness`` paths connect, the host connects to ``control``, and tries the
+        goal.  TIMED_OUT in all rounds is as documented, CONNECTED in all rounds is LIFTED.  Raise
+        Nonconformance for anything else, ControlBroken where a control fails.
+        """
+        rounds: list[list[Round]] = []
+        for _ in range(self.expect.timings.windows.agree):
+            self.expect.control(witness, because=f"the witness: {because}")
+            with ThreadPoolExecutor(len(goals)) as pool:
+                rounds.append(list(pool.map(lambda goal: self._tried(goal, control), goals)))
+        self.expect.control(witness, because=f"the witness, again: {because}")
+
+        def judge(place: int) -> Judged:
+            pod, target = goals[place]
+            own = [one[place] for one in rounds]
+            answers = [one[_address(target)] for one in own]
+            shown = ", ".join(answers)
+            label = f"host of node {pod.node} -> {target.label}"
+            lost = [one for one in own if one[_address(control)] is not Verdict.CONNECTED]
+            if lost:
+                text = (
+                    f"host of node {pod.node} -> {control.label}: expected CONNECTED, "
+                    f"observed {lost[0][_address(control)]}: {CONTROL}"
+                )
+                return ControlBroken(text, control=CONTROL)
+            if set(answers) == {Verdict.TIMED_OUT}:
+                return f"{because}: {label}: {shown}"
+            if set(answers) == {Verdict.CONNECTED}:
+                return Ruling(f"{label}: {shown}, although {because}", of_limitation(gone=True))
+            return self._neither(pod, target, shown, because)
+
+        self.check("behaviour", [(None, goal[0], place) for place, goal in enumerate(goals)], judge)
+
+    def _tried(self, goal: Pair, control: Target) -> Round:
+        pod, target = goal
+        seconds = self.expect.timings.windows.tcp_give_up
+        return self.connect(pod.node, [_address(target), _address(control)], seconds)
+
+    def _neither(self, pod: Workload, target: Target, shown: str, because: str) -> Ruling:
+        do = (
+            f"in a HostProcess pod on node {pod.node}: "
+            f"Test-NetConnection {target.host} -Port {target.port}"
+        )
+        text = Explanation(
+            claims=self.expect.context.claims,
+            path=f"host of node {pod.node} -> {target.label}",
+            expected="TIMED_OUT each time, or CONNECTED each time",
+            observed=shown,
+            where=f"host of {pod.node}",
+            lines={"because": because, "do": do},
+        )
+        error = unless_changed(self.expect, [pod, *target.backends], Nonconformance(text))
+        return Ruling(error=error, symptom=("TIMED_OUT or CONNECTED", shown))
+
+
+def _address(target: Target) -> str:
+    return f"{target.host}:{target.port}"

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CNI plugin that a Windows host is configured for, against that of the node's network."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.facts import cni_config
+from conformance.facts.node_readings import CNIS, Hosts
+from conformance.model.facts import Announced, Facts, NodeFacts
+
+MEANT = "the plugin of the node's network"
+ON_NODE = "CNI configuration on node"
+
+
+@dataclass(frozen=True)
+class CniPlugins:
+    """The readings of a test."""
+
+    hosts: Hosts
+    facts: Facts
+    windows: Sequence[NodeFacts]
+    """The nodes that may be looked into."""
+
+    def configured(self, node: str) -> dict[str, Announced]:
+        """Return whether a host's CNI configuration names the plugin of the node's network; unknown
+        where the configuration alone says which network that is."""
+        name = f"type in the CNI configuration of node {node}"
+        own = next(one for one in self.windows if one.name == node)
+        cni = own.cni or self.facts.cni
+        if not cni.known or cni.source.startswith(ON_NODE):
+            return {name: Announced(None, f"only the file itself tells the network: {cni.source}")}
+        wanted = {plugin for plugin, known in CNIS.items() if known == cni.value} or {
+            str(cni.value)
+        }
+        found = cni_config.on_node(self.hosts.cni_configuration(node)).plugin
+        shown = found or "no plugin, or several files that differ"
+        text = " or ".join(sorted(map(str, wanted)))
+        source = f"{ON_NODE}; the network is {cni.value}: {cni.source}"
+        return {name: Announced(MEANT if found in wanted else shown, source, wanted=text)}

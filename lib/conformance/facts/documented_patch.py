@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documented command that turns strict affinity on, tried on a server that stores nothing."""
+
+from dataclasses import dataclass
+
+from conformance.errors import MissingCapability
+from conformance.facts.calico_api import V3
+from conformance.facts.objects import CalicoObjects
+from conformance.kube.changes import Changes
+from conformance.kube.fields import value_at
+from conformance.kube.refused import ApiRefused
+from conformance.model.change import ObjectRef
+from conformance.model.facts import Fact
+
+PATCH = {"spec": {"strictAffinity": True}}
+CONFIGURATION = ObjectRef(api_version=V3, kind="IPAMConfiguration", name="default")
+COMMAND = "kubectl patch ipamconfigurations default --type=merge (strictAffinity true onto true)"
+DONE = "accepted, and strictAffinity is true"
+
+
+@dataclass(frozen=True)
+class DocumentedPatch:
+    """The trial of a single test."""
+
+    changes: Changes
+    calico: CalicoObjects
+
+    def tried(self) -> dict[str, Fact[str]]:
+        """Return what the server makes of the command, and of the value afterwards.
+
+        Raise MissingCapability where the value is not true before: a server that stored it all the
+        same would change the cluster; and where the run's user may not patch.
+        """
+        if not self._is_on():
+            raise MissingCapability(
+                "strict affinity is not on, and a trial must change nothing",
+                "see IPAM-1; once it is on, run again",
+            )
+        try:
+            found = self.changes.tried_patch(CONFIGURATION, PATCH)
+        except ApiRefused as refusal:
+            if refusal.forbidden:
+                raise MissingCapability(
+                    f"the run's user may not patch IPAMConfiguration default: {refusal.message}",
+                    "allow patch of ipamconfigurations.projectcalico.org to it",
+                ) from refusal
+            return {COMMAND: Fact(f"refused: {refusal.message}", "the API server, dryRun=All")}
+        value = value_at(found, "spec", "strictAffinity")
+        result = DONE if value is True and self._is_on() else f"strictAffinity is {value}"
+        return {COMMAND: Fact(result, "the API server, dryRun=All, then the object itself")}
+
+    def _is_on(self) -> bool:
+        return all(fact.value is True for fact in self.calico.strict_affinity().values())

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which Windows nodes Felix is meant to run on, whether it does or not: yes, no, or not known.
+
+Where it is meant to run and does not, Calico is broken.  Where it is not meant to run there is no
+Calico to judge.  The API does not say it of Felix as a service (AKS' add-on, Calico's zip file) or
+as a process of an agent (RKE2): then a look into the node decides
+(:mod:`conformance.facts.node_readings`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.facts.calico_api import ADDRESS, TUNNEL
+from conformance.facts.calico_workloads import WINDOWS, CalicoWorkloads
+from conformance.facts.workloads import described
+from conformance.kube.client import Obj
+from conformance.kube.fields import list_at, mapping_at, value_at
+from conformance.model.facts import Fact, NodeFacts
+
+WITHOUT = {
+    "gke": "GKE runs no Calico on Windows nodes",
+    "rke1": "RKE1 runs no Calico on Windows nodes",
+    "k3s": "k3s brings no Calico to Windows nodes",
+}
+"""Platforms whose Windows nodes have none, unless somebody installed it there by hand."""
+TRACES = (ADDRESS, TUNNEL)
+"""Annotations that Calico gives to a node where it is the network."""
+Fits = Callable[[str | None, Sequence[str]], bool]
+FITS: dict[str, Fits] = {
+    "In": lambda value, wanted: value in wanted,
+    "NotIn": lambda value, wanted: value not in wanted,
+    "Exists": lambda value, wanted: value is not None,
+    "DoesNotExist": lambda value, wanted: value is None,
+}
+"""Operators of node selector terms; what compares numbers is taken to fit."""
+
+
+def selects(daemonset: Obj | None, node: NodeFacts) -> bool:
+    """Return whether a DaemonSet of Calico on Windows is for a node; the node's system is known."""
+    spec = mapping_at(daemonset, "spec", "template", "spec")
+    labels: dict[str, Any] = {"kubernetes.io/os": node.os, **node.labels}
+    affinity = mapping_at(spec, "affinity", "nodeAffinity")
+    terms = list_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+    return (
+        daemonset is not None
+        and mapping_at(spec, "nodeSelector").items() <= labels.items()
+        and (
+            not terms or any(_holds(term, labels | {"metadata.name": node.name}) for term in terms)
+        )
+    )
+
+
+def _holds(term: Obj, labels: Mapping[str, str]) -> bool:
+    def anything(value: str | None, wanted: Sequence[str]) -> bool:
+        return True
+
+    every = [*list_at(term, "matchExpressions"), *list_at(term, "matchFields")]
+    return bool(every) and all(  # a term without any requirement selects nothing
+        FITS.get(one["operator"], anything)(labels.get(one["key"]), one.get("values") or ())
+        for one in every
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FelixMeant:
+    """What the API of one cluster says of Felix on Windows nodes."""
+
+    found: CalicoWorkloads
+    pods: Mapping[str, str]
+    """Node to the name of its pod of Calico."""
+    unread: str
+    """Why Calico's workloads could not be read; empty: they could."""
+    installation: Obj | None
+    blocks: Mapping[str, Sequence[str]]
+    platform: str | None
+    networked: str
+    """Why Calico leaves traces of itself on each of its nodes; empty: it may leave none."""
+
+    def on(self, node: NodeFacts) -> Fact[bool]:
+        """Return whether Felix is meant to run on a Windows node."""
+        if pod := self.pods.get(node.name):
+            return Fact(True, f"pod {pod} is there")
+        if selects(self.found.windows, node):
+            return Fact(True, f"{described(self.found.windows)} selects it")
+        if nothing := self._nothing_runs():
+            return Fact(False, nothing)
+        asked = value_at(self.installation, "spec", "calicoNetwork", "windowsDataplane")
+        if asked == "HNS" and self.found.windows is None:
+            return Fact(True, "Installation default .spec.calicoNetwork.windowsDataplane HNS")
+        if trace := self._trace(node):
+            return Fact(None, f"not known: {trace}, and no DaemonSet selects it")
+        return self._without_trace()
+
+    def _nothing_runs(self) -> str:
+        """Return that no part of Calico runs, CRDs aside; empty: one does, or it is not known."""
+        there = self.found.linux or self.found.windows or self.pods or self.unread
+        return "" if there else "no DaemonSet and no pod of calico-node is in the cluster"
+
+    def _trace(self, node: NodeFacts) -> str:
+        """Return what Calico has left on a node where nothing else shows it; empty: nothing."""
+        if key := next((key for key in TRACES if key in node.annotations), ""):
+            return f"annotation {key} of node {node.name}"
+        return f"node {node.name} has a block" if node.name in self.blocks else ""
+
+    def _without_trace(self) -> Fact[bool]:
+        if self.found.windows is not None:
+            return Fact(False, f"{described(self.found.windows)} goes elsewhere")
+        if self.platform in WITHOUT:
+            return Fact(False, WITHOUT[self.platform])
+        if self.networked and not self.unread and self.platform != "rke2":
+            return Fact(False, self.networked)
+        return Fact(None, f"not known: {self.unread or 'nothing in the API says it'}")
+
+
+LOOKED_FOR = (
+    f"a pod of {WINDOWS}, a DaemonSet that selects the node, .spec.calicoNetwork.windowsDataplane "
+    "HNS of Installation default, and Calico's annotations and blocks of the node"
+)
+"""What shows that Felix is meant to run on a Windows node."""

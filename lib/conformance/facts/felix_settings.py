@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Felix is configured with on each node, and by what.
+
+Felix takes its environment first, then ``FelixConfiguration node.NAME``, then ``default``
+(projectcalico/calico felix/config/config_params.go).  k0s sets VNI and port of VXLAN by the
+environment, and has no FelixConfiguration.  Environment and configurations of nodes are read once,
+when the run begins; FelixConfiguration default anew each time, since the suite changes it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from conformance.facts.calico_workloads import CalicoWorkloads
+from conformance.facts.reading import Reading
+from conformance.facts.workloads import described, variable
+from conformance.kube.client import Obj
+from conformance.kube.fields import value_at
+from conformance.model.facts import Fact, NodeFacts
+
+VARIABLES = {
+    "vxlanVNI": "FELIX_VXLANVNI",
+    "vxlanPort": "FELIX_VXLANPORT",
+    "vxlanMTU": "FELIX_VXLANMTU",
+    "ipipEnabled": "FELIX_IPINIPENABLED",
+    "wireguardEnabled": "FELIX_WIREGUARDENABLED",
+    "bpfEnabled": "FELIX_BPFENABLED",
+}
+"""Field of FelixConfiguration to the environment variable that wins over it."""
+DEFAULTS = {"vxlanVNI": 4096, "vxlanPort": 4789}
+"""What Calico uses where nothing says it."""
+WINDOWS_VNI = "VXLAN_VNI"
+"""From which felix-service.ps1 sets FELIX_VXLANVNI on Windows: another's rendering of
+FelixConfiguration, unless the environment rules Linux as well."""
+OF_NODE = "node."
+Overrides = dict[str, dict[str, Fact[str]]]
+"""``linux``, ``windows`` or ``node.NAME`` to field to what wins over FelixConfiguration default."""
+
+
+def is_on(value: object) -> bool:
+    """Return whether Felix takes a value for yes (projectcalico/calico
+    felix/config/param_types.go)."""
+    return str(value).lower() in ("true", "1", "yes", "y", "t")
+
+
+def overrides(
+    reading: Reading,
+    found: CalicoWorkloads,
+    configurations: Iterable[Obj],
+    nodes: Iterable[NodeFacts],
+) -> Overrides:
+    """Read what wins over FelixConfiguration default on these nodes; ``configurations`` are all
+    there are, those of nodes that are gone among them."""
+    reported: Overrides = {
+        "linux": _environment(reading, found.linux, VARIABLES),
+        "windows": _environment(reading, found.windows, VARIABLES),
+    }
+    if "vxlanVNI" in reported["linux"]:
+        given = _environment(reading, found.windows, {"vxlanVNI": WINDOWS_VNI})
+        reported["windows"] = given | reported["windows"]
+    theirs = {f"{OF_NODE}{node.name}" for node in nodes}
+    for one in configurations:
+        name = str(one["metadata"]["name"])
+        if name in theirs:
+            reported[name] = {
+                field: Fact(str(value), f"FelixConfiguration {name} .spec.{field}")
+                for field in VARIABLES
+                if (value := value_at(one, "spec", field)) is not None
+            }
+    return {name: fields for name, fields in reported.items() if fields}
+
+
+def _environment(
+    reading: Reading, daemonset: Obj | None, names: Mapping[str, str]
+) -> dict[str, Fact[str]]:
+    given = {field: variable(reading, daemonset, name) for field, name in names.items()}
+    return {
+        field: Fact(value, f"{names[field]}={value} of {described(daemonset)}")
+        for field, value in given.items()
+        if value
+    }
+
+
+def ruled(overriding: Mapping[str, Mapping[str, Fact[str]]], field: str) -> str:
+    """Return what wins over FelixConfiguration default for a field; empty: nothing."""
+    found = [fields[field].source for fields in overriding.values() if field in fields]
+    return " and ".join(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class FelixSettings:
+    """The configuration of one cluster's Felix."""
+
+    default: Callable[[], tuple[Obj | None, str]]
+    """FelixConfiguration default and the API that has it."""
+    overriding: Mapping[str, Mapping[str, Fact[str]]]
+
+    def on(self, field: str, node: NodeFacts) -> Fact[str]:
+        """Return what a field is on a node; unknown where nothing sets it."""
+        return self._ruling(field, node) or next(iter(self._in_default(field).values()))
+
+    def everywhere(self, field: str, nodes: Iterable[NodeFacts]) -> dict[str, Fact[str]]:
+        """Return all that a field is on these nodes, by what sets it; unknown where it is not set.
+
+        What does not win on any of them does not count: FelixConfiguration of a node that is gone,
+        or behind the environment.
+        """
+        ruling = [self._ruling(field, node) for node in nodes]
+        found = {fact.source: fact for fact in ruling if fact}
+        return found if all(ruling) else found | self._in_default(field)
+
+    def _ruling(self, field: str, node: NodeFacts) -> Fact[str] | None:
+        """Return what wins over FelixConfiguration default on a node; None: nothing."""
+        places = (self.overriding.get(name, {}) for name in (node.os, f"{OF_NODE}{node.name}"))
+        return next((fields[field] for fields in places if field in fields), None)
+
+    def _in_default(self, field: str) -> dict[str, Fact[str]]:
+        name = f"FelixConfiguration default .spec.{field}"
+        found, api = self.default()
+        value = value_at(found, "spec", field)
+        if value is not None:
+            return {name: Fact(str(value), f"{name} ({api})")}
+        text = f"{name} ({api}) is not set" if found else "there is no FelixConfiguration default"
+        return {name: Fact(None, text)}

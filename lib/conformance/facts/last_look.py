@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last look of a run: errors and panics in the logs of Felix, CNI, kube-proxy and Typha on the
+nodes that it decided on, since it began.
+
+Notes, and never a verdict: software logs errors that nobody notices, and disruptive tests make it
+log some.  Bounded in requests, bytes and seconds.  The CNI plugin's own log is a file of its node,
+read by a command in the node's calico-node pod.
+"""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+
+from conformance.errors import SuiteError, first_line
+from conformance.facts.diagnostics_bundle import CALICO_NAMESPACES
+from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import list_at, mapping_at, value_at
+from conformance.kube.refused import ApiRefused
+from conformance.model.by_key import by_key
+from conformance.model.counted import counted
+from conformance.model.endpoint import OS
+from conformance.scrubbing import scrubbed
+
+BAD = re.compile(
+    r"\[(?:ERROR|FATAL|PANIC)\]|^[EF]\d{4} \d\d:|^(?:panic|fatal error): "
+    r"|\blevel=\"?(?:error|fatal|panic)\b|\"level\": ?\"(?:error|fatal|panic)\""
+)
+"""Lines by Calico (logrus in its own form), klog, Go's runtime, and as logfmt or JSON."""
+PANIC = re.compile(
+    r"\[(?:FATAL|PANIC)\]|^F\d{4} \d\d:|^(?:panic|fatal error): "
+    r"|\blevel=\"?(?:fatal|panic)\b|\"level\": ?\"(?:fatal|panic)\""
+)
+COMPONENTS = ("calico-node", "calico-typha", "kube-proxy")
+"""Beginnings of pods' names."""
+LOGS = 40
+"""Logs that are read at most."""
+BYTES = 256 * 1024
+"""Bytes of a log that are read, its oldest since the run began."""
+SECONDS = 15.0
+"""s.  After these no other log is asked for."""
+AT_ONCE = 4
+WINDOWS = "calico-node-windows"
+"""Beginning of the names of Felix' pods on Windows."""
+PRINT: dict[OS, str] = {
+    "linux": "tail /var/log/calico/cni/cni.log",
+    "windows": r"powershell Get-Content -Tail 10 C:\var\log\calico\cni\cni.log",
+}
+"""Commands for people; a CNI configuration with another ``log_file_path`` is theirs to know."""
+CniLog = Callable[[Obj, str, OS, datetime, float], str]
+"""Return the CNI plugin's log on the node of a pod of Felix: the pod, its container, the node's
+system, since when, within how many seconds.  Raise SuiteError."""
+NOTES = 6
+"""Maximum number of notes about logs; the rest is only counted."""
+SHOWN = 160
+"""Characters of a line."""
+
+
+@dataclass(frozen=True)
+class _Log:
+    """A container's log since the run began."""
+
+    namespace: str
+    pod: str
+    container: str
+    node: str
+    previous: bool = False
+    """The log belongs to the container before its last restart."""
+    felix: Obj | None = None
+    """The log is not the container's but the CNI plugin's, on the node of this pod."""
+
+    @property
+    def owner(self) -> str:
+        """Return whose log it is."""
+        if self.felix:
+            return f"the CNI plugin's log on {self.node}"
+        return f"{self.container} of {self.namespace}/{self.pod} on {self.node}"
+
+    @property
+    def command(self) -> str:
+        """Return the command that prints the whole log."""
+        pod = f"-n {self.namespace} {self.pod} -c {self.container}"
+        if self.felix:
+            return f"kubectl exec {pod} -- {PRINT[_os(self.felix)]}"
+        return f"kubectl logs {pod}{' --previous' if self.previous else ''}"
+
+
+def last_look(
+    kube: Kube, nodes: Collection[str], seconds: float, cni_log: CniLog | None
+) -> list[str]:
+    """Return a note for each log with errors or panics in the last ``seconds``, the panics first.
+
+    Then what could not be read, and why.  ``cni_log``: None in a run that executes nothing in pods.
+    """
+    pods, unread = _pods(kube, nodes)
+    since = datetime.now(UTC) - timedelta(seconds=seconds)
+    logs = [log for pod in pods for log in _logs(pod, since)]
+    end = time.monotonic() + SECONDS
+    if cni_log is None:
+        unread.append(
+            "the CNI plugin's log, a file of each node, is not read: "
+            "this run executes nothing in pods"
+        )
+        logs = [log for log in logs if log.felix is None]
+
+    def read(log: _Log) -> str | SuiteError | None:
+        if time.monotonic() > end:
+            return None
+        try:
+            if log.felix and cni_log:
+                left = max(1.0, end - time.monotonic())
+                return cni_log(log.felix, log.container, _os(log.felix), since, left)
+            return kube.logs(
+                log.namespace,
+                log.pod,
+                log.container,
+                since=seconds,
+                previous=log.previous,
+                head=BYTES,
+            )
+        except SuiteError as error:
+            return error
+
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="last-look") as pool:
+        texts = list(zip(logs, pool.map(read, logs[:LOGS]), strict=False))
+    found = sorted(chain.from_iterable(_found(log, text) for log, text in texts))
+    more = [f"errors in {len(found) - NOTES} more logs"] if len(found) > NOTES else []
+    refused = by_key((_why(text), log) for log, text in texts if isinstance(text, SuiteError))
+    unread += [
+        f"{counted(len(several), 'log')} not read: {why}" for why, several in refused.items()
+    ]
+    left = len(logs) - sum(text is not None for _, text in texts)
+    unread += [f"{counted(left, 'log')} not read: {LOGS} logs or {SECONDS:.0f} s"] if left else []
+    notes = [*(note for _, note in found[:NOTES]), *more, *unread]
+    return [f"last look at logs: {note}" for note in notes]
+
+
+def _pods(kube: Kube, nodes: Collection[str]) -> tuple[list[Obj], list[str]]:
+    """Return the pods with logs to read, and a note for each log that cannot be read."""
+    found: list[Obj] = []
+    unread: list[str] = []
+    for namespace in CALICO_NAMESPACES:
+        try:
+            pods = kube.objects("v1", "Pod", namespace)
+        except SuiteError as error:
+            unread.append(f"pods of {namespace} cannot be listed: {_why(error)}")
+            continue
+        found += [
+            pod
+            for pod in pods
+            if pod["metadata"]["name"].startswith(COMPONENTS)
+            and value_at(pod, "spec", "nodeName") in nodes
+        ]
+    with_felix = {
+        pod["spec"]["nodeName"]
+        for pod in found
+        if pod["metadata"]["name"].startswith(COMPONENTS[0])
+    }
+    if lack := sorted(set(nodes) - with_felix) if not unread else []:
+        unread.append(
+            f"Felix runs in no pod on {', '.join(lack)}: "
+            "its log and the CNI plugin's there are not read"
+        )
+    return found, unread
+
+
+def _logs(pod: Obj, since: datetime) -> Iterator[_Log]:
+    """Yield the logs of a pod that can be of the run: no container that ended before it."""
+    meta = pod["metadata"]
+    statuses = [
+        *list_at(pod, "status", "initContainerStatuses"),
+        *list_at(pod, "status", "containerStatuses"),
+    ]
+    for status in statuses:
+        where = (meta["namespace"], meta["name"], str(status.get("name")), pod["spec"]["nodeName"])
+        for field, previous in (("state", False), ("lastState", True)):
+            ended = str(mapping_at(status, field, "terminated").get("finishedAt") or "")
+            if mapping_at(status, field, "running") or ended >= f"{since:%Y-%m-%dT%H:%M:%SZ}":
+                yield _Log(*where, previous)
+    running = [
+        str(status["name"])
+        for status in list_at(pod, "status", "containerStatuses")
+        if mapping_at(status, "state", "running")
+    ]
+    if meta["name"].startswith(COMPONENTS[0]) and running:
+        yield _Log(meta["namespace"], meta["name"], running[0], pod["spec"]["nodeName"], felix=pod)
+
+
+def _os(felix: Obj) -> OS:
+    return "windows" if felix["metadata"]["name"].startswith(WINDOWS) else "linux"
+
+
+def _found(log: _Log, text: str | SuiteError | None) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield the note about a log with errors, and its place among the notes."""
+    lines = text.splitlines() if isinstance(text, str) else ()
+    bad = [line for line in lines if BAD.search(line)]
+    if not bad:
+        return
+    counts = Counter("panic" if PANIC.search(line) else "error" for line in bad)
+    statement = ", ".join(
+        counted(counts[word], word) for word in ("panic", "error") if counts[word]
+    )
+    shown = scrubbed(next((line for line in bad if PANIC.search(line)), bad[-1]).strip())[:SHOWN]
+    yield (
+        (-counts["panic"], -counts["error"]),
+        f"{statement} since the run began in {log.owner}: {shown}; {log.command}",
+    )
+
+
+def _why(error: SuiteError) -> str:
+    if isinstance(error, ApiRefused) and error.forbidden:
+        return "no right to get pods/log" if "/log" in error.request else "no right to list pods"
+    return first_line(error)[:SHOWN]

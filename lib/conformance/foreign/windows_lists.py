@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The access rules that Felix has to give HNS for a Windows pod, by all policies of the cluster.
+
+Policies of other owners count like the run's own: Felix renders them together.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from conformance.errors import MissingCapability, UsageProblem
+from conformance.foreign.snapshot import (
+    CALICO,
+    DISCOVERY,
+    KUBERNETES,
+    SETS,
+    admin_kinds,
+    calico_api,
+    is_twin,
+    staged_kinds,
+)
+from conformance.kube.client import Kube, Obj
+from conformance.model.endpoint import Workload
+from conformance.model.facts import Facts
+from conformance.policy.acl_list import FelixPanics, HnsRule, acl_list
+from conformance.policy.oracle.oracle import Oracle
+from conformance.policy.oracle.policies import policy_of
+from conformance.policy.oracle.switches import WINDOWS
+from conformance.policy.oracle.world import Pod, World
+
+AROUND = (
+    ("v1", "Namespace"),
+    ("v1", "ServiceAccount"),
+    ("v1", "Pod"),
+    (DISCOVERY, "EndpointSlice"),
+)
+
+
+class WindowsLists:
+    """The rendered lists of a cluster's Windows pods."""
+
+    def __init__(self, kube: Kube, facts: Facts) -> None:
+        self._kube = kube
+        self._facts = facts
+
+    def expected(self, pod: Workload) -> list[tuple[HnsRule, ...]]:
+        """Return the lists that a pod may have by the cluster's objects now: as its release was
+        shipped, and without the release's known defects, which a patch may mend.
+
+        Raise MissingCapability if Calico's release, or a policy that may select the pod, is not
+        known here.
+        """
+        calico = self._facts.calico_on(pod.node)
+        release = re.match(r"v?(\d+)\.(\d+)", calico.value or "")
+        if not release:
+            raise MissingCapability(
+                f"Calico's version on node {pod.node} is not known: {calico.source}",
+                "without it nobody knows how Felix orders rules",
+            )
+        world = World(list(self._around()))
+        own = world.pods[f"{pod.namespace}/{pod.pod}"]
+        try:
+            oracle = Oracle(world, [*self._tiers(), *self._policies(own)])
+            minor = (int(release[1]), int(release[2]))
+            return [acl_list(oracle, own, minor, switches) for switches in (None, WINDOWS)]
+        except (UsageProblem, FelixPanics) as problem:
+            raise MissingCapability(
+                f"the list of {pod.label} is not known: {problem}",
+                "remove what cannot be read, or read Get-HnsEndpoint by hand",
+            ) from None
+
+    def _around(self) -> Iterator[Obj]:
+        """Yield all that policies speak of, with their kinds."""
+        calico = calico_api(self._kube)
+        sets = [(calico, kind) for kind in SETS if calico]
+        for api, kind in (*AROUND, *sets):
+            yield from self._listed(api, kind)
+
+    def _tiers(self) -> Sequence[Obj]:
+        calico = calico_api(self._kube)
+        return self._listed(calico, "Tier") if calico else ()
+
+    def _policies(self, own: Pod) -> Iterator[Obj]:
+        """Yield the policies, but those that cannot be read and surely do not select the pod."""
+        calico = calico_api(self._kube)
+        kinds = [
+            (KUBERNETES, "NetworkPolicy"),
+            *((calico, kind) for kind in ("NetworkPolicy", "GlobalNetworkPolicy") if calico),
+            *staged_kinds(self._kube, calico),
+            *admin_kinds(self._kube),
+        ]
+        for api, kind in kinds:
+            for obj in self._listed(api, kind):
+                if not (api in CALICO and is_twin(api, obj)) and self._may_count(obj, own):
+                    yield obj
+
+    @staticmethod
+    def _may_count(obj: Obj, own: Pod) -> bool:
+        try:
+            policy_of(obj)
+        except UsageProblem:
+            loosely = policy_of(obj, strict=False)
+            return loosely is None or loosely.concerns(own) is not False
+        return True
+
+    def _listed(self, api: str, kind: str) -> list[Obj]:
+        return [{"apiVersion": api, "kind": kind, **item} for item in self._kube.objects(api, kind)]

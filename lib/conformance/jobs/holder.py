@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The container beside the judge: it keeps the results until they are fetched, and sends them.
+
+Results are lines of text, since an exec's binary output is not the same through every proxy.
+"""
+
+import base64
+import hashlib
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from conformance import product
+from conformance.errors import UsageProblem
+from conformance.report.pack import pack
+from conformance.timing import SYSTEM_CLOCK, Clock, until
+
+TAKEN = ".fetched"
+"""File in the folder of results by which the holder ends."""
+KEPT_FOR = 24 * 3600.0
+"""s.  From the report on, or from the holder's start where there is none."""
+LOOK_EVERY = 2.0
+BYTES_A_LINE = 48 * 1024
+"""A multiple of 3, so that lines can be put together again."""
+END = b"end"
+
+
+def hold(results: Path, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Wait until the results are fetched, or for 24 hours; SIGTERM ends it at once."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # process 1 has no default action
+    begin = time.time()
+
+    def over() -> bool:
+        report = _report(results)
+        since = max(begin, report.stat().st_mtime if report else begin)
+        return (results / TAKEN).exists() or time.time() - since >= KEPT_FOR
+
+    until(
+        over,
+        bool,
+        within=float("inf"),
+        every=LOOK_EVERY,
+        description="the results are fetched",
+        clock=clock,
+    )
+
+
+def release(results: Path) -> None:
+    """Let the holder of a folder end."""
+    results.mkdir(parents=True, exist_ok=True)
+    (results / TAKEN).touch()
+
+
+def sent(results: Path) -> Iterator[bytes]:
+    """Yield the archive of the newest run as lines: its name, length and SHA-256 as JSON, base64,
+    and an end.  Raise UsageProblem where no run has left a report.
+    """
+    report = _report(results)
+    if report is None:
+        raise UsageProblem(f"no run has left a report in {results}")
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / f"{report.parent.name}.zip"
+        pack(report.parent, archive, (product.root(), Path(sys.prefix)))
+        body = archive.read_bytes()
+    head = {"name": archive.name, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()}
+    yield json.dumps(head).encode()
+    for begin in range(0, len(body), BYTES_A_LINE):
+        yield base64.b64encode(body[begin : begin + BYTES_A_LINE])
+    yield END
+
+
+def _report(results: Path) -> Path | None:
+    """Return the report of the newest run in a folder; None: there is none yet."""
+    return max(results.glob("20*/conformance.json"), default=None)

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The objects of a run inside the cluster: its namespace, its user with roles, and its Job.
+
+The Job's pod has two containers of one image: ``judge`` runs the suite, ``holder`` keeps the
+results until ``calico-conformance fetch`` has them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import UsageProblem
+from conformance.kube import runner
+from conformance.kube.client import Obj
+from conformance.kube.ownership import RUNNER_NAMESPACE
+from conformance.pods.placement import tolerations
+
+RESTRICTED = {
+    f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")
+}
+USER = 65532
+"""The user of the image, which owns nothing in it."""
+GRACE = 600
+"""s.  For what an interrupted run has to put back: a drained node, or a VNI."""
+JUDGE = "judge"
+HOLDER = "holder"
+RESULTS = "/results/$(POD_NAME)"
+"""Folder of the run's results; kubelets fill in the name, so that a volume may have those of
+several Jobs."""
+FILES = "/config"
+WITH_FILES = ("--timings", "--images", "--waivers", "--attest", "--baseline", "--rerun-of")
+"""Options that name a file of the user's, which the Job takes along."""
+MOST = 900_000
+"""Bytes of such files in all: a ConfigMap holds 1 MiB."""
+OF_THE_JOB = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--report-dir")
+"""Options that the Job decides itself."""
+KEPT = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+    "sidecar.istio.io/inject": "false",
+    "linkerd.io/inject": "disabled",
+}
+"""Annotations, as the suite's pods have them: nothing moves the pod, or adds a container that does
+not end."""
+ENVIRONMENT = {
+    "CALICO_CONFORMANCE_NODE": "spec.nodeName",
+    "CALICO_CONFORMANCE_POD_IP": "status.podIP",
+    "POD_NAME": "metadata.name",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The choices of a Job's user."""
+
+    image: str
+    name: str = "conformance"
+    role: str = runner.ROLES[0]
+    beside: Sequence[str] = ()
+    """Roles beside it."""
+    prefix: str = ""
+    """Of prepared namespaces (``--namespaces-prefix``); empty: the run makes its own."""
+    workers: int = 2
+    volume: str = ""
+    """Claim of the volume for the results; empty: they go with the pod."""
+    node: str = ""
+    """The node to run on; empty: any Linux node."""
+    pull_secrets: Sequence[str] = ()
+    options: Sequence[str] = ()
+    """Options of the run."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Name to text of files that the run reads."""
+
+
+def taken_along(options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return a run's options with the places that its files have in the Job, and their texts.
+
+    Raise UsageProblem for a file that cannot be read, and for an option that is the Job's own.
+    """
+    found: list[str] = []
+    files: dict[str, str] = {}
+    rest = iter(options)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name in OF_THE_JOB:
+            raise UsageProblem(f"{name}: the Job decides it; leave it out")
+        if name in WITH_FILES:
+            path = Path(value if equals else next(rest, ""))
+            files[f"{name[2:]}{path.suffix}"] = _text(name, path)
+            found.append(f"{name}={FILES}/{name[2:]}{path.suffix}")
+        else:
+            found.append(word)
+    if (size := sum(len(text.encode()) for text in files.values())) > MOST:
+        raise UsageProblem(
+            f"{', '.join(sorted(files))}: {size} bytes, and a ConfigMap holds {MOST} at most"
+        )
+    return found, files
+
+
+def _text(option: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageProblem(
+            f"{option}={path}: {getattr(error, 'strerror', '') or 'no text in UTF-8'}"
+        ) from None
+
+
+def objects(wanted: Wanted) -> Iterator[Obj]:
+    """Yield all objects, in the order in which they have to be made.  Raise UsageProblem."""
+    account, made = (
+        runner.user_of_prefix(wanted.prefix, wanted.workers)
+        if wanted.prefix
+        else runner.user_of(wanted.role, wanted.beside)
+    )
+    for obj in made:
+        own = obj["kind"] == "Namespace" and obj["metadata"]["name"] == RUNNER_NAMESPACE
+        yield obj | {"metadata": obj["metadata"] | {"labels": RESTRICTED}} if own else obj
+    if wanted.files:
+        yield {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": wanted.name, "namespace": RUNNER_NAMESPACE},
+            "data": dict(wanted.files),
+        }
+    yield _job(wanted, account)
+
+
+def _job(wanted: Wanted, account: str) -> Obj:
+    """Return the Job.
+
+    Its pod ends once and for all, whatever the judge's exit code: a second pod would repeat what
+    the first has decided, or disrupt again what it could not put back.  The policy keeps
+    Kubernetes also from starting a pod while another is being deleted (podReplacementPolicy).
+    """
+    never_again = {
+        "action": "FailJob",
+        "onExitCodes": {"containerName": JUDGE, "operator": "NotIn", "values": [0]},
+    }
+    template = {
+        "metadata": {"labels": {"app.kubernetes.io/name": RUNNER_NAMESPACE}, "annotations": KEPT},
+        "spec": _pod(wanted, account),
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": wanted.name, "namespace": RUNNER_NAMESPACE},
+        "spec": {
+            "backoffLimit": 0,
+            "podFailurePolicy": {"rules": [never_again]},
+            "template": template,
+        },
+    }
+
+
+def _pod(wanted: Wanted, account: str) -> Obj:
+    prefix = [f"--namespaces-prefix={wanted.prefix}"] if wanted.prefix else []
+    run = [
+        "run",
+        "--cluster=in-cluster",
+        f"--report-dir={RESULTS}",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "auto",
+        *prefix,
+        *(option.replace("$(", "$$(") for option in wanted.options),
+    ]
+    results = (
+        {"persistentVolumeClaim": {"claimName": wanted.volume}}
+        if wanted.volume
+        else {"emptyDir": {}}
+    )
+    volumes: list[Obj] = [
+        {"name": "results", **results},
+        {"name": "judge-tmp", "emptyDir": {}},
+        {"name": "holder-tmp", "emptyDir": {}},
+    ]
+    if wanted.files:
+        volumes.append({"name": "files", "configMap": {"name": wanted.name}})
+    spec: Obj = {
+        "restartPolicy": "Never",
+        # Process 1 ignores a SIGTERM that comes before its handler is there; so no container's is.
+        "shareProcessNamespace": True,
+        "serviceAccountName": account,
+        "terminationGracePeriodSeconds": GRACE,
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": tolerations(),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            _container(JUDGE, wanted, run, {"cpu": "500m", "memory": "1Gi"}),
+            _container(HOLDER, wanted, ["hold", RESULTS], {"cpu": "10m", "memory": "64Mi"}),
+        ],
+        "volumes": volumes,
+    }
+    if wanted.node:
+        by_name = {"key": "metadata.name", "operator": "In", "values": [wanted.node]}
+        terms = {"nodeSelectorTerms": [{"matchFields": [by_name]}]}
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        }
+    if wanted.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in wanted.pull_secrets]
+    return spec
+
+
+def _container(name: str, wanted: Wanted, words: Sequence[str], requests: Obj) -> Obj:
+    fields: list[dict[str, Any]] = [
+        {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+        for variable, path in ENVIRONMENT.items()
+    ]
+    mounts: list[Obj] = [
+        {"name": "results", "mountPath": "/results"},
+        {"name": f"{name}-tmp", "mountPath": "/tmp"},
+    ]
+    if wanted.files:
+        mounts.append({"name": "files", "mountPath": FILES, "readOnly": True})
+    return {
+        "name": name,
+        "image": wanted.image,
+        "args": list(words),
+        "env": [*fields, {"name": "CALICO_CONFORMANCE_GRACE", "value": str(GRACE)}],
+        "resources": {"requests": requests},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "volumeMounts": mounts,
+    }

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regular expressions that a cluster names, read as Felix reads them.
+
+Go's syntax is RE2's (https://github.com/google/re2/wiki/Syntax).  RE2 takes time that grows with
+the text alone, whatever the expression; Python's ``re`` may never end, and reads some otherwise.
+"""
+
+import functools
+from typing import Any
+
+LONGEST = 1000
+"""Characters of an expression.  Names of networks take a few dozen."""
+MEMORY = 1 << 20
+"""Maximum bytes of an expression."""
+
+
+def problem(expression: str) -> str:
+    """Return why an expression cannot be used; empty: it can."""
+    import re2  # 15 ms: only where a cluster names an expression
+
+    if len(expression) > LONGEST:
+        return f"it has {len(expression)} characters, and {LONGEST} are read"
+    try:
+        _compiled(expression)
+    except re2.error as error:
+        text = error.args[0] if error.args else error
+        return text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+    except ValueError:
+        return "it is not text"
+    return ""
+
+
+def matches(expression: str, text: str) -> bool:
+    """Return whether an expression matches anywhere in a text, in any case."""
+    return _compiled(expression).search(text.encode(errors="replace").decode()) is not None
+
+
+@functools.cache
+def _compiled(expression: str) -> Any:
+    import re2  # as above
+
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False
+    options.max_mem = MEMORY
+    return re2.compile(expression, options)

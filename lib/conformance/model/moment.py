@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moments as reports write them."""
+
+import datetime
+
+
+def utc(seconds: float) -> str:
+    """Return Unix seconds as UTC, RFC 3339, to the millisecond; empty for 0, an unknown moment."""
+    if not seconds:
+        return ""
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``calico-conformance policy`` and what it can be asked: ``diff``, ``ask``, ``check``."""
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from conformance.errors import UsageProblem
+from conformance.kube import manifest
+from conformance.kube.access import from_environment, from_kubeconfig
+from conformance.kube.client import Kube
+from conformance.offline import assertions, compare, formats, inputs, walk
+from conformance.offline.summary import FEW, Summary
+from conformance.offline.text import EVERYTHING, MOST_CELLS, text
+from conformance.policy.reach import Reach
+from conformance.printing import plain, say
+
+CLUSTER = "cluster"
+"""The word for the cluster that a kubeconfig names, in place of a file."""
+FORMATS = ("text", "json", "markdown", "html")
+Parser = Callable[..., argparse.ArgumentParser]
+
+
+def run(given: Sequence[str], parser: Parser) -> int:
+    """Carry out the command; return the exit code.  Raise UsageProblem for what cannot be used."""
+    commands = {"diff": _diff, "ask": _ask, "check": _check}
+    name = given[0] if given and given[0] in commands else ""
+    made = parser(prog=f"calico-conformance policy {name}".rstrip())
+    _common(made)
+    {"": _reach_options, "diff": _diff_options, "ask": _ask_options, "check": _check_options}[name](
+        made
+    )
+    options = made.parse_intermixed_args(given[1:] if name else given)
+    return commands[name](options) if name else _reach(options)
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--address", action="append", default=[], metavar="IP", help="an end that is no pod"
+    )
+    parser.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="of a cluster, which is only read"
+    )
+    parser.add_argument("--context", metavar="NAME", help="context in it")
+    parser.add_argument("--all", action="store_true", help="fold nothing")
+
+
+def _reach_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="*", metavar="FILE", help="files, folders, - or cluster")
+    parser.add_argument("--format", choices=FORMATS, default="text")
+
+
+def _diff_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", metavar="OLD", help="a file, a folder, -, cluster, or a column")
+    parser.add_argument("new", metavar="NEW", help="the same: promise, windows, v3.31 are columns")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="what both sides have, too")
+    parser.add_argument("--apply", action="store_true", help="NEW is applied on top of OLD")
+    parser.add_argument("--column", default=compare.OWN, help="default: each pod's own system")
+    parser.add_argument(
+        "--fail-on", choices=compare.FAILS, help="exit code 1 if there is such a change"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+
+
+def _ask_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="*", metavar="FILE", help="files, folders, - or cluster")
+    parser.add_argument(
+        "--from", dest="source", required=True, metavar="END", help="a pod or an address"
+    )
+    parser.add_argument("--to", dest="destination", required=True, metavar="END")
+    parser.add_argument("--port", type=int, metavar="N")
+    parser.add_argument("--protocol", default="TCP", metavar="NAME")
+
+
+def _check_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("assertions", type=Path, metavar="ASSERTIONS", help="a YAML list")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="files, folders, - or cluster")
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="write the results for a CI system"
+    )
+
+
+def _given(options: argparse.Namespace, files: Sequence[str]) -> inputs.Given:
+    """Return the objects of files, and of the cluster where it is meant."""
+    paths = [path for path in files if path != CLUSTER]
+    wants_cluster = len(paths) < len(files) or (not files and options.kubeconfig)
+    found = inputs.files(paths)
+    if not files and not wants_cluster:
+        raise UsageProblem("no file, no folder and no cluster is named: see --help")
+    if wants_cluster:
+        access = (
+            from_kubeconfig(options.kubeconfig, options.context)
+            if options.kubeconfig
+            else from_environment(os.environ, options.context)
+        )
+        kube = Kube(access)
+        try:
+            found = inputs.applied(inputs.cluster(kube), found)
+        finally:
+            kube.close()
+    return found
+
+
+def _reach(options: argparse.Namespace) -> int:
+    given = _given(options, options.files)
+    summary = Summary(Reach(given.objects, options.address), given.without_namespace)
+    if options.format == "text":
+        say(*text(summary, whole=options.all))
+    elif options.format == "json":
+        print(formats.as_json(formats.as_plain(summary)), end="")
+    else:
+        made = formats.as_html if options.format == "html" else formats.as_markdown
+        print(made(summary), end="")
+    return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    columns = [compare.is_column(name) for name in (options.old, options.new)]
+    if any(columns):
+        if not all(columns):
+            raise UsageProblem("policy diff: two columns, or two inputs, and not one of each")
+        reach = Reach(_given(options, options.files).objects, options.address)
+        sides = [compare.Side(reach, compare.column(name)) for name in (options.old, options.new)]
+    else:
+        old = _given(options, [options.old, *options.files])
+        new = _given(options, [options.new, *([] if options.apply else options.files)])
+        after = inputs.applied(old, new) if options.apply else new
+        column = compare.column(options.column)
+        sides = [
+            compare.Side(Reach(each.objects, options.address), column) for each in (old, after)
+        ]
+    found = compare.Comparison(*sides)
+    if options.format == "json":
+        print(formats.as_json(compare.plain(found)), end="")
+    else:
+        limits = (EVERYTHING, EVERYTHING) if options.all else (MOST_CELLS, FEW)
+        say(*compare.lines(found, *limits))
+    return 1 if options.fail_on and found.fails(options.fail_on) else 0
+
+
+def _ask(options: argparse.Namespace) -> int:
+    ends = (options.source, options.destination)
+    named = [text for text in ends if assertions.is_address(text)]
+    addresses = dict.fromkeys([*options.address, *named])
+    reach = Reach(_given(options, options.files).objects, addresses)
+    protocol, port = walk.at_port(options.protocol, options.port)
+    for source in walk.ends_of(reach, ends[0]):
+        for destination in walk.ends_of(reach, ends[1]):
+            say(
+                f"{source.name} to {destination.name}",
+                *walk.lines(reach, (source, destination), protocol, port),
+            )
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    documents = manifest.read(options.assertions)
+    given = _given(options, options.files)
+    addresses = dict.fromkeys([*options.address, *assertions.addresses(documents)])
+    results = assertions.results(Reach(given.objects, addresses), documents)
+    if options.junit:
+        options.junit.write_text(plain(assertions.junit(results)), encoding="utf-8")
+    say(*assertions.lines(results, EVERYTHING if options.all else FEW))
+    return 1 if any(one.wrong for one in results) else 0

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What changes between two sets of objects, or between two columns: who gains, who loses, and by
+which rule of which policy."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from conformance.errors import UsageProblem
+from conformance.model.counted import counted
+from conformance.offline.summary import NAMES, WORDS, named, ports_text, some
+from conformance.policy.oracle.fields import Range
+from conformance.policy.oracle.oracle import Decision, Verdict, of_way
+from conformance.policy.oracle.switches import PROMISE, RELEASES, WINDOWS, Column, as_shipped
+from conformance.policy.reach import ICMP, Answer, End, Reach, is_pair
+
+FAILS = {"opens": {"opens"}, "closes": {"closes"}, "any": {"opens", "closes", "changes"}}
+WORD = {"opens": "now open", "closes": "now closed", "changes": "without a sure verdict"}
+OWN = "own"
+WIDTH = 100
+
+
+def column(name: str) -> Column:
+    """Return a column by its name: ``promise``, ``windows``, or a release (``v3.31``)."""
+    if name in ("promise", "linux"):
+        return Column("promise", PROMISE)
+    if name in ("windows", OWN):
+        return Column("windows", WINDOWS)
+    known = {f"v{major}.{minor}": (major, minor) for major, minor in RELEASES}
+    if name not in known:
+        raise UsageProblem(
+            f"column {name!r}: one of promise, windows, {', '.join(known)} is expected"
+        )
+    return Column(name, as_shipped(known[name]), known[name])
+
+
+def is_column(name: str) -> bool:
+    """Return whether a word names a column."""
+    return name in ("promise", "windows") or name in {f"v{one}.{two}" for one, two in RELEASES}
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two that are compared."""
+
+    reach: Reach
+    column: Column
+
+    def decisions(self, ends: tuple[End, End], answer: Answer, port: int) -> list[Decision]:
+        """Return the decisions about a connection, at both ends."""
+        packet = self.reach.packet(ends, answer.family, answer.protocol, port)
+        found = (
+            self.reach.decision(ends[0], "egress", packet, self.column),
+            self.reach.decision(ends[1], "ingress", packet, self.column),
+        )
+        return [one for one in found if one]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of paths between two groups of ends."""
+
+    kind: str
+    """``opens``, ``closes``, or ``changes``, where a verdict is not said."""
+    sources: tuple[End, ...]
+    destinations: tuple[End, ...]
+    where: str
+    """Protocol and ports."""
+    before: str
+    after: str
+    because: str
+    paths: int
+
+
+class Comparison:
+    """Two sides, and what is different between them."""
+
+    def __init__(self, old: Side, new: Side) -> None:
+        self.old = old
+        self.new = new
+        before = {(end.name, end.os): end for end in old.reach.ends}
+        after = {(end.name, end.os): end for end in new.reach.ends}
+        self.both = [(before[key], after[key]) for key in before if key in after]
+        self.only_old, self.only_new = _alone(before, after), _alone(after, before)
+        self.other_versions = sorted(
+            {old.name for old, new in self.both if old.addresses.keys() != new.addresses.keys()}
+        )
+        """Ends with other IP versions on the new side; only common versions are compared."""
+        self.changes = list(self._changes())
+
+    def fails(self, kinds: str) -> bool:
+        """Return whether there is a change of these kinds."""
+        return any(change.kind in FAILS[kinds] for change in self.changes)
+
+    def _changes(self) -> Iterator[Change]:
+        joint: dict[tuple[int, int], list[tuple[End, End]]] = {}
+        for old, new in self.both:
+            groups = self.old.reach.group_of[id(old)], self.new.reach.group_of[id(new)]
+            joint.setdefault((id(groups[0]), id(groups[1])), []).append((old, new))
+        listed = list(joint.values())
+        found: dict[tuple[str, ...], list[Change]] = {}
+        for sources in listed:
+            for destinations in listed:
+                pair = next(
+                    (
+                        (one, other)
+                        for one in sources[:2]
+                        for other in destinations[:2]
+                        if is_pair(one[0], other[0])
+                    ),
+                    None,
+                )
+                if pair:
+                    ends = [tuple(end for end, _ in each) for each in (sources, destinations)]
+                    for change in self._between(*pair, ends[0], ends[1]):
+                        key = (
+                            change.kind,
+                            change.where,
+                            change.before,
+                            change.after,
+                            change.because,
+                        )
+                        found.setdefault(key, []).append(change)
+        for same in found.values():
+            yield from _merged(same)
+
+    def _between(
+        self,
+        source: tuple[End, End],
+        destination: tuple[End, End],
+        sources: tuple[End, ...],
+        destinations: tuple[End, ...],
+    ) -> Iterator[Change]:
+        old, new = ((source[side], destination[side]) for side in (0, 1))
+        before, after = self.old.reach.between(*old), self.new.reach.between(*new)
+        if self.old.reach is self.new.reach and all(not one.differences for one in before):
+            return
+        names = {end.name for end in destinations}
+        paths = len(sources) * len(destinations) - sum(end.name in names for end in sources)
+        parts: dict[tuple[str, ...], list[tuple[Answer, Range]]] = {}
+        for answer, ports in _cut(before, after):
+            first = self.old.decisions(old, answer, ports[0])
+            then = self.new.decisions(new, answer, ports[0])
+            verdicts = of_way(first), of_way(then)
+            if verdicts[0] is not verdicts[1]:
+                key = (_kind(*verdicts), *(WORDS[one] for one in verdicts), _because(first, then))
+                parts.setdefault(key, []).append((answer, ports))
+        for (kind, word, now, because), text in parts.items():
+            yield Change(kind, sources, destinations, _where(text), word, now, because, paths)
+
+
+def _alone(mine: Mapping[tuple[str, str], End], others: Mapping[tuple[str, str], End]) -> list[str]:
+    """Return the ends of one side that are not compared; with their system if that has changed."""
+    names = {name for name, _ in others}
+    compared = {name for name, _ in mine.keys() & others.keys()}
+    alone = [end for end in mine.values() if end.name not in compared]
+    return sorted({named(end) if end.name in names else end.name for end in alone})
+
+
+def _merged(same: Sequence[Change]) -> Iterator[Change]:
+    """Yield changes that differ in their sources alone as one."""
+    by_destination: dict[tuple[End, ...], list[Change]] = {}
+    for one in same:
+        by_destination.setdefault(one.destinations, []).append(one)
+    for listed in by_destination.values():
+        first = listed[0]
+        sources = tuple(end for one in listed for end in one.sources)
+        yield Change(
+            first.kind,
+            sources,
+            first.destinations,
+            first.where,
+            first.before,
+            first.after,
+            first.because,
+            sum(one.paths for one in listed),
+        )
+
+
+def _cut(before: Sequence[Answer], after: Sequence[Answer]) -> Iterator[tuple[Answer, Range]]:
+    """Yield all ports in the ranges that neither side cuts, for the IP versions of both sides."""
+    families = {one.family for one in before} & {one.family for one in after}
+    sides: dict[tuple[int, int], list[Answer]] = {}
+    for one in (*before, *after):
+        if one.family in families:
+            sides.setdefault((one.family, one.protocol), []).append(one)
+    for (_, protocol), answers in sides.items():
+        if protocol in ICMP:
+            yield answers[0], (0, 0)
+            continue
+        cuts = {edge for one in answers for first, last in one.ports for edge in (first, last + 1)}
+        ordered = sorted(cuts | {1, 65536})
+        for first, behind in pairwise(ordered):
+            yield answers[0], (first, behind - 1)
+
+
+def _kind(before: Verdict, after: Verdict) -> str:
+    return {
+        (Verdict.DENIED, Verdict.ALLOWED): "opens",
+        (Verdict.ALLOWED, Verdict.DENIED): "closes",
+    }.get((before, after), "changes")
+
+
+def _because(before: Sequence[Decision], after: Sequence[Decision]) -> str:
+    """Return what decides now, and what decided before."""
+    return f"{_deciding(after)}; before: {_deciding(before)}"
+
+
+def _deciding(decisions: Sequence[Decision]) -> str:
+    denied = [one for one in decisions if one.verdict is not Verdict.ALLOWED]
+    named_policy = [one for one in decisions if one.policy or one.tier]
+    return str((denied or named_policy or list(decisions))[0])
+
+
+def _where(parts: Sequence[tuple[Answer, Range]]) -> str:
+    found: dict[str, list[Range]] = {}
+    for answer, (first, last) in parts:
+        name = NAMES.get(answer.protocol, str(answer.protocol))
+        name += " over IPv6" if answer.family == 6 else ""
+        listed = found.setdefault(name, [])
+        if listed and listed[-1][1] + 1 == first:
+            listed[-1] = (listed[-1][0], last)
+        else:
+            listed.append((first, last))
+    return ", ".join(
+        name
+        if listed in ([(1, 65535)], [(0, 0)])
+        else f"{name} {','.join(map(ports_text, listed))}"
+        for name, listed in found.items()
+    )
+
+
+def lines(found: Comparison, most: int, few: int) -> Iterator[str]:
+    """Yield the comparison: how much opens and closes first, then each change."""
+    counts = {
+        kind: sum(change.paths for change in found.changes if change.kind == kind)
+        for kind in ("opens", "closes", "changes")
+    }
+    reported = [
+        f"{counted(number, 'path')}: {WORD[kind]}" for kind, number in counts.items() if number
+    ]
+    yield ", ".join(reported) or f"nothing changes for {counted(len(found.both), 'end')}"
+    for what, names in (
+        ("gone, and not compared", found.only_old),
+        ("new, and not compared", found.only_new),
+        ("compared only by the IP versions of both sides", found.other_versions),
+    ):
+        if names:
+            yield f"{what}: {some(names, few)}"
+    for change in found.changes[:most]:
+        yield ""
+        paths = counted(change.paths, "path")
+        kind = change.kind.upper()
+        yield f"{kind} {change.where}: {change.before} -> {change.after} ({paths})"
+        yield f"  from {some([named(end) for end in change.sources], few)}"
+        yield f"  to   {some([named(end) for end in change.destinations], few)}"
+        yield from textwrap.wrap(
+            change.because, WIDTH, initial_indent="  ", subsequent_indent="    "
+        )
+    if len(found.changes) > most:
+        yield f"and {len(found.changes) - most} changes more: --all"
+
+
+def plain(found: Comparison) -> dict[str, object]:
+    """Return the comparison as plain data."""
+    return {
+        "changes": [
+            {
+                "kind": change.kind,
+                "from": [named(end) for end in change.sources],
+                "to": [named(end) for end in change.destinations],
+                "at": change.where,
+                "before": change.before,
+                "after": change.after,
+                "because": change.because,
+                "paths": change.paths,
+            }
+            for change in found.changes
+        ],
+        "gone": found.only_old,
+        "new": found.only_new,
+        "other_ip_versions": found.other_versions,
+    }

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects for the oracle: from files, folders, standard input and a cluster, which is only read.
+
+Lists are unfolded; a workload without pods becomes the pod of its template.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import SuiteError, UsageProblem
+from conformance.kube import manifest
+from conformance.kube.client import Kube
+from conformance.kube.refused import ApiRefused
+from conformance.policy.selectors import kubernetes, shown
+
+Obj = dict[str, Any]
+MOST_VALUES = 5_000_000
+SUFFIXES = (".yaml", ".yml", ".json")
+TEMPLATES = {
+    **dict.fromkeys(
+        ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job"),
+        ("spec", "template"),
+    ),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+}
+"""Kinds of workloads, and where their pod's template is."""
+NAMESPACED = frozenset(
+    {"Pod", "ServiceAccount", "Service", "EndpointSlice", "NetworkPolicy", "NetworkSet"}
+    | {"StagedNetworkPolicy", "StagedKubernetesNetworkPolicy", *TEMPLATES}
+)
+TWINS = ("knp.", "kanp.", "kbanp.", "kcnp.")
+"""Beginnings of names under which Calico's API serves Kubernetes' policies a second time."""
+CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
+OF_CALICO = (
+    *("NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy"),
+    *("StagedKubernetesNetworkPolicy", "Tier", "NetworkSet", "GlobalNetworkSet", "HostEndpoint"),
+)
+ON_CLUSTER = (
+    *(("v1", kind) for kind in ("Namespace", "ServiceAccount", "Node", "Pod", "Service")),
+    ("discovery.k8s.io/v1", "EndpointSlice"),
+    ("node.k8s.io/v1", "RuntimeClass"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
+    ("policy.networking.k8s.io/v1alpha1", "AdminNetworkPolicy"),
+    ("policy.networking.k8s.io/v1alpha1", "BaselineAdminNetworkPolicy"),
+    ("policy.networking.k8s.io/v1alpha2", "ClusterNetworkPolicy"),
+    ("cilium.io/v2", "CiliumNetworkPolicy"),
+    ("cilium.io/v2", "CiliumClusterwideNetworkPolicy"),
+    ("security.istio.io/v1", "AuthorizationPolicy"),
+)
+"""API and kind of what is read where it is served."""
+
+
+@dataclass
+class Given:
+    """Objects, and what was assumed where they do not say it."""
+
+    objects: list[Obj] = field(default_factory=list)
+    without_namespace: list[str] = field(default_factory=list)
+    """Policies that name no namespace: they are taken to be in ``default``."""
+
+
+def given(documents: Iterable[Any], where: str) -> Given:
+    """Return the objects in some documents.  Raise UsageProblem for what is no object."""
+    made = Given()
+    documents = list(documents)
+    _demand_finite(documents, where)
+    listed = [obj for document in documents for obj in _unfolded(document, where)]
+    for obj in listed:
+        meta = obj["metadata"]
+        if obj["kind"] in NAMESPACED and not meta.get("namespace"):
+            made.objects.append({**obj, "metadata": {**meta, "namespace": "default"}})
+            if obj["kind"].endswith("Policy"):
+                made.without_namespace.append(f"{obj['kind']} {meta['name']}")
+        else:
+            made.objects.append(obj)
+    made.objects = [one for obj in made.objects for one in _pods_of(obj, made.objects)]
+    return made
+
+
+def _demand_finite(documents: Sequence[Any], where: str) -> None:
+    """Raise UsageProblem for documents that contain themselves, or whose aliases unfold to more
+    than anybody can read."""
+    try:
+        size = _size(documents, {})
+    except RecursionError:
+        raise UsageProblem(f"manifest {where}: it is nested too deep") from None
+    if size > MOST_VALUES:
+        raise UsageProblem(f"manifest {where}: it contains itself, or has {MOST_VALUES:,} values")
+
+
+def _size(value: Any, known: dict[int, int]) -> int:
+    """Return the number of values in a value, aliases unfolded."""
+    if not isinstance(value, list | tuple | dict):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = MOST_VALUES + 1  # for what contains itself
+        entries = (*value.keys(), *value.values()) if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_size(one, known) for one in entries)
+    return known[id(value)]
+
+
+def _unfolded(document: Any, where: str, depth: int = 0) -> Iterator[Obj]:
+    """Yield an object, or the objects of a list of any kind, which may leave out their own kind."""
+    if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
+        raise UsageProblem(f"manifest {where}: a document is no Kubernetes object")
+    kind, items = document["kind"], document.get("items")
+    if kind.endswith("List") and "items" in document and depth < 5:
+        if not isinstance(items, list | None):
+            raise UsageProblem(f"manifest {where}: {kind}: items is no list")
+        of_list = {"kind": kind.removesuffix("List"), "apiVersion": document.get("apiVersion")}
+        for item in items or ():
+            if not isinstance(item, Mapping):
+                raise UsageProblem(f"manifest {where}: {kind}: {shown(item)} is no object")
+            yield from _unfolded({**of_list, **item} if of_list["kind"] else item, where, depth + 1)
+        return
+    if _is_object(document, where):
+        yield dict(document)
+
+
+def _is_object(document: Mapping[str, Any], where: str) -> bool:
+    """Return whether a document counts, and is no twin of another API's policy.  Raise UsageProblem
+    for one without kind, name or labels in their types."""
+    meta = document.get("metadata")
+    if not isinstance(document.get("apiVersion"), str) or not isinstance(meta, Mapping):
+        raise UsageProblem(f"manifest {where}: a document is no Kubernetes object")
+    texts = [meta.get("name"), meta.get("namespace") or ""]
+    if not meta.get("name") or not all(isinstance(text, str) for text in texts):
+        raise UsageProblem(f"an object without kind or name: {shown(dict(document))}")
+    if not isinstance(meta.get("labels"), Mapping | None):
+        raise UsageProblem(f"{document['kind']} {meta['name']}: labels are no mapping")
+    return document["apiVersion"] not in CALICO or not str(meta["name"]).startswith(TWINS)
+
+
+def _pods_of(obj: Obj, every: Sequence[Obj]) -> Iterator[Obj]:
+    """Yield an object; the pod of its template instead, if it is a workload without pods."""
+    if obj["kind"] not in TEMPLATES:
+        yield obj
+        return
+    template: Any = obj
+    for step in TEMPLATES[obj["kind"]]:
+        template = template.get(step) if isinstance(template, Mapping) else None
+    spec = obj.get("spec")
+    label = f"{obj['kind']} {obj['metadata']['namespace']}/{obj['metadata']['name']}"
+    if not isinstance(template, Mapping) or not isinstance(template.get("spec"), Mapping):
+        raise UsageProblem(f"{label}: it has no template of a pod")
+    about = template.get("metadata") or {}
+    if not isinstance(about, Mapping) or not isinstance(about.get("labels"), Mapping | None):
+        raise UsageProblem(f"{label}: labels of its template are no mapping")
+    wanted = spec.get("selector") if isinstance(spec, Mapping) else None
+    if obj["metadata"].get("ownerReferences") or _has_pods(obj, wanted, every):
+        return
+    meta = {"name": obj["metadata"]["name"], "namespace": obj["metadata"]["namespace"]}
+    meta["labels"] = about.get("labels") or {}
+    yield {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+
+
+def _has_pods(obj: Obj, wanted: Any, every: Sequence[Obj]) -> bool:
+    if not isinstance(wanted, Mapping) or not wanted:
+        return False
+    selector = kubernetes(
+        wanted if wanted.keys() <= {"matchLabels", "matchExpressions"} else {"matchLabels": wanted}
+    )
+    space = obj["metadata"]["namespace"]
+    return any(
+        selector.selects(
+            {str(key): value for key, value in (one["metadata"].get("labels") or {}).items()}
+        )
+        for one in every
+        if one["kind"] == "Pod" and one["metadata"].get("namespace") == space
+    )
+
+
+def files(paths: Sequence[str]) -> Given:
+    """Return the objects of files, of folders' files, and of ``-``, which is standard input.  Raise
+    UsageProblem."""
+    documents: list[tuple[str, Any]] = []
+    for path in paths:
+        if path == "-":
+            read = manifest.parsed(sys.stdin.buffer.read(), "standard input")
+            _demand_finite(read, "standard input")
+            documents += [("standard input", one) for one in read]
+            continue
+        for file in _files(Path(path)):
+            read = manifest.read(file)
+            _demand_finite(read, str(file))
+            documents += [(str(file), one) for one in read]
+    return given((one for where, each in documents for one in _unfolded(each, where)), "")
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    if not found:
+        raise UsageProblem(f"{path}: no file in this folder ends in {', '.join(SUFFIXES)}")
+    return found
+
+
+def cluster(kube: Kube) -> Given:
+    """Return what a cluster has, by list requests alone.  Raise SuiteError for a kind that may not
+    be read, since it may be the one that decides."""
+    api = next((one for one in CALICO if kube.discovery.serves(one, "GlobalNetworkPolicy")), "")
+    kinds = [*ON_CLUSTER, *((api, kind) for kind in OF_CALICO if api)]
+    documents = []
+    for version, kind in kinds:
+        if kube.discovery.serves(version, kind):
+            try:
+                listed = kube.objects_at(version, kind)[0]
+            except ApiRefused as refusal:
+                raise SuiteError(f"{kind} cannot be listed: {refusal.message}") from None
+            documents += [{"apiVersion": version, "kind": kind, **item} for item in listed]
+    return given(documents, "of the cluster")
+
+
+def applied(old: Given, new: Given) -> Given:
+    """Return the objects after ``new`` was applied to ``old``, which replaces namesakes."""
+    before = {_key(obj): obj for obj in old.objects}
+    after = {_key(obj): obj for obj in new.objects}
+    replaced = {_stored_key(key) for key in after.keys() - before.keys()} - after.keys()
+    found = {key: obj for key, obj in before.items() if key not in replaced} | after
+    names = [*old.without_namespace, *new.without_namespace]
+    return Given(list(found.values()), list(dict.fromkeys(names)))
+
+
+def _stored_key(key: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the other key of a Calico policy: without Calico's API server a policy of the tier
+    ``default`` is stored as ``default.NAME``, before v3.32."""
+    *owner, name = key
+    if key[0] != "projectcalico.org" or not key[1].endswith("NetworkPolicy"):
+        return key
+    is_stored = name.startswith("default.")
+    return *owner, name.removeprefix("default.") if is_stored else f"default.{name}"
+
+
+def _key(obj: Obj) -> tuple[str, ...]:
+    meta = obj["metadata"]
+    group = str(obj["apiVersion"]).partition("/")[0].removeprefix("crd.")
+    return group, obj["kind"], str(meta.get("namespace") or ""), str(meta["name"])

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer about some objects in numbers and sentences, for every format."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from conformance.model.counted import counted
+from conformance.policy.oracle.fields import PROTOCOLS, Range
+from conformance.policy.oracle.oracle import Verdict
+from conformance.policy.reach import ICMP, Answer, Difference, End, Group, Reach
+from conformance.policy.unread import passed_over
+
+OPEN, CLOSED, PARTLY = "open", "closed", "by port"
+WORDS = {
+    Verdict.ALLOWED: OPEN,
+    Verdict.DENIED: CLOSED,
+    Verdict.NOT_SAID: "not said",
+    Verdict.NOT_JUDGED: "not judged",
+}
+SYMBOLS = {OPEN: ".", CLOSED: "x", PARTLY: "+", "not said": "?", "not judged": "!"}
+NAMES = {number: name.upper() for name, number in PROTOCOLS.items()}
+MOST_RANGES = 4
+FEW = 3
+UNDESCRIBED = "assumed: no file describes the namespace, so it has no labels but its name"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What becomes of the paths from one group to another."""
+
+    source: Group
+    destination: Group
+    paths: int
+    """Pairs of ends."""
+    answers: tuple[Answer, ...]
+
+    @cached_property
+    def word(self) -> str:
+        """Return the promise in a word."""
+        return word(self.answers, 0)
+
+    @property
+    def differs(self) -> bool:
+        """Return whether a column has another verdict than the promise."""
+        return any(len(set(answer.verdicts)) > 1 for answer in self.answers)
+
+
+def word(answers: Sequence[Answer], column: int) -> str:
+    """Return a column in a word: of all protocols and ports, or that they differ."""
+    found = {WORDS[answer.verdicts[column]] for answer in answers}
+    return found.pop() if len(found) == 1 else PARTLY
+
+
+class Summary:
+    """A reach, told group by group."""
+
+    def __init__(self, reach: Reach, without_namespace: Sequence[str] = ()) -> None:
+        self.reach = reach
+        self.groups = reach.groups
+        self.labels = {id(group): _letters(place) for place, group in enumerate(self.groups)}
+        self._without_namespace = without_namespace
+
+    @cached_property
+    def cells(self) -> dict[tuple[int, int], Cell]:
+        """Return the cells by the places of source and destination."""
+        found = {}
+        for row, source in enumerate(self.groups):
+            for column, destination in enumerate(self.groups):
+                pair = pair_of(source, destination)
+                answers = tuple(self.reach.between(*pair)) if pair else ()
+                if answers:  # none: they have no address of the same IP version
+                    paths = _paths(source, destination)
+                    found[row, column] = Cell(source, destination, paths, answers)
+        return found
+
+    def of(self, group: Group) -> str:
+        """Return the letter of a group."""
+        return self.labels[id(group)]
+
+    def headlines(self) -> Iterator[str]:
+        """Yield the sentences that answer first: how much is open, and what columns change."""
+        pods, policies = len(self.reach.world.pods), len(self.reach.oracle.policies)
+        cells = list(self.cells.values())
+        counts = {one: sum(cell.paths for cell in cells if cell.word == one) for one in SYMBOLS}
+        text = ", ".join(f"{number} {one}" for one, number in counts.items() if number)
+        yield (
+            f"{counted(pods, 'pod')}, {counted(policies, 'policy', 'policies')}: "
+            f"{counted(sum(counts.values()), 'path')}, as promised {text or 'none'}"
+        )
+        if not policies:
+            yield "no policy is in these files"
+        by_sentence: dict[str, list[str]] = {}
+        for place, column in enumerate(self.reach.columns[1:], start=1):
+            for sentence in self._departures(place):
+                by_sentence.setdefault(sentence, []).append(
+                    "on Windows" if place == 1 else column.name
+                )
+        yield from (f"{', '.join(names)}: {sentence}" for sentence, names in by_sentence.items())
+        if self.reach.unjudged:
+            yield (
+                f"of {counted(len(self.reach.unjudged), 'pod')} nothing is said, since a policy "
+                "there is of a kind that is not read"
+            )
+
+    def _departures(self, place: int) -> Iterator[str]:
+        for before, after, does, other in (
+            (Verdict.DENIED, Verdict.ALLOWED, "open", "closes"),
+            (Verdict.ALLOWED, Verdict.DENIED, "closed", "opens"),
+        ):
+            paths = sum(
+                cell.paths
+                for cell in self.cells.values()
+                if any(
+                    (answer.verdicts[0], answer.verdicts[place]) == (before, after)
+                    for answer in cell.answers
+                )
+            )
+            if paths:
+                verb = "is" if paths == 1 else "are"
+                yield f"{counted(paths, 'path')} {verb} {does} that policy {other}"
+
+    def notes(self, most: int) -> Iterator[str]:
+        """Yield what was assumed, what was passed over, and what nobody meant; ``most``: names in a
+        line."""
+        reach = self.reach
+        for why in dict.fromkeys(reach.unjudged.values()):
+            pods = [pod for pod, reason in reach.unjudged.items() if reason == why]
+            yield f"not judged, since {why}: {some(pods, most)}"
+        for pod, rules in reach.panics().items():
+            danger = f"these end Felix on the node of {pod}, again and again, from v3.29 on"
+            yield f"DANGER: {danger}: {rules[0]}"
+            yield from (f"    and {other}" for other in rules[1 : 1 + most])
+        world = reach.world
+        reported = {
+            "selects no pod": reach.selecting_nobody,
+            "assumed: in namespace default, since it names none": self._without_namespace,
+            UNDESCRIBED: world.undescribed,
+            "assumed: no address is known, so it is in no network but 0.0.0.0/0": (
+                world.without_address
+            ),
+            "the system is not known, so it is judged as a Linux and as a Windows pod": (
+                reach.of_unknown_system
+            ),
+            "nothing says who the members are of Service": [
+                "/".join(one) for one in sorted(reach.world.unknown_services)
+            ],
+            "passed over, no pod and no policy": passed_over(reach.world),
+        }
+        yield from (f"{what}: {some(names, most)}" for what, names in reported.items() if names)
+
+
+def pair_of(source: Group, destination: Group) -> tuple[End, End] | None:
+    """Return two ends that stand for two groups; None: there is nothing to say between them."""
+    if not (source.first.pod or destination.first.pod):
+        return None
+    return next(
+        (
+            (one, other)
+            for one in source.ends[:2]
+            for other in destination.ends[:2]
+            if one.name != other.name
+        ),
+        None,
+    )
+
+
+def _paths(source: Group, destination: Group) -> int:
+    names = {end.name for end in destination.ends}
+    same = sum(end.name in names for end in source.ends)
+    return len(source.ends) * len(destination.ends) - same
+
+
+def _letters(place: int) -> str:
+    """Return ``A`` to ``Z``, ``AA`` ..."""
+    text = ""
+    while place >= 0:
+        text = chr(ord("A") + place % 26) + text
+        place = place // 26 - 1
+    return text
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """Return some names, and how many there are beside them."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def named(end: End) -> str:
+    """Return an end with its system."""
+    return f"{end.name} ({end.os})" if end.os else end.name
+
+
+def at(answer: Answer, answers: Sequence[Answer]) -> str:
+    """Return protocol and ports, ``TCP 80,443``; of a protocol as a whole its name."""
+    version = " over IPv6" if answer.family == 6 else ""
+    if answer.protocol in ICMP:
+        return f"{NAMES[answer.protocol]} echo{version}"
+    name = NAMES.get(answer.protocol, str(answer.protocol)) + version
+    same = [
+        one for one in answers if (one.family, one.protocol) == (answer.family, answer.protocol)
+    ]
+    if len(same) == 1:
+        return name
+    if len(answer.ports) > MOST_RANGES:
+        return f"other {name} ports"
+    return f"{name} {','.join(map(ports_text, answer.ports))}"
+
+
+def ports_text(ports: Range) -> str:
+    """Return ``80`` or ``80-90``."""
+    return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
+
+
+def rows(cell: Cell) -> list[tuple[str, Answer]]:
+    """Return the different answers of a cell, each with its protocols and ports."""
+    found: dict[tuple[object, ...], list[Answer]] = {}
+    for answer in cell.answers:
+        found.setdefault((answer.verdicts, answer.differences), []).append(answer)
+    return [
+        (", ".join(dict.fromkeys(at(one, cell.answers) for one in same)), same[0])
+        for same in found.values()
+    ]
+
+
+def explained(answer: Answer) -> list[tuple[str, ...]]:
+    """Return the explanation of an answer's differences, each as lines."""
+    by_cause: dict[tuple[object, ...], list[Difference]] = {}
+    for one in answer.differences:
+        by_cause.setdefault((one.direction, str(one.found), one.departures), []).append(one)
+    return [
+        (
+            f"{same[0].direction}, promised: {same[0].promised}",
+            f"{', '.join(one.column for one in same)}: {same[0].found}",
+            *(f"{departure}: {departure.statement}" for departure in same[0].departures),
+        )
+        for same in by_cause.values()
+    ]

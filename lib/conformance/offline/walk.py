@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One pair's way through tiers, policies and rules, in each column."""
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+
+from conformance.errors import UsageProblem
+from conformance.offline.summary import WORDS, named, some
+from conformance.policy.oracle import fields
+from conformance.policy.oracle.oracle import of_way
+from conformance.policy.oracle.policies import Direction
+from conformance.policy.oracle.rules import Packet
+from conformance.policy.oracle.switches import Column
+from conformance.policy.reach import End, Reach, is_pair
+
+
+def ends_of(reach: Reach, text: str) -> list[End]:
+    """Return the ends that a word names: a pod, a pattern of pods, or an address.  Raise
+    UsageProblem if there is none."""
+    found = [end for end in reach.ends if fnmatch.fnmatchcase(end.name, text)]
+    if not found:
+        names = [end.name for end in reach.ends]
+        raise UsageProblem(
+            f"{text}: no pod and no address here is called so; there are {some(names, 5)}"
+        )
+    return found
+
+
+def at_port(protocol: str, port: int | None) -> tuple[int, int]:
+    """Return numbers of a protocol and a port.  Raise UsageProblem."""
+    number = fields.protocol(protocol, "--protocol")
+    is_echo = number in (1, 58)
+    if not is_echo and (port is None or not 1 <= port <= 65535):
+        raise UsageProblem(f"{protocol}: a port from 1 to 65535 is expected, not {port}")
+    return number, port or 0
+
+
+def lines(reach: Reach, ends: Sequence[End], protocol: int, port: int) -> Iterator[str]:
+    """Yield the walk of a packet between two ends, by column; columns that walk alike together."""
+    pair = (ends[0], ends[1])
+    if not is_pair(*pair):
+        raise UsageProblem(f"nothing is said of {pair[0].name} and {pair[1].name}")
+    for family in sorted(pair[0].addresses.keys() & pair[1].addresses.keys()):
+        packet = reach.packet(pair, family, protocol, port)
+        walks: dict[tuple[str, ...], list[str]] = {}
+        for column in reach.columns:
+            walks.setdefault(tuple(_walk(reach, pair, packet, column)), []).append(column.name)
+        for walk, names in walks.items():
+            yield f"{', '.join(names)}: {walk[0]}"
+            yield from walk[1:]
+    if not pair[0].addresses.keys() & pair[1].addresses.keys():
+        yield "they have no address of the same IP version: no packet can be sent"
+
+
+def _walk(reach: Reach, pair: tuple[End, End], packet: Packet, column: Column) -> Iterator[str]:
+    sides: tuple[tuple[End, Direction], ...] = ((pair[0], "egress"), (pair[1], "ingress"))
+    decisions = [reach.decision(end, way, packet, column) for end, way in sides]
+    yield WORDS[of_way(one for one in decisions if one)]
+    for (end, way), decision in zip(sides, decisions, strict=True):
+        if decision is not None:
+            yield f"  {way} of {named(end)}: {decision}"
+            yield from _steps(reach, end, way, packet, column)
+
+
+def _steps(reach: Reach, end: End, way: Direction, packet: Packet, column: Column) -> Iterator[str]:
+    """Yield the tiers and policies that are asked, and what each rule is about."""
+    assert end.pod is not None
+    switches = column.on(end.os)
+    for one in reach.oracle.in_force(end.pod, way, switches, column.release):
+        yield f"    tier {one.tier.name} (its end: {one.tier.end})"
+        for policy in (policy for group in one.groups for policy in group):
+            yield f"      {policy.label}{' (staged)' if policy.staged else ''}"
+            for rule in policy.rules[way]:
+                skipped = [
+                    f"skipped: {switch.claim}" for switch in rule.skipped_for if switch in switches
+                ]
+                about = rule.about(packet, reach.world, switches)
+                text = {True: "it is about this", False: "not about this", None: "not known"}[about]
+                yield f"        {rule.where}, {rule.action}: {', '.join(skipped) or text}"

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the user, and the file of ``--events``, learn while tests run: the pace, failures as they
+happen, and what a run without workers costs."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from conformance.model.claim import ClaimVerdict
+from conformance.model.codec import to_plain
+from conformance.model.counted import counted
+from conformance.model.explanation import unnamed
+from conformance.plugin import lists
+from conformance.plugin.state import State
+from conformance.report.pace import Pace, recorded, spanned
+from conformance.report.run import RunReport
+from conformance.report.summed_up import FALLEN
+from conformance.report.terminal import cut
+from conformance.schedule.estimate import span
+from conformance.schedule.order import order
+from conformance.schedule.plan import PlannedTest
+from conformance.verdicts.claims import TestOutcome
+
+OF_DECISION = ("source", "target", "builds", "verdict", "reason", "expected", "observed")
+"""Fields of a decision that its event has, beside test, claim and part."""
+LONG = 120.0
+"""s.  A run without workers that may take longer says what ``-n auto`` would take."""
+
+
+class Following:
+    """The lines and events of the process that the user started."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.run = state.run
+        self.events = state.events
+        self.pace = Pace()
+        self._printed = 0.0
+        """When the pace was printed last, on the clock of time.monotonic; 0: not yet."""
+        self._first = 0.0
+        self._failed: set[str] = set()
+        self._causes: dict[str, tuple[str, set[str]]] = {}
+        """Cause to the first claims that failed for it, and its tests."""
+
+    def begin(self, tests: Sequence[PlannedTest]) -> None:
+        """Take the plan in; say what it costs to run it without workers."""
+        directory = self.run.directory
+        assert directory is not None  # there is a plan
+        lab = self.run.choice.stands_in
+        going = lists.able_to_run(self.run, tests)
+        earlier = recorded(directory.path.parent, directory.path)
+        known = {test.test: order().seconds(test.test, lab=lab) for test in going}
+        given: object = getattr(self.state.config.option, "numprocesses", None)
+        workers = given if isinstance(given, int) else 1
+        seconds = {test.test: earlier.get(test.test, known.get(test.test, 0.0)) for test in tests}
+        self.pace = Pace(seconds, span(going, workers, lab=lab))
+        self.events.write("run_begun", {"run": self.run.settings.run_id, "tests": len(tests)})
+        if given is None and self.pace.span[1] > LONG:
+            number = lists.estimated(self.run, tests).workers
+            together = spanned(*span(going, number, lab=lab))
+            alone = spanned(*self.pace.span)
+            many = f"; -n auto: {together} by {number} workers" if number > 1 else ""
+            self.note(
+                f"{counted(len(going), 'test')}, {alone} by one worker, by packaged seconds{many}"
+            )
+
+    def note(self, text: str) -> None:
+        """Print a note, and write it as an event."""
+        self.run.progress().tell(f"note: {text}")
+        self.events.write("note", {"text": text})
+
+    def test_begun(self, test: str) -> None:
+        """Write that a test begins; a test may begin, and end, more than once."""
+        self._first = self._first or time.monotonic()
+        self._printed = self._printed or self._first
+        self.events.write("test_begun", {"test": test})
+
+    def failed(self, outcome: TestOutcome) -> None:
+        """Print the first line of a failure, once for each test, with the cause that it shares with
+        others."""
+        if outcome.verdict not in FALLEN or outcome.test in self._failed:
+            return
+        self._failed.add(outcome.test)
+        verdicts = [result for result in outcome.results if result.verdict is outcome.verdict]
+        claims = ", ".join(dict.fromkeys(result.claim for result in verdicts)) or outcome.test
+        first = cut(unnamed(outcome.reason.partition("\n")[0], claims))
+        self.run.progress().tell(
+            f"{outcome.verdict} {claims}: {first}{self._cause(outcome, claims, first)}"
+        )
+
+    def _cause(self, outcome: TestOutcome, claims: str, first: str) -> str:
+        """Return which cause a failure has, and the first claims that failed for it; empty: not
+        known."""
+        cause = outcome.cause
+        if not cause:
+            return ""
+        begun, tests = self._causes.setdefault(cause, (claims, set()))
+        tests.add(outcome.test)
+        event = {"cause": cause, "test": outcome.test, "tests": len(tests)}
+        self.events.write("cause", event)
+        if len(tests) > 1:
+            return f"; same cause as {begun}, {len(tests)} tests so far"
+        return "" if cause in first else f"; cause: {cause}"
+
+    def ended(self, outcome: TestOutcome) -> None:
+        """Count a test that has ended, and print the pace now and then, with or without a
+        terminal."""
+        decisions = [decision for result in outcome.results for decision in result.decisions]
+        failed = outcome.verdict in (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
+        self.pace.ended(outcome.test, len(decisions), failed=failed)
+        for result in outcome.results:
+            about = {"test": outcome.test, "claim": result.claim, "part": result.part}
+            for decision in result.decisions:
+                plain = to_plain(decision)
+                self.events.write("decision", about | {name: plain[name] for name in OF_DECISION})
+        self.events.write("test_ended", _ended(outcome))
+        now = time.monotonic()
+        if now - self._printed >= self.run.settings.timings.run.progress_every:
+            self._printed = now
+            elapsed = now - self._first
+            self.run.progress().tell(f"[{elapsed:.0f} s] {self.pace.line(elapsed)}")
+
+    def end(self, report: RunReport) -> None:
+        """Write the run's notes and its end as events."""
+        for text in report.notes:
+            self.events.write("note", {"text": text})
+        run = report.plain["run"]
+        self.events.write("run_ended", {name: run[name] for name in ("exit_code", "seconds")})
+
+
+def _ended(outcome: TestOutcome) -> dict[str, Any]:
+    """Return the fields of the event that a test has ended."""
+    return {
+        "test": outcome.test,
+        "verdict": str(outcome.verdict),
+        "reason": outcome.reason,
+        "remedy": outcome.remedy,
+        "cause": outcome.cause,
+        "seconds": round(outcome.seconds, 3),
+        "worker": outcome.worker,
+        "claims": [
+            {"claim": result.claim, "part": result.part, "verdict": str(result.verdict)}
+            for result in outcome.results
+        ],
+    }

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limit on the time of a test, in every process that runs tests.
+
+SIGALRM raises in the main thread, also out of a system call that blocks.  The limit covers set-up
+and body: what puts back what the test changed is not interrupted.  Where the test does not come to
+its end even so, xdist's worker is ended after ``put_back``, and the process that the user started
+puts back what its journal says.
+"""
+
+import faulthandler
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+
+from conformance.plugin.judge import PLANNED
+from conformance.plugin.state import State, past_capturing
+from conformance.printing import line
+
+STACKS = "stacks of all threads"
+"""Name of the attachment."""
+
+
+class Limit:
+    """The innermost hooks around set-up and body, so that the judge sees what the limit raises."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._problem = ""
+        """Why the running test is over its limit; empty: it is not."""
+        self._stacks = ""
+        self._is_inside = False
+        """What is raised now is raised by the test's set-up or body."""
+        self._end: threading.Timer | None = None
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Begin the time of a test; it has got its turn."""
+        timings = self.state.run.settings.timings.run
+        is_exclusive = item.stash[PLANNED].exclusivity.exclusive
+        self._problem = ""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGALRM, self._over)
+            seconds = timings.exclusive_limit if is_exclusive else timings.test_limit
+            searching = 2 * 60 * (item.config.option.explore or 0)  # and as long for making shorter
+            signal.setitimer(signal.ITIMER_REAL, seconds + searching)
+        with self._inside():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        with self._inside():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Let what puts back take its time, and the worker live on once it has ended."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        try:
+            return (yield)
+        finally:
+            if self._end:
+                self._end.cancel()
+                self._end = None
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        self._is_inside = True
+        try:
+            if self._problem:  # it came between set-up and body
+                raise pytest.fail.Exception(self._problem)
+            yield
+        finally:
+            self._is_inside = False
+            if self._problem:
+                self.state.attachments.text(STACKS, self._stacks)
+
+    def _over(self, number: int, frame: FrameType | None) -> None:
+        """Interrupt the test; keep what each thread does now."""
+        with tempfile.TemporaryFile("w+") as file:  # sys._current_frames() can deadlock
+            faulthandler.dump_traceback(file)
+            file.seek(0)
+            self._stacks = file.read()
+        where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "no Python code"
+        self._problem = (
+            f"the test has not ended within its limit (test_limit or exclusive_limit of "
+            f"--timings): it was interrupted in {where.rpartition('/')[2]}, see {STACKS}"
+        )
+        if hasattr(self.state.config, "workerinput"):
+            self._end = threading.Timer(
+                self.state.run.settings.timings.run.put_back, self._end_worker
+            )
+            self._end.daemon = True
+            self._end.start()
+        if self._is_inside:
+            raise pytest.fail.Exception(self._problem)
+
+    def _end_worker(self) -> None:
+        """End a worker whose test neither ends nor is put back."""
+        text = line(f"{self._problem}; nor was it put back since: its worker is ended")
+        os.write(past_capturing(self.state.config), f"\n{text}\n".encode())
+        sys.stdout.flush()
+        os._exit(1)

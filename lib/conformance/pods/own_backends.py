@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends of Services that the run itself decides about: by an EndpointSlice of its own, and by a
+readiness gate of a pod of its own.
+"""
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube import manifest
+from conformance.kube.changes import Changes, reference
+from conformance.kube.client import Obj
+from conformance.kube.waits import is_ready
+from conformance.model.change import Change, ObjectRef
+from conformance.model.endpoint import Workload
+from conformance.pods.deploy import NEVER
+from conformance.pods.groups import Group
+from conformance.pods.roles import MANIFESTS
+from conformance.pods.services import Service, Services
+from conformance.pods.unready import UnreadyServers
+from conformance.settings import Timings
+from conformance.timing import until
+
+
+class OwnBackends:
+    """The backends of a test; :meth:`remove` removes what names them."""
+
+    def __init__(
+        self, changes: Changes, services: Services, unready: UnreadyServers, timings: Timings
+    ) -> None:
+        self._changes = changes
+        self._services = services
+        self._unready = unready
+        self._timings = timings
+        self._made: list[ObjectRef] = []
+
+    def without_selector(self, backends: Group) -> Service:
+        """Return a Service without a selector, and an EndpointSlice that names these pods; a second
+        call names others."""
+        made, named = manifest.load(MANIFESTS / "services" / "without-selector.yaml")
+        named["endpoints"] = [
+            {"addresses": [pod.address], "nodeName": pod.node, "conditions": {"ready": True}}
+            for pod in backends
+        ]
+        first = backends.first
+        self._apply(named, first, f"names {len(backends)} of the pods {first.role} as backends")
+        done = self._apply(made, first, "has backends that an EndpointSlice of the run names")
+        return self._services.read(done or made, backends)
+
+    def beside(self, servers: Group) -> Workload:
+        """Return another pod of these servers' role that runs and is not ready."""
+        return self._unready.beside(servers)
+
+    def become(self, pod: Workload, *, ready: bool) -> None:
+        """Let the readiness gate of such a pod hold, or not, and wait until the pod is ready, or
+        not.
+
+        Raise EnvironmentBroken if the kubelet does not follow.
+        """
+        condition = {"type": NEVER, "status": "True" if ready else "False"}
+        meta = {"name": pod.pod, "namespace": pod.namespace}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
+        self._changes.make(
+            Change(
+                verb="apply",
+                target=reference(body),
+                subresource="status",
+                why=f"its readiness gate {'holds' if ready else 'does not hold'} from now on",
+                body={**body, "status": {"conditions": [condition]}},
+            )
+        )
+        if self._changes.dry_run:
+            return
+        settled = until(
+            lambda: self._changes.kube.get("v1", "Pod", pod.pod, pod.namespace),
+            lambda there: is_ready(there) is ready,
+            within=self._timings.of(pod.os).pod_ready,
+            every=self._timings.of(pod.os).poll_every,
+            description=f"the kubelet of node {pod.node} follows a readiness gate",
+        )
+        if not settled.converged:
+            state = "ready" if ready else "unready"
+            raise EnvironmentBroken(
+                f"pod {pod.label} did not become {state} within {settled.seconds:.0f} s, although "
+                f"its readiness gate says so: look at the kubelet of node {pod.node}"
+            )
+
+    def remove(self) -> None:
+        for target in self._made:
+            self._changes.delete(target, "its test is over")
+        self._made.clear()
+
+    def _apply(self, made: Obj, first: Workload, why: str) -> Obj | None:
+        target = reference(made, first.namespace)
+        self._made += [target] if target not in self._made else []
+        return self._changes.apply(made, why, namespace=first.namespace)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer of an endpoint's access rules to a packet.  Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from conformance.policy.acl_list import ANY_PROTOCOL, HnsRule, Ranges
+
+Answer = Literal["Allow", "Block", ""]
+"""Empty: no rule is for the packet, or the client's port decides, which nobody knows."""
+
+
+@dataclass(frozen=True)
+class Packet:
+    """The first packet of a path, as it passes the endpoint of one end."""
+
+    direction: Literal["In", "Out"]
+    protocol: int
+    local: int
+    """Address of the endpoint."""
+    remote: int
+    port: int
+    """The server's."""
+
+
+def answer(rules: Sequence[HnsRule], packet: Packet) -> Answer:
+    """Return the action of the first rule that is for a packet."""
+    for rule in rules:
+        if not _is_for(rule, packet):
+            continue
+        of_client, of_server = rule.remote_ports, rule.local_ports
+        if packet.direction == "Out":
+            of_client, of_server = of_server, of_client
+        if of_client:
+            return ""
+        if _holds(of_server, packet.port):
+            return "Allow" if rule.action == "Allow" else "Block"
+    return ""
+
+
+def _is_for(rule: HnsRule, packet: Packet) -> bool:
+    return (
+        rule.direction == packet.direction
+        and rule.protocol in (ANY_PROTOCOL, packet.protocol)
+        and _holds(rule.local, packet.local)
+        and _holds(rule.remote, packet.remote)
+    )
+
+
+def _holds(ranges: Ranges, value: int) -> bool:
+    return not ranges or any(first <= value <= last for first, last in ranges)

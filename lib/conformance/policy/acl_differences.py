@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list that HNS holds for a pod against the list that Felix gives it, rule by rule.  Pure.
+
+The content of rules decides; HNS' ids only name the policy of an unexpected rule.  Priorities are
+not compared, nor an order that no packet meets: Felix gives the members of a Service in any order.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Network
+
+from conformance.errors import ProbeBroken
+from conformance.model.host import AclRule
+from conformance.policy.acl_list import ANY_PROTOCOL, HnsRule, Ranges, merged, met
+from conformance.policy.oracle.fields import PROTOCOLS, Range
+
+FROM_HOST = "allow-host-to-endpoint"
+"""Id of the rule that lets the node reach its own pods."""
+HOST = "Host"
+"""Type of the rules that are for the host's firewall."""
+_FELIX_ID = re.compile(r"(?:policy|profile)-(.+)-[A-Za-z0-9_-]{16}-(\d+)")
+"""The policy and, of a rule with more addresses than HNS takes, the part."""
+_ANY = {"", "256", "any", "*"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A rule that HNS lacks, or has beside those of the policies."""
+
+    rule: HnsRule
+    is_missing: bool
+    """HNS lacks the rule; otherwise no policy explains it."""
+    misplaced: bool = False
+    """HNS has the rule, but before or after rules with another action."""
+
+    @property
+    def origin(self) -> str:
+        """Return ``NetworkPolicy shop/web, ingress rule 2``."""
+        return ", ".join(filter(None, (self.rule.policy, self.rule.where)))
+
+    def __str__(self) -> str:
+        if self.misplaced:
+            return f"HNS has {self.rule} of {self.origin} in another place of the list"
+        if self.is_missing:
+            return f"HNS lacks {self.rule} of {self.origin}"
+        return f"HNS has {self.rule} of {self.origin or 'nobody'}, which no policy asks for"
+
+
+def compare(expected: Sequence[HnsRule], observed: Sequence[HnsRule]) -> tuple[Difference, ...]:
+    """Return the differences of two lists; none: they decide every packet alike."""
+    lacking = Counter(rule.effect for rule in expected)
+    lacking.subtract(rule.effect for rule in observed)
+    found = [
+        *(Difference(rule, True) for rule in _left(expected, lacking)),
+        *(Difference(rule, False) for rule in _left(observed, -lacking)),
+    ]
+    return tuple(found or _misplaced(expected, observed))
+
+
+def _left(rules: Iterable[HnsRule], counted: Counter[HnsRule]) -> Iterator[HnsRule]:
+    """Yield as many rules of each effect as are counted."""
+    left = Counter(counted)
+    for rule in rules:
+        if left[rule.effect] > 0:
+            left[rule.effect] -= 1
+            yield rule
+
+
+def _misplaced(expected: Sequence[HnsRule], observed: Sequence[HnsRule]) -> Iterator[Difference]:
+    """Yield the first rule that stands before a rule with another action that should precede it.
+
+    Both lists have the same rules.
+    """
+    places: dict[HnsRule, list[int]] = {}
+    for place, rule in enumerate(observed):
+        places.setdefault(rule.effect, []).append(place)
+    stand = [places[rule.effect].pop(0) for rule in expected]
+    if stand == sorted(stand):
+        return
+    for number, rule in enumerate(expected):
+        for before in range(number):
+            if stand[before] > stand[number] and _matter(expected[before], rule):
+                yield Difference(rule, True, misplaced=True)
+                return
+
+
+def _matter(one: HnsRule, other: HnsRule) -> bool:
+    """Return whether the order of two rules matters to a packet."""
+    if one.action == other.action or one.direction != other.direction:
+        return False
+    protocols = {one.protocol, other.protocol} - {ANY_PROTOCOL}
+    return len(protocols) < 2 and all(
+        met(first, second) or not (first and second)
+        for first, second in (
+            (one.local, other.local),
+            (one.remote, other.remote),
+            (one.local_ports, other.local_ports),
+            (one.remote_ports, other.remote_ports),
+        )
+    )
+
+
+def observed_list(acls: Iterable[AclRule]) -> tuple[HnsRule, ...]:
+    """Return the access rules of an endpoint by priority, without those that every pod gets.
+
+    Raise ProbeBroken for a rule that cannot be read.
+    """
+    own = [one for one in acls if one.rule_type != HOST and one.id != FROM_HOST]
+    found: list[tuple[str, HnsRule]] = []
+    for one in sorted(own, key=lambda one: (one.direction, one.priority)):
+        part = _FELIX_ID.fullmatch(one.id)
+        rule = _read(one, part[1] if part else one.id)
+        before = found[-1] if found else None
+        if part and before and int(part[2]) and before[0] == one.id.rpartition("-")[0]:
+            together = _together(before[1], rule)
+            if together is not None:
+                found[-1] = (before[0], together)
+                continue
+        found.append((one.id.rpartition("-")[0], rule))
+    return tuple(rule for _, rule in found)
+
+
+def _together(one: HnsRule, other: HnsRule) -> HnsRule | None:
+    """Return two parts of a rule with many addresses as one; None: they are no parts of a rule."""
+    remote = merged([*one.remote, *other.remote]) if one.remote and other.remote else ()
+    if replace(one, remote=remote) == replace(other, remote=remote):
+        return replace(one, remote=remote)
+    return None
+
+
+def _read(acl: AclRule, policy: str) -> HnsRule:
+    try:
+        return HnsRule(
+            acl.action,
+            acl.direction,
+            _protocol(acl.protocol),
+            _networks(acl.local_addresses),
+            _networks(acl.remote_addresses),
+            _ports(acl.local_ports),
+            _ports(acl.remote_ports),
+            policy,
+        )
+    except ValueError as error:
+        raise ProbeBroken(
+            f"an access rule of HNS cannot be read: {error}", transport=str(acl)
+        ) from None
+
+
+def _protocol(text: str) -> int:
+    word = text.strip().lower()
+    return ANY_PROTOCOL if word in _ANY else PROTOCOLS[word] if word in PROTOCOLS else int(word)
+
+
+def _networks(text: str) -> Ranges:
+    nets = [IPv4Network(one.strip(), strict=False) for one in text.split(",") if one.strip()]
+    return merged((int(net.network_address), int(net.broadcast_address)) for net in nets)
+
+
+def _ports(text: str) -> Ranges:
+    return merged(_port(one.strip()) for one in text.split(",") if one.strip() not in _ANY)
+
+
+def _port(text: str) -> Range:
+    first, _, last = text.partition("-")
+    return int(first), int(last or first)

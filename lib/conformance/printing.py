@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one door for text that leaves the suite: what a cluster wrote commands no terminal and no CI
+system.
+
+Names, conditions, logs and answers of a cluster are written by whoever owns a node, a pod or the
+API server.  :func:`plain` is for files, :func:`line` and :func:`block` are for terminals and the
+logs of CI systems, :func:`single` makes a name one line where it is read, and :class:`Door` guards
+a stream that others write to.
+"""
+
+import itertools
+import json
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+KEPT = "\t\n\u00a0\u200c\u200d"
+"""Harmless, though not printable by Unicode's categories: some scripts need the last two."""
+_SUSPECT = re.compile(r"[^ -~\t\n]")
+_BREAKS = re.compile("\r\n|[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Where ``str.splitlines`` and the readers of CI logs end a line; tabs, too."""
+_BRACKET = re.compile(r"(##\w*)\[")
+"""``##vso[`` and ``##[`` of Azure Pipelines, found anywhere in a line, and TeamCity's."""
+_COLOUR = r"\x1b\[[0-79]{0,3}(?:;[0-79]{1,3})*m"
+"""A change of colour or weight.  No 8 is among them, by which text is hidden."""
+_COLONS = re.compile(rf"^((?:[^\S\n]|{_COLOUR})*:):", re.MULTILINE)
+"""``::error`` of GitHub Actions, which begins a line, after blanks too."""
+_BLANK = re.compile(rf"(?:[^\S\n]|{_COLOUR})*(:?)")
+_OWN = re.compile(rf"\A\r|{_COLOUR}|\x1b\]9;4;[0-9;]*\x1b\\")
+"""What pytest itself writes to a terminal: the line once more, colours, its progress."""
+_TAIL = 64
+"""Characters of an unfinished line by which its continuation is judged."""
+
+
+def plain(text: str) -> str:
+    """Escape, visibly, what a terminal obeys, XML cannot hold, or turns letters round.
+
+    Line breaks (those of Windows are made usual ones) and tabs stay.  JSON stays the same JSON.
+    """
+    if text.isprintable():
+        return text
+    return _SUSPECT.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    char = found[0]
+    if char.isprintable() or char in KEPT:
+        return char
+    return repr(char)[1:-1] if char < " " else json.dumps(char)[1:-1].replace("\x7f", "\\u007f")
+
+
+def single(text: str) -> str:
+    """Return a name or a condition as one line without control characters."""
+    return text if text.isprintable() else plain(_BREAKS.sub(" ", text))
+
+
+def within(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a value of JSON with every text in it changed, names of fields too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(name): within(each, change) for name, each in value.items()}
+    return [within(each, change) for each in value] if isinstance(value, list) else value
+
+
+def block(text: str) -> str:
+    """Return a text for a terminal, of as many lines as it has."""
+    return _disarmed(plain(text))
+
+
+def line(text: str) -> str:
+    """Return a text for a terminal, as one line."""
+    return _disarmed(single(text))
+
+
+def _disarmed(text: str) -> str:
+    """Break up the prefixes of CI systems' commands."""
+    return _COLONS.sub(r"\1 :", _BRACKET.sub(r"\1 [", text))
+
+
+def say(*lines: str, error: bool = False) -> None:
+    """Print lines at once, so that no other thread's come between; ``error``: to standard error."""
+    text = "".join(f"{line(each)}\n" for each in lines)
+    print(text, end="", file=sys.stderr if error else sys.stdout, flush=True)
+
+
+class Door:
+    """A text stream that lets nothing through which commands a terminal or a CI system."""
+
+    def __init__(self, stream: TextIO, *, own: bool = False) -> None:
+        """``own``: the writer's own colours and returns to a line's beginning pass."""
+        self._stream = stream
+        self._own = own
+        self._begun = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text, judged with what its line began with."""
+        kept = list(_OWN.finditer(text)) if self._own else []
+        ends = [0, *(end for found in kept for end in found.span()), len(text)]
+        pieces = [text[begin:end] for begin, end in itertools.pairwise(ends)]
+        pieces[::2] = map(plain, pieces[::2])
+        whole = _disarmed(self._begun + "".join(pieces))
+        self._stream.write(whole[len(self._begun) :])
+        begun = whole.rpartition("\n")[2]
+        if len(begun) > _TAIL:  # as much of it as decides about what follows
+            blank = _BLANK.fullmatch(begun)
+            begun = f" {blank[1]}" if blank else f"x{begun[-_TAIL:]}"
+        self._begun = begun
+        return len(text)
+
+    def writelines(self, lines: Iterator[str]) -> None:
+        """Write several texts."""
+        for each in lines:
+            self.write(each)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Let all that is printed go through doors meanwhile, tracebacks too."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast("TextIO", Door(stream)) for stream in before)
+    try:
+        yield
+    except Exception:  # what is not foreseen is printed here, before the doors are gone
+        traceback.print_exc()
+        raise SystemExit(1) from None
+    finally:
+        sys.stdout, sys.stderr = before

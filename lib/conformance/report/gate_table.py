@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answers of gates as a table: a row for each set of claims, a column for each build."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformance.model.by_key import by_key
+
+LAB = "A lab qualifies nothing: its answers say what a cluster with these results would get."
+
+
+@dataclass(frozen=True)
+class Row:
+    """A set of claims."""
+
+    name: str
+    required: bool
+    answers: Mapping[str, str]
+    """Maps a build to the answer there."""
+    headlines: Mapping[str, str]
+    """Maps a build to the answer with the numbers of claims that are in the way."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """All sets that a report answers."""
+
+    builds: Sequence[str]
+    rows: Sequence[Row]
+
+
+def of_report(plain: Mapping[str, Any]) -> Table:
+    """Return the table of a report; without rows where it answers no gate.
+
+    The answers of a required set are those that decided the run; older reports have no others.
+    """
+    gates = by_key((gate["name"], gate) for gate in plain.get("gates") or ())
+    others = by_key((answer["name"], answer) for answer in plain.get("sets") or ())
+    answers = {name: [*others.get(name, ()), *gates.get(name, ())] for name in (*gates, *others)}
+    builds = dict.fromkeys(each["build"] for found in answers.values() for each in found)
+    rows = [
+        Row(
+            name=name,
+            required=name in gates,
+            answers={each["build"]: each["answer"] for each in found},
+            headlines={each["build"]: each["headline"] for each in found},
+        )
+        for name, found in answers.items()
+    ]
+    return Table(builds=list(builds), rows=rows)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moments of a report as times of day, UTC."""
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+
+def clock(seconds: float) -> str:
+    """Return the time of day, UTC."""
+    return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%H:%M:%S}"
+
+
+def time_of_day(moment: str) -> str:
+    """Return ``19:16:02Z`` of a moment as RFC 3339 writes it; empty for none."""
+    return f"{clock(unix(moment))}Z" if moment else ""
+
+
+def when(test: Mapping[str, Any]) -> str:
+    """Return when a test ran, and where; empty: not known."""
+    if not test.get("started"):
+        return ""
+    start = unix(test["started"])
+    worker = f", worker {test['worker']}" if test["worker"] else ""
+    return f"{clock(start)} to {clock(start + lasted(test))} UTC{worker}"
+
+
+def lasted(test: Mapping[str, Any]) -> float:
+    """Return the seconds that a test took."""
+    return float(test["seconds"])
+
+
+def unix(moment: str) -> float:
+    """Return a moment, as RFC 3339 writes it, in Unix seconds."""
+    return datetime.datetime.fromisoformat(moment).timestamp()

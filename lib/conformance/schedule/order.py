@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of tests, and those of ``--quick``, by what they show and how long they take.
+
+Figures are packaged (``tests.json``), written by ``python -m benchmarks.seconds``.  A test without
+figures, since it is newer, has those of its function's other cases, or else comes after all others.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from conformance.model.counted import counted
+
+WORLDS = ("policy/test_worlds.py::", "policy/test_stories.py::")
+"""Tests of worlds and stories of policies run last of what runs beside others: they are long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """The packaged figures."""
+
+    places: Mapping[str, int]
+    """Test, or function, to its place."""
+    quick: frozenset[str]
+    """Tests of ``--quick``."""
+    tests: Mapping[str, int]
+    """Claim to how many tests the suite has of it."""
+    lab: Mapping[str, float] = field(default_factory=dict)
+    """Test, or function, to its seconds of a worker on a lab."""
+    real: Mapping[str, float] = field(default_factory=dict)
+    """As ``lab``, on a lab with a real cluster's timings."""
+
+    def seconds(self, test: str, *, lab: bool) -> float:
+        """Return the packaged seconds of a worker for a test; the mean of all for a test without
+        figures.
+
+        ``lab``: on a lab at its own timings; else with a real cluster's."""
+        known = self.lab if lab else self.real
+        key = key_of(test)
+        mean = sum(known.values()) / len(known) if known else 0.0
+        return known.get(key, known.get(_function(key), mean))
+
+    def place(self, test: str) -> tuple[bool, bool, int]:
+        """Return a test's place: worlds are last, and those of ``--quick`` first."""
+        key = key_of(test)
+        among = self.places.get(key, self.places.get(_function(key), len(self.places)))
+        return key.startswith(WORLDS), not self.is_quick(test), among
+
+    def is_quick(self, test: str) -> bool:
+        """Return whether a test belongs to ``--quick``."""
+        return key_of(test) in self.quick
+
+    def share(self, claim: str, ran: Iterable[str], parts: Iterable[str], all_parts: int) -> str:
+        """Return ``in 2 of 14 parts`` of a claim that a run decides a part of; empty: all of it.
+
+        ``ran``, ``parts``: its tests in the run, and the parts that they are about.  A claim that
+        is one piece is counted by its tests."""
+        decided = len({part for part in parts if part})
+        number = len(set(ran))
+        if 0 < decided < all_parts:
+            return f"in {decided} of {counted(all_parts, 'part')}"
+        of = self.tests.get(claim, 0)
+        return f"in {number} of {counted(of, 'test')}" if 0 < number < of else ""
+
+
+def key_of(test: str) -> str:
+    """Return a node id from its area's folder on, wherever the suites are."""
+    path, _, name = test.partition("::")
+    return "/".join(path.split("/")[-2:]) + f"::{name}"
+
+
+def _function(key: str) -> str:
+    return key.partition("[")[0]
+
+
+@functools.cache
+def order() -> Order:
+    """Return the packaged order."""
+    text = resources.files(__package__).joinpath("tests.json").read_text(encoding="utf-8")
+    plain: dict[str, Any] = json.loads(text)
+    names = [entry["test"] for entry in plain["tests"]]
+    places = dict(zip(names, range(len(names)), strict=True))
+    for name in reversed(names):
+        places[_function(name)] = places[name]
+    lab, real = (
+        {
+            name: entry[kind]
+            for entry in reversed(plain["tests"])
+            if entry[kind] is not None
+            for name in (entry["test"], _function(entry["test"]))
+        }
+        for kind in ("lab", "real")
+    )
+    return Order(
+        places=places,
+        quick=frozenset(entry["test"] for entry in plain["tests"] if entry.get("quick")),
+        tests=plain["claims"],
+        lab=lab,
+        real=real,
+    )

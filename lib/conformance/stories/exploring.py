@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random stories for a while; the shortest that shows a difference is kept as a file."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import seed as seeded
+from hypothesis.errors import HypothesisException
+
+from conformance import product
+from conformance.errors import Nonconformance, SuiteError
+from conformance.kube import manifest
+from conformance.policy.oracle.oracle import Oracle
+from conformance.policy.oracle.panics import panics
+from conformance.policy.oracle.world import World
+from conformance.policy.worlds import SPACES, surroundings
+from conformance.stories.drawn import stories
+from conformance.stories.in_story import InStory
+from conformance.stories.model.story import Story
+
+REPEATS = 2
+"""Times that the first story with a difference is run again before it is made shorter."""
+MOST = 100_000
+"""Stories of a search: its time is over before."""
+
+
+class TimeOver(BaseException):
+    """The time of a search is over; no Exception, which hypothesis would take for a difference."""
+
+
+@dataclass
+class Exploring:
+    """A search by random stories."""
+
+    first: InStory
+    minutes: float
+    seed: int
+    folder: Path
+    """Where the shortest story is written."""
+    _ran: int = 0
+    _undecided: int = 0
+    _end: float = 0.0
+    _shortest: tuple[Story, Nonconformance] | None = None
+    _repeated: int = 0
+    _because: str = field(default="")
+
+    def holds(self, *, because: str) -> None:
+        """Expect every random story to be as the oracle says.
+
+        Raise the first line and evidence of the shortest story that was not; its file and how often
+        it came again are in the report.
+        """
+        self._because = because
+        clock = self.first.clock
+        began = clock.monotonic()
+        self._end = began + 60 * self.minutes
+        search = seeded(self.seed)(
+            settings(
+                max_examples=MOST,
+                deadline=None,
+                database=None,
+                verbosity=Verbosity.quiet,
+                phases=(Phase.generate, Phase.shrink),
+                suppress_health_check=list(HealthCheck),
+                report_multiple_bugs=False,
+            )(given(stories())(self._try))
+        )
+        # what was found is kept, whether or not hypothesis observed it again
+        with suppress(Nonconformance, HypothesisException, TimeOver):
+            search()
+        sink = self.first.context.sink
+        sink.record("random stories", self._ran)
+        sink.record("random stories without verdict", self._undecided)
+        sink.progress(f"{self._ran} stories, {self._undecided} without verdict, seed {self.seed}")
+        if self._shortest:
+            story, failed = self._shortest
+            failed.add_note(f"repeats  {self._repeated} of {REPEATS}, seed {self.seed}")
+            failed.add_note(f"story\n{written(story)}")
+            raise failed
+
+    def _try(self, story: Story) -> None:
+        clock = self.first.clock
+        if clock.monotonic() > self._end:
+            raise TimeOver
+        if self._ends_felix(story):
+            return
+        self._ran += 1
+        failed = self._run(story)
+        if failed is None:
+            return
+        if self._shortest is None:
+            self._repeated = sum(self._run(story) is not None for _ in range(REPEATS))
+            # it is made shorter for as long as it was searched for
+            searched = clock.monotonic() - (self._end - 60 * self.minutes)
+            self._end = clock.monotonic() + searched
+        self._keep(story, failed)
+        raise failed
+
+    def _run(self, story: Story) -> Nonconformance | None:
+        """Return what a story shows; None: what was expected, or nothing is known."""
+        try:
+            replace(self.first, story=story, world=story.world, replay=self._replay).holds(
+                because=self._because
+            )
+        except Nonconformance as failed:
+            return failed
+        except SuiteError as error:
+            self._undecided += 1
+            self.first.context.sink.progress(f"a story without verdict: {error}".splitlines()[0])
+        return None
+
+    def _ends_felix(self, story: Story) -> bool:
+        """Return whether a Windows node's Felix would end by a story, as some releases do."""
+        seats = self.first.ground.seats
+        spaces = {space: seats.namespaces[space] for space in SPACES}
+        for scene in story.scenes():
+            objects = [
+                *surroundings(scene.world, seats.seats, spaces),
+                *scene.world.filled(seats.seats, spaces),
+            ]
+            oracle = Oracle(World(objects), objects)
+            if any(panics(oracle, pod) for pod in oracle.world.pods.values()):
+                return True
+        return False
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "story.yaml"
+
+    @property
+    def _replay(self) -> str:
+        return f"{product.command()} --story={self._file}"
+
+    def _keep(self, story: Story, failed: Nonconformance) -> None:
+        """Keep a story with a difference: each that hypothesis comes to is simpler."""
+        self._shortest = (story, failed)
+        text = written(story)
+        self._file.write_text(text, encoding="utf-8")
+        sink = self.first.context.sink
+        sink.attach("shortest story", text)
+        sink.record("the difference came again", f"in {self._repeated} of {REPEATS} repeats")
+        sink.progress(
+            f"a difference ({self._repeated} of {REPEATS} repeats) by {len(story.events)} events: "
+            f"{self._replay}"
+        )
+
+
+def written(story: Story) -> str:
+    """Return a story as its file."""
+    body = {
+        "claim": story.world.claim,
+        "objects": list(story.world.objects),
+        "events": [event.told for event in story.events],
+    }
+    return manifest.dump([body])

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stories as files: shipped, or named by the user."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from conformance import product
+from conformance.errors import UsageProblem
+from conformance.kube import manifest
+from conformance.policy import worlds
+from conformance.policy.worlds import World
+from conformance.stories.model import story
+from conformance.stories.model.story import Story
+
+FOLDER = product.root() / "suites" / "policy" / "stories"
+
+
+@dataclass(frozen=True)
+class StoryFile:
+    """A story, and its file."""
+
+    story: Story
+    path: Path
+
+    @property
+    def world(self) -> World:
+        """Return the story's world before its first event."""
+        return self.story.world
+
+    @property
+    def part(self) -> str:
+        """Return the part of its claims that it decides: ``story: who comes back``."""
+        return f"story: {self.world.name.replace('-', ' ')}"
+
+    @property
+    def whole_cluster(self) -> bool:
+        """Return whether it has an object that no namespace contains."""
+        return any(
+            not obj["metadata"].get("namespace")
+            for scene in self.story.scenes()
+            for obj in scene.world.objects
+        )
+
+    @property
+    def labels_namespaces(self) -> bool:
+        """Return whether its namespaces get other labels."""
+        return any(
+            space in scene.world.relabelled
+            for scene in self.story.scenes()
+            for space in worlds.SPACES
+        )
+
+    @property
+    def replay(self) -> str:
+        """Return the command that runs it again."""
+        root = product.root()
+        path = self.path.relative_to(root) if self.path.is_relative_to(root) else self.path
+        return f"{product.command()} --story={path}"
+
+
+def stories_in(path: Path) -> list[StoryFile]:
+    """Return the stories of a folder by name, or that of a file.  Raise UsageProblem."""
+    return [read_story(file) for file in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
+
+
+@cache
+def read_story(path: Path) -> StoryFile:
+    """Return the story of a file.  Raise UsageProblem."""
+    documents = manifest.read(path)
+    if len(documents) != 1:
+        raise UsageProblem(f"story {path}: expected one YAML document, found {len(documents)}")
+    return StoryFile(story.read(path.stem, documents[0]), path)

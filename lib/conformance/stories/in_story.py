@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A story on a cluster: each event is brought about, and every pair is expected to be as the oracle
+says after it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.stories.members import Members
+from conformance.stories.model.story import Scene, Story
+from conformance.worlds.in_world import CellResult, InWorld, differs
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class InStory(InWorld):
+    """A story, and the expected results after each of its events."""
+
+    story: Story
+    members: Members
+
+    def holds(self, *, because: str) -> None:
+        """Expect every pair of seats to be as the oracle says, at rest and after each event.
+
+        Raise Nonconformance with the event, the cell, the expectation, its rule and the
+        observation; and what worlds and events raise.
+        """
+        seats = self.ground.seats
+        self.context.sink.keep(seats.taken())
+        self.members.last = any(event.pods == "ending" for event in self.story.events)
+        self.members.come()
+        self._at_rest("before the story")
+        seats.at_rest = False
+        asked: list[CellResult] = []
+        try:
+            for scene in self.story.scenes():
+                asked = self._after(scene, asked)
+                if not all(result.outcome.held for result in asked):
+                    break
+            different = [result for result in asked if differs(result.outcome)]
+            if different:
+                self.ground.clear()
+                self._at_rest("before the difference is looked for again")
+                self._ask_again(scene.world, different)
+        finally:
+            self.ground.clear()
+            self.members.remove()
+        self._at_rest("after the story")
+        seats.at_rest = True
+        self._report(asked, f"{because} after {scene}", edited=scene.event is not None)
+
+    def _after(self, scene: Scene, past: Sequence[CellResult]) -> list[CellResult]:
+        """Bring a scene's event about, and ask every cell."""
+        self.members.labels = scene.world.relabelled
+        if scene.event and scene.event.pods:
+            self.members.act(scene.event.pods)
+            past = []  # other pods, other addresses
+        return self._stage(scene.world, past, decides=True)

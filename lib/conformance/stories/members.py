@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The members of a story on a cluster: pods of their own name, and what happens to them.
+
+Everything is brought about as users and kubelets do it: objects are written and deleted, pods are
+evicted, and a ConfigMap holds the words that their probes and init containers wait for.  A pod's
+status is only read.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from conformance.enforcement.seats import Seats
+from conformance.kube import manifest, waits
+from conformance.kube.client import Obj
+from conformance.model.change import Change, ObjectRef
+from conformance.model.endpoint import SYSTEMS
+from conformance.model.facts import NodeFacts
+from conformance.pods import tailor
+from conformance.pods.deploy import Pods
+from conformance.pods.placement import Placement, tolerations
+from conformance.pods.roles import MANIFESTS, ROLES
+from conformance.policy import worlds
+from conformance.policy.worlds import Seat
+
+LIFE = "life"
+"""Volume of the ConfigMap that a member reads its words from; the ConfigMap has the pod's name."""
+WORDS = {"begins": "yes", "ready": "yes", "lives": "yes", "lasts": "no"}
+TOLD = "conformance/told"
+"""Annotation of a member that makes its kubelet read the words again at once."""
+SPACE = "a"
+AT_ONCE = 16
+
+
+@dataclass
+class Members:
+    """The members of a worker's stories."""
+
+    deployer: Pods
+    placement: Placement
+    seats: Seats
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Labels of members that the story changed, as worlds write them."""
+    last: bool = False
+    """They end slowly in the story, so that they have a hook which holds their end up."""
+    _words: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """Name of a member to the words that it reads."""
+    _nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    _generation: int = 0
+
+    @property
+    def namespace(self) -> str:
+        return self.seats.namespaces[SPACE]
+
+    # --- what happens -------------------------------------------------------------------------
+
+    def come(self) -> None:
+        """Have a member on each node with seats; those that are there stay.
+
+        Raise EnvironmentBroken if one is not ready in time."""
+        there = {seat.node for seat in self.seats.seats if not seat.member}
+        covered = [node for os in SYSTEMS for node in self.placement.covered(os)]
+        self._nodes = {node.name: node for node in covered if node.name in there}
+        self._each(self._write)
+        self._each(self._made)
+        self._all("ready", waits.is_ready)
+
+    def act(self, event: str) -> None:
+        """Bring an event about, and return once it took effect.  Raise EnvironmentBroken if it does
+        not in time, and what changes raise."""
+        acts: dict[str, Callable[[], None]] = {
+            "again": self._again,
+            "replaced": self._replaced,
+            "gone": self._remove,
+            "evicted": self._evicted,
+            "come": self.come,
+            "begin": self._begin,
+            "begun": self._begun,
+            "unready": self._unready,
+            "ready": self._begun,
+            "restarted": self._restarted,
+            "ending": self._ending,
+        }
+        acts[event]()
+
+    def remove(self) -> None:
+        """Delete the members, and wait until they are gone."""
+        if self._nodes:
+            self._remove()
+
+    def _again(self) -> None:
+        self._remove()
+        self.come()
+
+    def _replaced(self) -> None:
+        """Others of other names come, and the members go then, as a Deployment's pods do."""
+        old = [self._reference(node) for node in self._nodes]
+        self._generation += 1
+        self.seats.members.clear()
+        self.come()
+        for target in old:
+            self.deployer.changes.delete(target, "another pod is in its place", grace=1)
+        for target in old:
+            self._gone(target)
+
+    def _remove(self) -> None:
+        targets = [self._reference(node) for node in self._nodes]
+        for target in targets:
+            self.deployer.changes.delete(target, "a story's event", grace=1)
+        self._leave(targets)
+
+    def _evicted(self) -> None:
+        targets = [self._reference(node) for node in self._nodes]
+        body = {"deleteOptions": {"gracePeriodSeconds": 1}}
+        for target in targets:
+            why = "a story's event"
+            change = Change(verb="evict", target=target, why=why, body=body)
+            self.deployer.changes.make(change)
+        self._leave(targets)
+
+    def _leave(self, targets: Sequence[ObjectRef]) -> None:
+        for target in targets:
+            self._gone(target)
+        self.seats.members.clear()
+        self.seats.member_pods.clear()
+
+    def _begin(self) -> None:
+        """Make members whose init container waits, each with an address already."""
+        self._each(lambda node: self._write(node, begins="no"))
+        self._each(self._made)
+        self._all("begun", _begins)
+        self.seats.members.clear()
+
+    def _begun(self) -> None:
+        """Let members begin, or be ready again."""
+        self._each(self._write)
+        self._all("ready", waits.is_ready)
+
+    def _unready(self) -> None:
+        self._each(lambda node: self._write(node, ready="no"))
+        self._all("unready", _is_unready)
+
+    def _restarted(self) -> None:
+        """Have the kubelet restart every member's container, once."""
+        self._each(self._restart)
+
+    def _restart(self, node: NodeFacts) -> None:
+        before = self.seats.member_pods[node.name].restarts
+        self._write(node, lives="no")
+        self._taken(node, "restarted", lambda pod: waits.restarts(pod) > before)
+        self._write(node)
+        self._taken(node, "ready", waits.is_ready)
+
+    def _ending(self) -> None:
+        """Delete members whose preStop hook lasts; they were not ready once they had read so."""
+        self._each(lambda node: self._write(node, ready="no", lasts="yes"))
+        self._all("unready", _is_unready)
+        for name, pod in self.seats.member_pods.items():
+            self.deployer.changes.delete(self._reference(name), "a story's event")
+            self.seats.member_pods[name] = replace(pod, is_ending=True)
+
+    # --- how ----------------------------------------------------------------------------------
+
+    def _name(self, node: str) -> str:
+        generation = f"-{self._generation}" if self._generation else ""
+        number = self.placement.number(node)
+        return f"member-{self._nodes[node].os}{generation}-{number}"
+
+    def _reference(self, node: str) -> ObjectRef:
+        return ObjectRef(
+            api_version="v1", kind="Pod", name=self._name(node), namespace=self.namespace
+        )
+
+    def _write(self, node: NodeFacts, **other: str) -> None:
+        """Write the words that a node's member waits for."""
+        words = WORDS | other
+        name = self._name(node.name)
+        if self._words.get(name) == words:
+            return
+        self._words[name] = words
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": words}
+        why = "the words that a story's pod waits for"
+        changes = self.deployer.changes
+        changes.apply(made, why, namespace=self.namespace)
+        if node.name in self.seats.members:  # its kubelet reads them again when the pod changes
+            told = {"metadata": {"annotations": {TOLD: str(words)}}}
+            changes.patch(self._reference(node.name), told, why)
+
+    def _made(self, node: NodeFacts) -> None:
+        if node.name in self.seats.members:
+            return
+        pods = self.deployer
+        (made,) = manifest.load(MANIFESTS / "stories" / f"{node.os}.yaml")
+        name = self._name(node.name)
+        made["metadata"]["name"] = name
+        key = (worlds.MEMBER, node.os)
+        own = self.labels.get(".".join(key), worlds.SEAT_LABELS[key])
+        made["metadata"]["labels"] |= {**worlds.SEAT, **own, tailor.SEAT: name}
+        tailor.fit(made["spec"], node, pods.settings.images, pods.settings.pod_limits)
+        made["spec"]["tolerations"] = tolerations(pods.settings.tolerations)
+        made["spec"]["affinity"] = tailor.on_nodes(node.name)
+        for volume in made["spec"]["volumes"]:
+            if volume["name"] == LIFE:
+                volume["configMap"]["name"] = name
+        if self._words[name]["begins"] == "yes":
+            del made["spec"]["initContainers"]
+        if not self.last:
+            del made["spec"]["containers"][0]["lifecycle"]
+        pods.apply(made, "a pod that a story's events happen to", self.namespace)
+
+    def _gone(self, target: ObjectRef) -> None:
+        changes = self.deployer.changes
+        if not changes.dry_run:
+            changes.waits.gone(target, within=self.deployer.settings.timings.windows.delete)
+
+    def _each(self, act: Callable[[NodeFacts], None]) -> None:
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            for done in [pool.submit(act, node) for node in self._nodes.values()]:
+                done.result()
+
+    def _all(self, what: str, enough: Callable[[Obj], bool]) -> None:
+        """Take every member as it is, once ``enough`` holds of each."""
+        self._each(lambda node: self._taken(node, what, enough))
+        there = [name for name in self._nodes if name in self.seats.members]
+        self.seats.members = {name: self.seats.members[name] for name in there}
+
+    def _taken(self, node: NodeFacts, what: str, enough: Callable[[Obj], bool]) -> None:
+        pods = self.deployer
+        if pods.changes.dry_run:
+            return
+        name = self._name(node.name)
+        found = pods.pod_of(name, node, self.namespace, enough=enough, what=what)
+        pod = pods.workload(found, ROLES[f"{node.os}-seat"])
+        ready = waits.is_ready(found)
+        seat = Seat(SPACE, node.os, node.name, pod.pod, pod.address, member=True, ready=ready)
+        self.seats.member_pods[node.name] = pod
+        self.seats.members[node.name] = seat
+
+
+def _begins(pod: Obj) -> bool:
+    """Return whether a pod has an address, and its init container runs."""
+    status = pod.get("status") or {}
+    states = [one["state"] for one in status.get("initContainerStatuses") or []]
+    return bool(status.get("podIP")) and any("running" in state for state in states)
+
+
+def _is_unready(pod: Obj) -> bool:
+    return (pod.get("status") or {}).get("phase") == "Running" and not waits.is_ready(pod)

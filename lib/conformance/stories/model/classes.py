@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes of events, derived from the API; the table is ``events.yaml``.
+
+A unit is the least that can happen to a kind: an object is made, deleted, or made again, a field is
+edited, or a pod gets a phase, a condition or a state of its containers.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from conformance.policy.oracle import fields
+from conformance.policy.placeholders import Obj
+from conformance.stories.model.story import Event
+
+DIRECTIONS = ("ingress", "egress")
+
+
+@dataclass(frozen=True)
+class EventClass:
+    """Events that are alike to a data plane."""
+
+    name: str
+    units: tuple[str, ...]
+    """Patterns."""
+    word: str
+    """The word by which stories say it."""
+    events: tuple[str, ...]
+    """What happens to pods; empty: to other objects."""
+    state: str
+    """What it does to what policies decide."""
+    done: str
+    undone: str
+    known: str
+    """What shows that it took effect."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The classes, and the units that are left out."""
+
+    classes: tuple[EventClass, ...]
+    left_out: Mapping[str, str]
+    """Pattern of units to the reason."""
+
+    def class_of(self, unit: str) -> EventClass | None:
+        """Return the class of a unit; None: it is left out, or unknown."""
+        found = (one for one in self.classes if any(fnmatchcase(unit, each) for each in one.units))
+        return next(found, None)
+
+    def reason(self, unit: str) -> str:
+        """Return why a unit is left out; empty: it is not."""
+        return next((why for each, why in self.left_out.items() if fnmatchcase(unit, each)), "")
+
+    def classes_of(self, event: Event, before: Sequence[Obj], ever: set[str]) -> set[str]:
+        """Return the names of the classes of an event.
+
+        ``before``: the objects of its world so far; ``ever``: labels of all that were there once.
+        """
+        if event.pods:
+            return {one.name for one in self.classes if event.pods in one.events}
+        classes = (self.class_of(unit) for unit in _units(event, before, ever))
+        return {one.name for one in classes if one}
+
+
+def read(given: Any) -> Table:
+    """Return the table of the parsed YAML."""
+    classes = [
+        EventClass(**{**one, "units": tuple(one["units"]), "events": tuple(one.get("events", ()))})
+        for one in given["classes"]
+    ]
+    left_out = {each: one["reason"] for one in given["left_out"] for each in one["units"]}
+    return Table(tuple(classes), left_out)
+
+
+def _units(event: Event, before: Sequence[Obj], ever: set[str]) -> Iterator[str]:
+    """Yield the units of an event of objects."""
+    there = {fields.label(obj): obj for obj in before}
+    if "gone" in event.told:
+        yield f"{str(event.told['gone']).partition(' ')[0]}: deleted"
+    for name in event.told.get("labels") or {}:
+        _, dot, of = name.partition(".")
+        kind = {"teller": "ServiceAccount", "": "Namespace"}.get(of if dot else "", "Pod")
+        yield f"{kind}: labels"
+    put = event.told.get("put") or []
+    for obj in put if isinstance(put, list) else [put]:
+        label = fields.label(obj)
+        if label not in there:
+            yield f"{obj['kind']}: {'made again' if label in ever else 'made'}"
+        else:
+            yield from (f"{obj['kind']}: {path}" for path in _edited(there[label], obj))
+
+
+def _edited(old: Obj, new: Obj) -> Iterator[str]:
+    """Yield the paths of the fields that differ."""
+    if old["metadata"].get("labels") != new["metadata"].get("labels"):
+        yield "labels"
+    before, after = (dict(_leaves(obj.get("spec") or {})) for obj in (old, new))
+    yield from sorted(
+        path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
+    )
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each field's path and its values as a text; rules of both directions are ``rules``."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            name = "rules" if not path and key in DIRECTIONS else key
+            yield from _leaves(inner, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        merged: dict[str, list[str]] = {}
+        for one in value:
+            for inner, text in _leaves(one, path):
+                merged.setdefault(inner, []).append(text)
+        yield from ((inner, str(texts)) for inner, texts in merged.items())
+    else:
+        yield path, str(value)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lives of a story's members: what can happen to a pod, from which state to which.
+
+Members are pods of their own name, one on each covered node; an event happens to all of them.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["there", "unready", "beginning", "ending", "gone"]
+"""Of the members: they answer and are ready; are not ready; have an address, and their init
+container runs; answer until their grace period ends; are not there."""
+
+ANSWER: tuple[State, ...] = ("there", "unready", "ending")
+"""States in which members send and serve."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What an event makes of members."""
+
+    after: tuple[State, ...]
+    to: State
+
+
+TURNS: dict[str, Turn] = {
+    "again": Turn(("there", "unready"), "there"),
+    "replaced": Turn(("there", "unready"), "there"),
+    "gone": Turn(("there", "unready", "ending"), "gone"),
+    "evicted": Turn(("there", "unready"), "gone"),
+    "come": Turn(("gone",), "there"),
+    "begin": Turn(("gone",), "beginning"),
+    "begun": Turn(("beginning",), "there"),
+    "unready": Turn(("there",), "unready"),
+    "ready": Turn(("unready",), "there"),
+    "restarted": Turn(("there",), "there"),
+    "ending": Turn(("there",), "ending"),
+}
+"""Events of pods, by the word that stories use."""
+
+
+def after(state: State, event: str) -> State | None:
+    """Return the state of the members after an event; None: it cannot happen to them now."""
+    turn = TURNS[event]
+    return turn.to if state in turn.after else None

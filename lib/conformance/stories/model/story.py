@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stories: a world of policies, and the events after which the oracle says what is open.
+
+An event of a story is an edit of its world, as worlds have it (``put``, ``gone``, ``labels``), or
+something that happens to its members (``pods: again``).  Pure: it reads parsed YAML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conformance.errors import UsageProblem
+from conformance.policy import worlds
+from conformance.policy.oracle import fields
+from conformance.policy.placeholders import Obj
+from conformance.policy.worlds import Seat, World
+from conformance.stories.model.lives import ANSWER, TURNS, State, after
+
+EVENTS = ("put", "gone", "labels", "pods")
+"""Words by which a story says an event, each on its own."""
+SHORTEST = 1
+LONGEST = 8
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happens next in a story."""
+
+    told: Obj
+    """As in the story's file."""
+
+    @property
+    def pods(self) -> str:
+        """Return what happens to the members; empty: nothing."""
+        return str(self.told.get("pods") or "")
+
+    def __str__(self) -> str:
+        if self.pods:
+            return f"pods {self.pods}"
+        if "gone" in self.told:
+            return f"{self.told['gone']} deleted"
+        if "labels" in self.told:
+            return f"other labels of {', '.join(self.told['labels'])}"
+        return f"{', '.join(map(fields.label, World('', '', (), self.told).puts))} written"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A story after one more event."""
+
+    number: int
+    """0: before the first event."""
+    event: Event | None
+    world: World
+    members: State
+
+    def __str__(self) -> str:
+        return f"event {self.number}, {self.event}" if self.event else "before the first event"
+
+    def seats(self, seats: Sequence[Seat]) -> list[Seat]:
+        """Return the seats that are there: members that do not answer are none."""
+        return [
+            replace(seat, ready=seat.ready and self.members == "there") if seat.member else seat
+            for seat in seats
+            if not seat.member or self.members in ANSWER
+        ]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A story."""
+
+    world: World
+    events: tuple[Event, ...]
+
+    def scenes(self) -> Iterator[Scene]:
+        """Yield the story before its first event, and after each.  Raise UsageProblem for an event
+        that cannot happen where it stands."""
+        members: State = "there"
+        world = self.world
+        yield Scene(0, None, world, members)
+        for number, event in enumerate(self.events, start=1):
+            if event.pods:
+                then = after(members, event.pods)
+                if then is None:
+                    raise UsageProblem(
+                        f"story {world.name}: event {number}, {event}: the pods are {members} then"
+                    )
+                members = then
+            else:
+                world = replace(world, then=event.told).edited()
+            yield Scene(number, event, world, members)
+
+
+NOTHING = Story(World("", "", ()), ())
+"""A story without policies and events."""
+
+
+def read(name: str, given: Any) -> Story:
+    """Return a story from its file's parsed YAML.  Raise UsageProblem."""
+    keys = {"claim", "beside", "shows", "objects", "events"}
+    said = fields.mapping(given, f"story {name}", keys)
+    told = [dict(one) for one in fields.sequence(said.get("events"), f"story {name} events")]
+    if not SHORTEST <= len(told) <= LONGEST:
+        raise UsageProblem(f"story {name}: {SHORTEST} to {LONGEST} events are expected")
+    for number, one in enumerate(told, start=1):
+        fields.mapping(one, f"story {name} event {number}", set(EVENTS))
+        if len(one) != 1 or ("pods" in one and one["pods"] not in TURNS):
+            raise UsageProblem(
+                f"story {name}: event {number} is one of {', '.join(EVENTS)}; pods are one of "
+                f"{', '.join(TURNS)}"
+            )
+    rest = {key: value for key, value in said.items() if key != "events"}
+    story = Story(worlds.read(name, rest), tuple(map(Event, told)))
+    for _ in story.scenes():
+        pass  # every event can happen where it stands
+    return story

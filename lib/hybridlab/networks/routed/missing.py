@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What faults take away from a network that others than Calico route."""
+
+from collections.abc import Callable
+
+
+class Missing:
+    """The missing routes and addresses of a cluster, each by the id of its fault."""
+
+    def __init__(self) -> None:
+        self.node_routes: dict[str, tuple[str, str]] = {}
+        """A node, and the node to which it has no route."""
+        self.fabric_routes: dict[str, str] = {}
+        """A node to which the fabric has no route."""
+        self.addresses: dict[str, str] = {}
+        """A node without a free address for pods."""
+        self._listeners: list[Callable[[], None]] = []
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` whenever routes may have to change."""
+        self._listeners.append(listener)
+
+    def changed(self) -> None:
+        """Notify the listeners that routes may have to change."""
+        for listener in self._listeners:
+            listener()

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CNI plugins of Windows nodes on networks that Calico does not route: what each of them makes.
+
+A plugin decides about a pod, its HNS network and endpoint, the host's own endpoint, the CNI
+configuration and a pod's first moments.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from hybridlab.networks.contract.cni_configuration import ipam, windows_cni
+from hybridlab.profiles.machines import Machine, dns_address
+from hybridlab.profiles.model import Profile
+
+Policy = dict[str, Any]
+VPC_ADDRESS = "vpc.amazonaws.com/PrivateIPv4Address"
+"""Extended resource of EKS' Windows nodes, and the annotation with the address that a pod got."""
+WIRE_SERVER = "168.63.129.16"
+"""Address at which Azure serves its agents; pods are kept from it."""
+
+
+class Plugin:
+    """A CNI plugin."""
+
+    type: ClassVar[str]
+    """Name of its program."""
+    network: ClassVar[str]
+    """Name of its HNS network."""
+    kube_network: ClassVar[str]
+    """Regular expression by which Felix finds this network (KUBE_NETWORK)."""
+    host_endpoint: ClassVar[str] = ""
+    """Name of the host's endpoint among the pods, which is their gateway; empty: it has none, and
+    the gateway is the network's."""
+    endpoint: ClassVar[str] = "{sandbox}_{network}"
+    """Name of a pod's endpoint."""
+    made_by_hand: ClassVar[bool] = False
+    """The network is there before the first pod."""
+    installation: ClassVar[str] = "Calico"
+    """Installation ``.spec.cni.type``."""
+    on_linux: ClassVar[str] = "calico"
+    """Type of Linux nodes' plugin."""
+    pod_prefix: ClassVar[str] = "cali"
+    cni_file: ClassVar[str]
+    leaves_open: ClassVar[bool] = True
+    """A pod takes and sends anything until Felix has programmed it: of all plugins only Calico's
+    gives the endpoint an ACL that blocks ingress."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the CNI configuration as it is on a node's disk."""
+        raise NotImplementedError
+
+    def endpoint_policies(self) -> tuple[Policy, ...]:
+        """Return the policies of every endpoint that the CNI configuration does not name."""
+        return ()
+
+    def unmasqueraded(self) -> tuple[str, ...]:
+        """Return the networks to which pods keep their addresses, besides the pods' own."""
+        return ()
+
+    def admit(self, pod: dict[str, Any]) -> None:
+        """Change a new pod, as the plugin's webhook does."""
+
+    def refusal(self, pod: Mapping[str, Any]) -> str:
+        """Return why the plugin cannot wire a pod; empty: it can."""
+        return ""
+
+    def pod_annotations(self, address: str) -> dict[str, str]:
+        return {}
+
+    def node_annotations(self, machine: Machine) -> dict[str, str]:
+        return {}
+
+    def objects(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return (resource, object) of what the plugin has in the API."""
+        return []
+
+    def _policies(self, route: str, *kept: str) -> list[dict[str, Any]]:
+        """Return the policies of a configuration: outbound NAT except to these networks, Services
+        by the host; ``route``: how the plugin writes SDNRoute."""
+        network = self.profile.network
+        exceptions = [network.pod_cidr, network.service_cidr, *kept]
+        values = [
+            {"Type": "OutBoundNAT", "ExceptionList": exceptions},
+            {"Type": route, "DestinationPrefix": network.service_cidr, "NeedEncap": True},
+        ]
+        return [{"Name": "EndpointPolicy", "Value": value} for value in values]
+
+    def _dns(self) -> dict[str, list[str]]:
+        search = f"svc.{self.profile.network.dns_domain}"
+        return {"Nameservers": [dns_address(self.profile)], "Search": [search]}
+
+
+class Calico(Plugin):
+    """Calico's own, with host-local: the operator's, where BGP is disabled and nothing
+    encapsulates."""
+
+    type = "calico"
+    network = "Calico"
+    kube_network = "Calico.*"
+    host_endpoint = "Calico_ep"
+    cni_file = "10-calico.conflist"
+    leaves_open = False
+
+    def configuration(self) -> dict[str, Any]:
+        fields = {"mode": "none", "vxlan_mac_prefix": "0E-2A", "vxlan_vni": 4096}
+        return windows_cni(self.profile, fields)
+
+
+class WinBridge(Plugin):
+    """The CNI project's, on a network that an administrator made by hand.
+
+    Sources: containernetworking/plugins plugins/main/windows/win-bridge; microsoft/SDN
+    Kubernetes/windows/start-kubelet.ps1.
+    """
+
+    type = "win-bridge"
+    network = "cbr0"
+    kube_network = "cbr0.*"
+    host_endpoint = "cbr0"
+    made_by_hand = True
+    cni_file = "cni.conf"
+
+    def configuration(self) -> dict[str, Any]:
+        return {
+            "cniVersion": "0.2.0",
+            "name": self.network,
+            "type": self.type,
+            "dns": self._dns(),
+            "ipam": ipam(self.profile),
+            "policies": self._policies("ROUTE", self.profile.network.node_cidr),
+            "loopbackDSR": self.profile.kube_proxy.windows_dsr,
+        }
+
+    def unmasqueraded(self) -> tuple[str, ...]:
+        return (self.profile.network.node_cidr,)
+
+
+class AzureVnet(Plugin):
+    """Azure's, flat: pods have addresses of the nodes' virtual network, which delivers them.
+
+    Sources: Azure/AgentBaker staging/cse/windows/azurecnifunc.ps1; Azure/azure-container-networking
+    cni.
+    """
+
+    type = "azure-vnet"
+    network = "azure"
+    kube_network = "azure.*"
+    endpoint = "{sandbox:.8}-eth0"
+    installation = "AzureVNET"
+    on_linux = "azure-vnet"
+    pod_prefix = "azv"
+    cni_file = "10-azure.conflist"
+
+    def configuration(self) -> dict[str, Any]:
+        plugin = {
+            "type": self.type,
+            "mode": "bridge",
+            "bridge": "azure0",
+            "capabilities": {"portMappings": True, "dns": True},
+            "ipam": {"type": "azure-vnet-ipam"},
+            "dns": self._dns(),
+            "windowsSettings": {"enableLoopbackDSR": self.profile.kube_proxy.windows_dsr},
+            "AdditionalArgs": self._policies("ROUTE", self.profile.network.node_cidr),
+        }
+        return {"cniVersion": "0.3.0", "name": self.network, "plugins": [plugin]}
+
+    def endpoint_policies(self) -> tuple[Policy, ...]:
+        """Return the ACLs: Azure's own server is out of reach, and everything else is open."""
+        blocked = [
+            {
+                "Type": "ACL",
+                "Action": "Block",
+                "Direction": "Out",
+                "Protocols": "6",
+                "RemoteAddresses": f"{WIRE_SERVER}/32",
+                "RemotePorts": port,
+                "Priority": 200,
+                "RuleType": "Switch",
+            }
+            for port in ("80", "32526")
+        ]
+        opened = [
+            {
+                "Type": "ACL",
+                "Action": "Allow",
+                "Direction": direction,
+                "Priority": 65500,
+                "RuleType": "Switch",
+            }
+            for direction in ("In", "Out")
+        ]
+        return (*blocked, *opened)
+
+    def unmasqueraded(self) -> tuple[str, ...]:
+        return (self.profile.network.node_cidr,)
+
+
+class VpcBridge(Plugin):
+    """Amazon's: a controller gives each Windows pod an address of the VPC, in an annotation.
+
+    Sources: aws/amazon-vpc-cni-plugins plugins/vpc-bridge; aws/amazon-vpc-resource-controller-k8s.
+    """
+
+    type = "vpc-bridge"
+    network = "vpcbr0a1b2c3d4e5f"
+    kube_network = "vpc.*"
+    endpoint = "cid-{sandbox}"
+    installation = "AmazonVPC"
+    on_linux = "aws-cni"
+    pod_prefix = "eni"
+    cni_file = "vpc-bridge.conf"
+
+    def configuration(self) -> dict[str, Any]:
+        network = self.profile.network
+        return {
+            "cniVersion": "0.3.1",
+            "name": "vpc",
+            "type": self.type,
+            "capabilities": {"io.kubernetes.cri.pod-annotations": True},
+            "vpcCIDRs": [network.pod_cidr, network.node_cidr],
+            "serviceCIDR": network.service_cidr,
+            "dns": self._dns(),
+        }
+
+    def endpoint_policies(self) -> tuple[Policy, ...]:
+        made = self._policies("ROUTE", self.profile.network.node_cidr)
+        return tuple(dict(policy["Value"]) for policy in made)
+
+    def unmasqueraded(self) -> tuple[str, ...]:
+        return (self.profile.network.node_cidr,)
+
+    def admit(self, pod: dict[str, Any]) -> None:
+        """Have a pod that names Windows in its nodeSelector ask for an address of the VPC
+        (vpc-resource-mutating-webhook); node affinity and nodeName do not count."""
+        spec = pod["spec"]
+        selected = (spec.get("nodeSelector") or {}).get("kubernetes.io/os")
+        if selected != "windows" or spec.get("hostNetwork"):
+            return
+        resources = spec["containers"][0].setdefault("resources", {})
+        for name in ("limits", "requests"):
+            resources[name] = {**(resources.get(name) or {}), VPC_ADDRESS: "1"}
+
+    def refusal(self, pod: Mapping[str, Any]) -> str:
+        """Return the plugin's words for a pod without annotation: nobody asked the controller for
+        an address."""
+        resources = pod["spec"]["containers"][0].get("resources") or {}
+        asked = VPC_ADDRESS in (resources.get("limits") or {})
+        return (
+            ""
+            if asked
+            else f"failed to parse Kubernetes args: pod does not have label {VPC_ADDRESS}"
+        )
+
+    def pod_annotations(self, address: str) -> dict[str, str]:
+        return {VPC_ADDRESS: f"{address}/24"}
+
+    def objects(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return the setting that has the controller serve Windows."""
+        data = {"enable-windows-ipam": "true", "enable-windows-prefix-delegation": "false"}
+        metadata = {"name": "amazon-vpc-cni", "namespace": "kube-system"}
+        found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        return [("configmaps", found)]
+
+
+class Flannel(Plugin):
+    """flannel's host-gw, which delegates to win-bridge; flanneld makes the network when it starts.
+
+    Sources: flannel-io/flannel pkg/backend/hostgw/hostgw_windows.go; flannel-io/cni-plugin.
+    """
+
+    type = "flannel"
+    network = "cbr0"
+    kube_network = "cbr0.*"
+    host_endpoint = "cbr0_ep"
+    made_by_hand = True
+    cni_file = "10-flannel.conf"
+
+    def configuration(self) -> dict[str, Any]:
+        return {
+            "cniVersion": "0.3.0",
+            "name": self.network,
+            "type": self.type,
+            "capabilities": {"dns": True},
+            "delegate": {
+                "type": "win-bridge",
+                "loopbackDSR": self.profile.kube_proxy.windows_dsr,
+                "policies": self._policies("ROUTE", self.profile.network.node_cidr),
+            },
+        }
+
+    def unmasqueraded(self) -> tuple[str, ...]:
+        return (self.profile.network.node_cidr,)
+
+    def node_annotations(self, machine: Machine) -> dict[str, str]:
+        """Return what flanneld writes on its node, by which all others lay routes to it."""
+        prefix = "flannel.alpha.coreos.com"
+        return {
+            f"{prefix}/backend-type": "host-gw",
+            f"{prefix}/backend-data": "null",
+            f"{prefix}/public-ip": machine.address,
+            f"{prefix}/kube-subnet-manager": "true",
+        }
+
+
+PLUGINS: dict[str, type[Plugin]] = {
+    plugin.type: plugin for plugin in (Calico, WinBridge, AzureVnet, VpcBridge, Flannel)
+}

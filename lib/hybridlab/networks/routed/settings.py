@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile's settings of networks that others than Calico route."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hybridlab.profiles.model import PlaneSettings, Profile
+
+PluginName = Literal["calico", "win-bridge", "azure-vnet", "vpc-bridge", "flannel"]
+IPAM = {"azure-vnet": "platform", "vpc-bridge": "platform"}
+"""Source of pods' addresses by plugin, where it is not host-local."""
+BY_OPERATOR = frozenset({"calico", "azure-vnet", "vpc-bridge"})
+"""Plugins that Calico's operator knows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoutedSettings(PlaneSettings):
+    """Calico for policy, and routes by somebody else."""
+
+    kind: Literal["routed"] = "routed"
+    routes: Literal["cloud", "static"] = "cloud"
+    """cloud: the underlay's router leads each node's network of pods to the node.  static: every
+    node has a route to every other: laid by an administrator, or by flannel host-gw, which follows
+    the nodes' annotations."""
+    plugin: PluginName = "calico"
+    """The CNI plugin of Windows nodes; azure-vnet and vpc-bridge have one of their own on Linux,
+    too."""
+    pool: bool = True
+    """calico-node found no pool at a start without NO_DEFAULT_POOLS, and made default-ipv4-ippool
+    (Calico's startup; nobody has looked whether AKS and EKS have it)."""
+    pool_cidr: str = ""
+    """The network of this pool: kubeadm's podSubnet, else 192.168.0.0/16; empty:
+    network.pod_cidr."""
+
+    def problem(self, profile: Profile) -> tuple[str, str] | None:
+        ipam = IPAM.get(self.plugin, "host-local")
+        if profile.network.ipam != ipam:
+            return "plugin", f"is {self.plugin}: needs network.ipam={ipam}"
+        operator = profile.calico.install == "operator"
+        if operator and self.plugin not in BY_OPERATOR:
+            return "plugin", f"is {self.plugin}, which Calico's operator does not know"
+        if self.plugin == "calico" and not operator:
+            return "plugin", "is calico: not built but by operator"
+        if self.plugin == "flannel" and self.routes == "cloud":
+            return "routes", "is cloud: flannel host-gw lays routes on nodes, set static"
+        return None

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies open and close paths as documented through events: pods that come back, end slowly or
+lose their readiness, and edits of whatever policies refer to.
+
+The oracle gives the expectation after each event; stories are data, chosen by what a data plane
+could forget.
+"""
+
+from conformance.fixtures import InStory
+from conformance.marks import each_story, needs
+
+pytestmark = [needs(linux=1, windows=1, v3_api=True)]
+
+
+@each_story()
+def test_policies_are_in_force_after_each_event_of_a_story(story: InStory) -> None:
+    story.holds(because="the oracle of policies says so")

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several Services stand before the same pods: what happens to one Service changes nothing for the
+others."""
+
+from conformance.fixtures import OS, Backends, PassingServices, Services, WorkerPods
+from conformance.marks import about, each_os, manifest, needs, verifies
+
+BOTH = "both Services have the same backends"
+MOVED = "the other Service got another port, and this one has its backends still"
+GONE = "the other Service is gone, and this one has its backends still"
+
+
+@about("clusterip")
+@each_os("server_os")
+@manifest("services/cluster-ip.yaml")
+@needs(linux=2, windows=2)
+@verifies("CONN-4", part="shared {server_os} backends", provisional=True)
+def test_a_service_keeps_its_backends_when_another_one_goes(
+    pods: WorkerPods,
+    services: Services,
+    passing_services: PassingServices,
+    backends: Backends,
+    server_os: OS,
+) -> None:
+    clients = pods.clients("linux") + pods.clients("windows")
+    servers = pods.servers(server_os)
+    kept = services.spread(servers).by_address
+    (other,) = passing_services.come(servers)
+    backends.all_used(clients, kept, other, because=BOTH)
+    passing_services.get_another_port(servers)
+    backends.all_used(clients, kept, because=MOVED)
+    passing_services.remove()
+    backends.all_used(clients, kept, because=GONE)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs under way, each in a session and with a folder for temporary files of its own, which go
+with it.
+
+The command that is started need not be the program: `pwsh` as a package manager of .NET installs it
+starts a child and does not pass its own death on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def children_of(pid: int) -> list[int]:
+    found = []
+    for path in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):  # it may just have ended
+            if path.name.isdigit() and parent_of(int(path.name)) == pid:
+                found.append(int(path.name))
+    return found
+
+
+class Process:
+    """A command under way."""
+
+    def __init__(self, argv: Sequence[str], **options: Any) -> None:
+        """``options``: Popen's; ``env`` is added to this process's own."""
+        self.folder = tempfile.mkdtemp(prefix="probe-")
+        environment = {**os.environ, **options.pop("env", {}), "TMPDIR": self.folder}
+        try:
+            self.popen = subprocess.Popen(argv, env=environment, start_new_session=True, **options)
+        except OSError:
+            shutil.rmtree(self.folder)
+            raise
+        self._pid = 0
+
+    @property
+    def pid(self) -> int:
+        """The program's own id, once it has written its first line."""
+        if not self._pid:
+            self._pid = self.popen.pid
+            while children := children_of(self._pid):
+                self._pid = children[0]
+        return self._pid
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def cpu(self) -> float:
+        """Seconds of a processor that it has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def sockets(self) -> int:
+        """How many sockets it has open."""
+        count = 0
+        for path in Path(f"/proc/{self.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                count += str(path.readlink()).startswith("socket:")
+        return count
+
+    def woken(self) -> int:
+        """How often it has waited and was woken, all threads together."""
+        states = (path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/status"))
+        return sum(
+            int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", state, re.MULTILINE)[0])
+            for state in states
+        )
+
+    def end(self) -> None:
+        """End every process of the session, and remove what it left."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.popen.pid, signal.SIGKILL)
+        self.popen.wait(10)
+        for pipe in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
+            if pipe and not pipe.closed:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def completed(
+    argv: Sequence[str], within: float, **options: Any
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end; whatever it started has ended, too."""
+    process = Process(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    try:
+        out, err = process.popen.communicate(timeout=within)
+        return subprocess.CompletedProcess(list(argv), process.popen.returncode, out, err)
+    finally:
+        process.end()
+
+
+def quiet(process: Process, share: float = 0.03, within: float = 60) -> None:
+    """Wait until it uses less than that share of a core for 3 s, as it does when it has nothing to
+    do."""
+    deadline = time.monotonic() + within
+    while True:
+        begun, used = time.monotonic(), process.cpu()
+        time.sleep(3)
+        found = (process.cpu() - used) / (time.monotonic() - begun)
+        if found < share:
+            return
+        assert time.monotonic() < deadline, f"it uses {found:.1%} of a core"

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plugin that ends the limit of a test just after a phase of a disruption has begun.
+
+``OVER_LIMIT``: module, class and method that begin the phase, and how many calls pass before.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import signal
+from typing import Any
+
+SOON = 0.05
+"""s.  The phase is under way by then, and none is over."""
+
+
+def pytest_configure() -> None:
+    """Take the method's place."""
+    module, owner, name, passes = os.environ["OVER_LIMIT"].split()
+    place = getattr(importlib.import_module(module), owner)
+    real = getattr(place, name)
+    calls = 0
+
+    @functools.wraps(real)
+    def begins(*words: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == int(passes) + 1 and signal.getitimer(signal.ITIMER_REAL)[0]:
+            signal.setitimer(signal.ITIMER_REAL, SOON)
+        return real(*words, **more)
+
+    setattr(place, name, begins)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The image's files run the suite as the Job starts it: no HOME, no root, nothing to write to."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from conformance.jobs import holder
+from conformance.jobs.fetch import archive
+from tests.lab.jobs.image_tree import build
+from tests.lab.jobs.pod import Pod, pod_of
+from tests.lab.lab_process import RunningLab, running_lab
+
+pytestmark = [pytest.mark.whole_run, pytest.mark.xdist_group("image")]
+WITHIN = 300.0
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("image"))
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> object:
+    with running_lab(tmp_path_factory.mktemp("lab")) as one:
+        yield one
+
+
+def a_pod(lab: RunningLab, suite: Path, folder: Path, *roles: str) -> Pod:
+    """The Job's pod on the lab, with the objects that `calico-conformance job` prints but the Job
+    itself, which the lab does not emulate."""
+    program = [str(suite / "bin" / "calico-conformance")]
+    printed = subprocess.run(
+        [*program, "job", "--image=x", *roles], capture_output=True, text=True, check=True
+    ).stdout
+    objects, _, job = printed.rpartition("---\n")
+    assert "kind: Job" in job
+    lab.kubectl("apply", "-f", "-", stdin=objects)
+    account = "runner" if not roles else f"runner-{roles[-1]}"
+    token = lab.kubectl(
+        "create", "token", account, "-n", "calico-conformance", "--duration=1h"
+    ).stdout.strip()
+    pod = pod_of(lab.kubeconfig, token, folder)
+    pod.address = "192.168.255.5"
+    pod.program = tuple(program)
+    pod.environment = {"PATH": f"{suite / 'bin'}:/usr/bin:/bin", "PYTHONPATH": ""}
+    return pod
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    out, _ = process.communicate(timeout=WITHIN)
+    return process.returncode, out
+
+
+def test_the_job_runs_and_its_results_are_sent(
+    lab: RunningLab, suite: Path, tmp_path: Path
+) -> None:
+    pod = a_pod(lab, suite, tmp_path)
+    results = pod.results / "conformance-x"
+    code, out = ended(
+        pod.start(
+            "run", "--cluster=in-cluster", f"--report-dir={results}", "-p", "no:cacheprovider",
+            "-n", "0", "--smoke",
+        )
+    )  # fmt: skip
+    assert code == 0, out
+    assert "4 CONFIRMED" in out
+    assert "the pod's service account (chosen by --cluster in-cluster)" in out
+    held = pod.start("hold", str(results))
+    sent = pod.command([*pod.program, "hold", "--send", str(results)])
+    lines = subprocess.run(sent, cwd="/", capture_output=True, check=True).stdout.splitlines()
+    head, body = archive(iter(lines))
+    assert body[:2] == b"PK"
+    (run,) = results.glob("20*")
+    assert head["name"] == f"{run.name}.zip"
+    assert held.poll() is None, "it waits until the results are fetched"
+    assert ended(pod.start("hold", "--release", str(results)))[0] == 0
+    assert ended(held)[0] == 0
+    assert (results / holder.TAKEN).exists()
+
+
+def test_nothing_else_can_be_written_and_nothing_of_the_lab_is_there(
+    lab: RunningLab, suite: Path, tmp_path: Path
+) -> None:
+    assert not list(suite.rglob("hybridlab*"))
+    pod = a_pod(lab, suite, tmp_path)
+    asks = (
+        "import os, pathlib\n"
+        "print(os.getuid(), 'HOME' in os.environ)\n"
+        "for path in ('/opt', '/usr', '/etc', '/var/tmp'):\n"
+        "    try: pathlib.Path(path, 'conformance-was-here').touch(); print('wrote', path)\n"
+        "    except OSError: pass\n"
+    )
+    pod.program = (str(suite / "bin" / "python"), "-c", asks)
+    assert ended(pod.start()) == (0, "65532 False\n")
+
+
+@pytest.mark.parametrize("after", ["at once", "in a test"])
+def test_a_deleted_pod_removes_what_its_run_made(
+    lab: RunningLab, suite: Path, tmp_path: Path, after: str
+) -> None:
+    pod = a_pod(lab, suite, tmp_path)
+    run = pod.start(
+        "run", "--cluster=in-cluster", f"--report-dir={pod.results}", "-p", "no:cacheprovider",
+        "-n", "0", "--smoke",
+    )  # fmt: skip
+    begun = "collected" if after == "at once" else "runs"
+    seen = ""
+    deadline = time.monotonic() + WITHIN
+    assert run.stdout
+    while begun not in seen.rpartition("\n")[0] and time.monotonic() < deadline:
+        seen += run.stdout.readline()
+    os.kill(run.pid, signal.SIGTERM)
+    code, out = ended(run)
+    assert code == 2, seen + out
+    left = lab.kubectl("get", "namespaces", "-l", "calico-conformance/run", "-o", "name").stdout
+    assert left == ""
+    if after == "at once":  # no test was known yet, and there is nothing to report
+        return
+    (report,) = pod.results.glob("20*/conformance.json")
+    assert json.loads(report.read_text())["run"]["exit_code"] == 2

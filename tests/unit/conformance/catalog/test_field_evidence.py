@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the catalog says was shown by real nodes names a file that real nodes gave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conformance.catalog import catalog
+from conformance.qualify.sets import suite_parts
+
+ROOT = Path(__file__).parents[4]
+PLACES = ("tests/golden/field/", "tests/golden/reports/")
+
+
+def problems(entries: Mapping[str, Any], root: Path) -> list[str]:
+    """What is wrong with entries of field-evidence.yaml."""
+    found = []
+    for named, files in entries.items():
+        claim, _, part = named.partition(": ")
+        known = [entry for entry in suite_parts().get(claim, ()) if entry.part == part]
+        if claim not in catalog() or (part and not known):
+            found.append(f"{named}: no such claim or part")
+        if any(entry.provisional for entry in known):
+            found.append(
+                f"{named}: it has field evidence, and its test still says provisional=True"
+            )
+        for file in files:
+            path = root / file
+            if not file.startswith(PLACES) or not path.is_file():
+                found.append(f"{named}: {file} is no file of {' or '.join(PLACES)}")
+                continue
+            plain = json.loads(path.read_text("utf-8"))
+            if plain.get("run", plain)["evidence"] != "field":
+                found.append(f"{named}: {file} is of emulated nodes")
+    return found
+
+
+def test_evidence_is_named_by_files_of_real_nodes() -> None:
+    text = resources.files("conformance.catalog").joinpath("field-evidence.yaml").read_text()
+    assert problems(yaml.safe_load(text), ROOT) == []
+
+
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        ({"CONN-1": ["tests/golden/field/a.json"]}, []),
+        ({"CONN-99": []}, ["CONN-99: no such claim or part"]),
+        ({"CONN-4: nonsense": []}, ["CONN-4: nonsense: no such claim or part"]),
+        (
+            {"CONN-1": ["tests/golden/field/lab.json"]},
+            ["CONN-1: tests/golden/field/lab.json is of emulated nodes"],
+        ),
+        (
+            {"CONN-1": ["elsewhere.json"]},
+            [f"CONN-1: elsewhere.json is no file of {' or '.join(PLACES)}"],
+        ),
+        (
+            {"PLAT-4: cluster-wide parts": []},
+            [
+                "PLAT-4: cluster-wide parts: it has field evidence, and its test still says "
+                "provisional=True"
+            ],
+        ),
+    ],
+)
+def test_anything_else_is_named(entries: dict[str, Any], found: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "tests" / "golden" / "field"
+    folder.mkdir(parents=True)
+    (folder / "a.json").write_text('{"evidence": "field"}')
+    (folder / "lab.json").write_text('{"evidence": "lab"}')
+    assert problems(entries, tmp_path) == found

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the evidence about a path says of the layer that failed, a row for each conclusion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.evidence.layer import End, PathEvidence, conclude
+from conformance.evidence.path_reading import packet_at
+from conformance.model.attempt import Attempt, Kind
+from conformance.model.endpoint import Addressing, Target
+from conformance.model.explanation import UNKNOWN
+from conformance.policy.acl_answer import Packet, answer
+from conformance.policy.acl_list import HnsRule
+from tests.unit.conformance.builders import a_workload
+
+LACKS = "HNS lacks Allow In tcp of NetworkPolicy shop/web, ingress rule 1"
+SOUND = End(pod="a", node="win-1", promised="Block", held="Block")
+OPEN = End(pod="a", node="win-1", promised="Allow", held="Allow")
+UNREAD = replace(SOUND, held="", unread="HNS did not answer")
+
+ROWS: dict[str, tuple[PathEvidence, str]] = {
+    "leak: HNS lacks a rule and lets the packet through": (
+        PathEvidence(should_be_open=False, ends=[replace(SOUND, held="Allow", difference=LACKS)]),
+        f"{LACKS} on win-1: Felix did not program it",
+    ),
+    "leak: the list blocks the packet, as it should": (
+        PathEvidence(should_be_open=False, ends=[SOUND], linux=[]),
+        "the list of win-1 is as it should be, blocks the packet, and it arrived: below HNS' list",
+    ),
+    "leak: the list differs and blocks the packet all the same": (
+        PathEvidence(should_be_open=False, ends=[replace(SOUND, difference=LACKS)]),
+        f"{UNKNOWN}: HNS' list on win-1 blocks the packet now, though it differs ({LACKS}); either "
+        "Felix programmed it late, or the fault is below it",
+    ),
+    "leak: the release renders rules that allow the packet": (
+        PathEvidence(should_be_open=False, ends=[OPEN]),
+        f"{UNKNOWN}: the rules that this release renders allow the packet; either Felix renders "
+        "the policy wrongly, or the policy was gone when the list was read",
+    ),
+    "leak: a list is not read": (
+        PathEvidence(should_be_open=False, ends=[UNREAD]),
+        f"{UNKNOWN}: Felix' rules, or what is below them; not read: the list of win-1: HNS did not "
+        "answer",
+    ),
+    "leak: between Linux nodes": (
+        PathEvidence(should_be_open=False, linux=["lin-1"]),
+        f"{UNKNOWN}: Felix' rules, or what is below them; not read: the rules of Linux node lin-1",
+    ),
+    "closed: a backend is not ready": (
+        PathEvidence(
+            should_be_open=True, unready="pod web on win-1 is not Ready since T", overlay="no route"
+        ),
+        "pod web on win-1 is not Ready since T: the backend, not the network",
+    ),
+    "closed: a route is missing": (
+        PathEvidence(should_be_open=True, ends=[OPEN], overlay="route of node a: no route"),
+        "route of node a: no route: the routes between nodes",
+    ),
+    "closed: HNS has a rule that blocks the packet": (
+        PathEvidence(
+            should_be_open=True, ends=[replace(OPEN, held="Block", difference="HNS has Block")]
+        ),
+        "HNS has Block on win-1: Felix did not program it",
+    ),
+    "closed: the release renders rules that block the packet": (
+        PathEvidence(should_be_open=True, ends=[SOUND]),
+        f"{UNKNOWN}: the list of win-1 is what this release renders, and blocks the packet; either "
+        "a policy denies it, or Felix renders the policy wrongly",
+    ),
+    "closed: the Service has no load balancer": (
+        PathEvidence(
+            should_be_open=True,
+            backends_answer=True,
+            balancer="no load balancer",
+            balancer_node="w",
+        ),
+        "HNS on w differs from the EndpointSlices (no load balancer): "
+        "kube-proxy did not program it",
+    ),
+    "closed: the Service's load balancer is right": (
+        PathEvidence(should_be_open=True, backends_answer=True, balancer_node="w"),
+        "the load balancer on w is as the EndpointSlices say, and the backends answer by their own "
+        "addresses: below kube-proxy, in HNS",
+    ),
+    "closed: a Service by a Linux node": (
+        PathEvidence(should_be_open=True, backends_answer=True),
+        f"{UNKNOWN}: the backends answer by their own addresses; either kube-proxy did not program "
+        "the Service, or what it programmed does not work",
+    ),
+    "closed: a Service refuses": (
+        PathEvidence(should_be_open=True, refused=True, by_service=True),
+        f"{UNKNOWN}: kube-proxy has no backend for it, or nothing listens at the port",
+    ),
+    "closed: a pod refuses": (
+        PathEvidence(should_be_open=True, refused=True, ends=[OPEN]),
+        f"{UNKNOWN}: nothing listens at the port, or a firewall refuses it",
+    ),
+    "closed: nothing of it is wrong": (
+        PathEvidence(should_be_open=True, ends=[OPEN]),
+        f"{UNKNOWN}: a firewall, or packet loss between the nodes",
+    ),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_each_sort_of_evidence_has_its_conclusion(row: str) -> None:
+    evidence, conclusion = ROWS[row]
+    assert conclude(evidence) == conclusion
+
+
+def test_no_two_sorts_of_evidence_have_one_conclusion() -> None:
+    assert len({conclusion for _, conclusion in ROWS.values()}) == len(ROWS)
+
+
+def test_a_list_that_blocks_the_packet_is_enough_whatever_the_other_end_has() -> None:
+    other = (replace(UNREAD, node="win-2"), replace(OPEN, node="win-2"))
+    for ends in ([SOUND, other[0]], [other[1], SOUND]):
+        evidence = PathEvidence(should_be_open=False, ends=ends, linux=["lin-1"])
+        assert conclude(evidence).startswith("the list of win-1 is as it should be")
+
+
+RULES = (
+    HnsRule("Allow", "In", 6, remote=((10, 19),), local_ports=((80, 80),)),
+    HnsRule("Block", "In"),
+    HnsRule("Allow", "Out", 17, remote_ports=((53, 53),)),
+    HnsRule("Allow", "Out", 6, local_ports=((1000, 2000),)),
+)
+
+
+@pytest.mark.parametrize(
+    ("packet", "expected"),
+    [
+        (Packet("In", 6, 1, 10, 80), "Allow"),
+        (Packet("In", 6, 1, 20, 80), "Block"),
+        (Packet("In", 6, 1, 10, 81), "Block"),
+        (Packet("In", 17, 1, 10, 80), "Block"),
+        (Packet("Out", 17, 1, 10, 53), "Allow"),
+        (Packet("Out", 17, 1, 10, 54), ""),
+        (Packet("Out", 6, 1, 10, 80), ""),
+    ],
+)
+def test_the_first_rule_for_a_packet_answers_unless_the_clients_port_decides(
+    packet: Packet, expected: str
+) -> None:
+    assert answer(RULES, packet) == expected
+
+
+def test_a_packet_enters_at_the_server_and_leaves_at_the_client() -> None:
+    client = a_workload("client", "windows")
+    server = replace(a_workload("server", "windows"), address="10.0.0.2", uid="other")
+    client = replace(client, address="10.0.0.1")
+    target = Target(
+        host="10.0.0.2", port=80, protocol="tcp", path=Addressing.POD_IP, backends=(server,)
+    )
+    path = Attempt(source=client, kind=Kind.TCP, give_up_after=1.0, target=target)
+    here, there = 10 << 24 | 1, 10 << 24 | 2
+    assert packet_at(server, path) == Packet("In", 6, there, here, 80)
+    assert packet_at(client, path) == Packet("Out", 6, here, there, 80)
+    service = replace(path, target=replace(target, path=Addressing.CLUSTER_IP))
+    assert packet_at(server, service) is None, "kube-proxy may have changed both addresses"

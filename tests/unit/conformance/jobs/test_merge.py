@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several runs of one cluster are one report, as a run of everything would have written it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from conformance.catalog import catalog
+from conformance.cli import main
+from conformance.jobs import merge as merging
+from conformance.qualify import outcomes
+from conformance.qualify.stored import Report, read
+from conformance.verdicts.claims import claim_outcomes
+from tests.golden.reports.texts import stored
+from tests.golden.schema import schema
+
+Plain = dict[str, Any]
+Merge = Callable[..., tuple[int, Path]]
+
+
+def kept(name: str, monkeypatch: pytest.MonkeyPatch) -> Plain:
+    """A stored report, judged by a catalog and a suite that have not changed since."""
+    report = stored(name)
+    tested = {claim for claim, outcome in report.claims.items() if outcome.results}
+    monkeypatch.setattr(merging, "digest", lambda: report.suite["catalog"])
+    monkeypatch.setattr(merging, "suite_parts", lambda: dict.fromkeys(tested))
+    return copy.deepcopy(dict(report.plain))
+
+
+@pytest.fixture
+def whole(monkeypatch: pytest.MonkeyPatch) -> Plain:
+    """A stored report of a run of all that a small suite has."""
+    return kept("healthy", monkeypatch)
+
+
+@pytest.fixture
+def merged(tmp_path: Path) -> Merge:
+    """``calico-conformance merge`` of such reports."""
+
+    def merge(*reports: Plain) -> tuple[int, Path]:
+        folders = []
+        for number, plain in enumerate(reports):
+            folder = tmp_path / f"run-{number}"
+            folder.mkdir(exist_ok=True)
+            (folder / "conformance.json").write_text(json.dumps(plain))
+            folders.append(str(folder))
+        return main(["merge", *folders, f"--to={tmp_path / 'merged'}"]), tmp_path / "merged"
+
+    return merge
+
+
+def part(whole: Plain, number: int, chosen: Callable[[str], bool], **run: Any) -> Plain:
+    """The report of a run of some of the tests."""
+    plain = copy.deepcopy(whole)
+    plain["run"] |= {"id": f"run{number}", "started": f"2026-11-2{number}T10:00:00Z", **run}
+    plain["tests"] = [test for test in plain["tests"] if chosen(test["test"])]
+    for claim in plain["claims"]:
+        claim["results"] = [
+            result for result in claim["results"] if result["test"] and chosen(result["test"])
+        ]
+        if claim["evidence"]:
+            claim["evidence"]["date"] = plain["run"]["started"][:10]
+        if not claim["results"]:
+            claim |= {"verdict": None, "reason": "the selection leaves it out"}
+    return plain
+
+
+def areas(whole: Plain) -> list[Plain]:
+    """Runs of three groups of files."""
+    files = sorted({test["test"].partition("::")[0] for test in whole["tests"]})
+    groups = [set(files[number::3]) for number in range(3)]
+    return [part(whole, number, in_files(group)) for number, group in enumerate(groups)]
+
+
+def in_files(group: set[str]) -> Callable[[str], bool]:
+    """Return what chooses the tests of some files."""
+    return lambda test: test.partition("::")[0] in group
+
+
+def every_third(order: list[str], number: int) -> Callable[[str], bool]:
+    """Return what chooses the tests of a part."""
+    return lambda test: order.index(test) % 3 == number
+
+
+def by_place(report: Report) -> Mapping[tuple[str, ...], str]:
+    """Claim, and claim, part, client's and server's node, to the verdict."""
+    found: dict[tuple[str, ...], str] = {
+        (name,): str(claim.verdict) for name, claim in report.claims.items()
+    }
+    for claim in report.claims.values():
+        for result in claim.results:
+            found[result.claim, result.part] = str(result.verdict)
+            for one in result.decisions:
+                found[one.claim, one.part, one.source, one.target] = str(one.verdict)
+    return found
+
+
+def test_runs_of_three_areas_say_what_a_run_of_everything_says(
+    monkeypatch: pytest.MonkeyPatch, merged: Merge
+) -> None:
+    whole = kept("whole", monkeypatch)
+    code, folder = merged(*areas(whole))
+    found = read(folder)
+    one = stored("whole")
+    again = claim_outcomes(catalog(), one.facts, outcomes.tests(one), whole=True)
+    expected = by_place(Report(run={}, facts=None, claims={each.claim.id: each for each in again}))
+    assert len(expected) > 1000
+    assert by_place(found) == expected
+    assert code == one.run["exit_code"]
+    assert found.selection == ""
+    assert found.cut_short == ""
+    assert len(found.plain["tests"]) == len(whole["tests"])
+
+
+def test_the_merged_report_is_a_report_like_any_other(
+    whole: Plain, merged: Merge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports = areas(whole)
+    _, folder = merged(*reports)
+    assert "claims: " in capsys.readouterr().out
+    plain = json.loads((folder / "conformance.json").read_text())
+    jsonschema.validate(plain, schema())
+    assert [one["id"] for one in plain["run"]["merged"]] == ["run0", "run1", "run2"]
+    assert plain["run"]["seconds"] == pytest.approx(3 * whole["run"]["seconds"], abs=0.01)
+    dates = {
+        claim["evidence"]["date"]
+        for claim in plain["claims"]
+        if claim["evidence"] and claim["results"]
+    }
+    assert "2026-11-20" in dates
+    assert all(set(date.split(", ")) <= {f"2026-11-2{n}" for n in range(3)} for date in dates)
+    assert (folder / "report.html").stat().st_size > 10_000
+    assert (folder / "junit-claims.xml").read_text().startswith("<?xml")
+    assert main(["show", str(folder)]) == 0
+    assert main(["diff", str(folder), str(folder)]) == 0
+
+
+def violated(plain: Plain, test: str) -> str:
+    """Let a confirmed decision of a test be VIOLATED; return its claim."""
+    for claim in plain["claims"]:
+        for result in claim["results"]:
+            if result["test"] == test and result["decisions"]:
+                for what in (result, result["decisions"][0], claim):
+                    what["verdict"] = "VIOLATED"
+                (entry,) = [each for each in plain["tests"] if each["test"] == test]
+                entry["verdict"] = "VIOLATED"
+                return str(claim["id"])
+    raise AssertionError(test)
+
+
+def test_of_a_test_in_two_runs_the_worse_decision_counts(whole: Plain, merged: Merge) -> None:
+    test = next(
+        str(result["test"])
+        for claim in whole["claims"]
+        for result in claim["results"]
+        if result["decisions"]
+    )
+    chosen = [part(whole, number, lambda name: name == test) for number in range(2)]
+    claim = violated(chosen[0], test)
+    code, folder = merged(*chosen)
+    assert code == 1
+    found = read(folder)
+    assert found.claims[claim].verdict == "VIOLATED"
+    assert found.claims[claim].flaky
+
+
+def test_shards_are_whole_only_together(whole: Plain, merged: Merge, tmp_path: Path) -> None:
+    order = sorted(test["test"] for test in whole["tests"])
+    parts = [
+        part(
+            whole, number, every_third(order, number),
+            selection=f"part {number + 1}/3 (--shard): the other tests are in the other parts",
+        )
+        for number in range(3)
+    ]  # fmt: skip
+    _, folder = merged(*parts)
+    assert read(folder).selection == ""
+    assert len(read(folder).plain["tests"]) == len(order)
+    (tmp_path / "merged").rename(tmp_path / "all")
+    _, folder = merged(parts[0], parts[2])
+    found = read(folder)
+    assert found.selection == "part 2/3 is missing"
+    assert any(note == "part 2/3 is missing" for note in found.run["notes"])
+    assert main(["gate", str(folder), "--require=core"]) != 0
+
+
+def test_a_run_that_was_cut_short_counts_until_another_decided_the_rest(
+    whole: Plain, merged: Merge, tmp_path: Path
+) -> None:
+    first = part(whole, 0, lambda test: "/dns/" in test, cut_short="1 planned test was not run")
+    second = part(whole, 1, lambda test: "/dns/" in test)
+    first["tests"][0] |= {"ran": False, "verdict": "INCONCLUSIVE"}
+    for claim in first["claims"]:
+        claim["results"] = [
+            each for each in claim["results"] if each["test"] != first["tests"][0]["test"]
+        ]
+    _, folder = merged(first, second)
+    assert read(folder).cut_short == ""
+    folder.rename(tmp_path / "made up for")
+    second["tests"] = second["tests"][1:]
+    _, folder = merged(first, second)
+    assert read(folder).cut_short == "1 planned test was not run"
+
+
+def another_uid(plain: Plain) -> None:
+    plain["installed"]["cluster_uid"] = "another"
+
+
+def another_version(plain: Plain) -> None:
+    plain["facts"]["calico_version"]["value"] = "v3.30.0"
+
+
+def another_version_on_a_node(plain: Plain) -> None:
+    node = next(node["name"] for node in plain["facts"]["nodes"] if node["os"] == "windows")
+    plain["facts"]["calico_on_nodes"][node] = {"value": "v3.29.9", "source": "its pod"}
+
+
+def another_catalog(plain: Plain) -> None:
+    plain["suite"]["catalog"] = "0" * 64
+
+
+def another_revision(plain: Plain) -> None:
+    node = next(node for node in plain["facts"]["nodes"] if node["os"] == "windows")
+    node["windows_build"][1] += 1
+
+
+def no_facts(plain: Plain) -> None:
+    plain["facts"] = None
+
+
+def the_same_run(plain: Plain) -> None:
+    plain["run"]["id"] = "run1"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (another_uid, "the cluster is another"),
+        (another_version, "calico version: "),
+        (another_version_on_a_node, "Calico on node "),
+        (another_catalog, "was judged by another catalog (000000000000, here "),
+        (another_revision, "node windows-"),
+        (no_facts, "does not name its cluster"),
+        (the_same_run, "run run1 is named twice"),
+    ],
+)
+@pytest.mark.parametrize("changed", [0, 1])
+def test_other_runs_are_refused_before_anything_is_written(  # noqa: PLR0917
+    whole: Plain,
+    merged: Merge,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[Plain], None],
+    said: str,
+    changed: int,
+) -> None:
+    reports = areas(whole)[:2]
+    change(reports[changed])
+    if change is the_same_run:
+        reports[1 - changed]["run"]["id"] = "run1"
+    code, folder = merged(*reports)
+    assert code == 4
+    assert not folder.exists()
+    error = capsys.readouterr().err
+    assert error.startswith("ERROR: not merged: ")
+    assert said in error
+
+
+def test_a_folder_that_exists_is_left_alone(
+    whole: Plain, merged: Merge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "merged").mkdir()
+    code, folder = merged(*areas(whole))
+    assert code == 4
+    assert "it exists already; name a new folder" in capsys.readouterr().err
+    assert list(folder.iterdir()) == []
+
+
+def test_what_tests_left_is_found_from_the_merged_report(
+    whole: Plain, merged: Merge, tmp_path: Path
+) -> None:
+    reports = areas(whole)
+    for number, report in enumerate(reports):
+        report["tests"][0]["attachments"] = ["attachments/a/bundle.txt"]
+        (tmp_path / f"run-{number}" / "attachments" / "a").mkdir(parents=True)
+        (tmp_path / f"run-{number}" / "attachments" / "a" / "bundle.txt").write_text(f"of {number}")
+    _, folder = merged(*reports)
+    plain = json.loads((folder / "conformance.json").read_text())
+    named = {test["test"]: test["attachments"] for test in plain["tests"]}
+    for number, report in enumerate(reports):
+        (file,) = named[report["tests"][0]["test"]]
+        assert (folder / file).read_text() == f"of {number}"
+
+
+def test_what_an_earlier_run_learnt_of_a_node_stays(whole: Plain, merged: Merge) -> None:
+    first, second, _ = areas(whole)
+    node = next(node for node in first["facts"]["nodes"] if node["os"] == "windows")
+    node["dsr"] = {"value": True, "source": "looked into the node"}
+    for each in second["facts"]["nodes"]:
+        each["dsr"] = {"value": None, "source": "not known: nothing was asked"}
+    _, folder = merged(first, second)
+    facts = read(folder).facts
+    assert facts is not None
+    (found,) = [each.dsr for each in facts.nodes if each.name == node["name"]]
+    assert (found.value, found.source) == (True, "looked into the node")

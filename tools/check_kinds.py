@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the suite on a lab of every kind: ``python -m tools.check_kinds [PROFILE...]``.
+
+A kind is a profile of ``hybridlab profiles``; a new profile joins by itself.  Each run leaves its
+report in reports/kinds/PROFILE and its output beside it, and a table stands at the end.  What each
+claim has to say is in tests/detection/rows; a profile that no file there names has to violate
+nothing.  The exit code is 1 where a run ended otherwise, or said otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hybridlab.profiles.load import names
+from tests.detection.table import Table, read
+
+ROOT = Path(__file__).parents[1]
+REPORTS = ROOT / "reports" / "kinds"
+PYTEST = Path(sys.executable).with_name("pytest")
+DECIDED = ("CONFIRMED", "VIOLATED", "UNMET", "ADVISED", "LIFTED", "NOT_OBSERVED")
+COUNTED = ("VIOLATED", "INCONCLUSIVE", "UNMET", "ADVISED", "LIFTED", "NOT_RUN")
+HEAD = ("kind", "decided", *COUNTED, "exit", "minutes", "otherwise than expected")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What a run on a healthy lab of a kind has to end with."""
+
+    exits: tuple[int, ...]
+    claims: dict[str, tuple[str, ...]]
+    """Claim to the verdicts that it may have; one that is not here may have any but VIOLATED."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The end of a run on one kind."""
+
+    profile: str
+    exit: int
+    minutes: float
+    claims: dict[str, str]
+    """Claim to its verdict; empty: the run left no report."""
+
+    def differences(self, expected: Expected) -> list[str]:
+        """Return what is otherwise than expected, as ``CLAIM verdict (expected verdict)``."""
+        found = [
+            f"{claim} {verdict} (expected {' or '.join(expected.claims[claim])})"
+            for claim, verdict in self.claims.items()
+            if claim in expected.claims and verdict not in expected.claims[claim]
+        ]
+        found += [
+            f"{claim} VIOLATED"
+            for claim, verdict in self.claims.items()
+            if claim not in expected.claims and verdict == "VIOLATED"
+        ]
+        if self.exit not in expected.exits:
+            found.append(f"exit code (expected {' or '.join(map(str, expected.exits))})")
+        return found if self.claims else ["no report"]
+
+
+def expected_on(profile: str, table: Table) -> Expected:
+    """Return what the rows without a fault say of a profile."""
+    if profile != "default" and profile not in table.profiles:
+        return Expected(exits=(0,), claims={})
+    healthy = [
+        row
+        for row in table.rows
+        if row.profile == profile and not (row.set or row.tap or row.faults or row.edit)
+    ]
+    claims = {claim: table.healthy(claim, profile) for claim in table.clean}
+    for row in healthy:
+        claims |= {claim: (*claims[claim], verdict) for claim, verdict in row.expect.items()}
+    return Expected(exits=tuple({row.exit for row in healthy}) or (0,), claims=claims)
+
+
+def run(profile: str, workers: int) -> Outcome:
+    """Run the suite on a lab of this profile."""
+    folder = REPORTS / profile
+    folder.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    command = [str(PYTEST), "suites", f"--lab-profile={profile}", f"-n{workers}"]
+    with folder.with_suffix(".log").open("wb") as log:
+        done = subprocess.run(
+            [*command, f"--report-dir={folder}", "-p", "no:cacheprovider"],
+            cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+    minutes = (time.monotonic() - begun) / 60
+    return Outcome(
+        profile=profile, exit=done.returncode, minutes=minutes, claims=_claims(folder, begun)
+    )
+
+
+def _claims(folder: Path, begun: float) -> dict[str, str]:
+    """Return claim to verdict of the folder's newest report; empty if this run left none."""
+    report = folder / "latest" / "conformance.json"
+    age = time.monotonic() - begun
+    if not report.exists() or time.time() - report.stat().st_mtime > age + 1:
+        return {}
+    plain: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+    return {claim["id"]: claim["verdict"] for claim in plain["claims"]}
+
+
+def page(outcomes: Sequence[Outcome], table: Table) -> str:
+    """Return the table, a line a kind."""
+    lines = [f"| {' | '.join(HEAD)} |", f"|{' --- |' * len(HEAD)}"]
+    for outcome in outcomes:
+        counts = Counter(outcome.claims.values())
+        cells = [
+            outcome.profile,
+            str(sum(counts[verdict] for verdict in DECIDED)),
+            *(str(counts[verdict]) for verdict in COUNTED),
+            str(outcome.exit),
+            f"{outcome.minutes:.1f}",
+            "; ".join(outcome.differences(expected_on(outcome.profile, table))) or "-",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the kinds one after the other, print the table, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.check_kinds", description=__doc__)
+    parser.add_argument("profiles", nargs="*", help="profiles of the lab (default: all)")
+    parser.add_argument("--workers", type=int, default=2, help="pytest -n (default: 2)")
+    options = parser.parse_args(arguments)
+    if unknown := sorted({*options.profiles} - {*names()}):
+        print(f"unknown profile {', '.join(unknown)}: there are {', '.join(names())}")
+        return 4
+    table = read()
+    outcomes = []
+    for profile in options.profiles or names():
+        outcomes.append(run(profile, options.workers))
+        print(page(outcomes[-1:], table).splitlines()[-1], flush=True)
+    print(f"\n{page(outcomes, table)}")
+    wrong = [
+        outcome for outcome in outcomes if outcome.differences(expected_on(outcome.profile, table))
+    ]
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
