@@ -128,7 +128,7 @@ class Reach:
         self._answers: dict[tuple[int, int], list[Answer]] = {}
 
     def _refuse(self, objects: Sequence[Obj]) -> None:
-        """Raise UsageProblem for objects that can be read, and lead to no verdict."""
+        """Raise UsageProblem for legible objects that give no answer, such as no pods at all."""
         for obj in objects:
             _check_networks(obj)
         if not self.world.pods:
