@@ -138,16 +138,32 @@ def bgp_under_vxlan(api: Api) -> Iterator[None]:
     settle("vxlan")
 
 
-def _rolled_out(daemons: Any, backend: str) -> bool:
-    """Whether all pods of calico-node-windows are of the template that has this backend."""
+@contextmanager
+def vni_in_the_daemonset(api: Api) -> Iterator[None]:
+    """calico-node-windows of an installation by manifests names the VNI in its environment."""
+    path = "/apis/apps/v1/namespaces/calico-system/daemonsets/calico-node-windows"
+    before = api("GET", path)["spec"]["template"]["spec"]["containers"]
+    vni = {"name": "VXLAN_VNI", "value": "4096"}
+    with_vni = [{**container, "env": [*container["env"], vni]} for container in before]
+    for containers, value in ((with_vni, "4096"), (before, "")):
+        api.merge(path, {"spec": {"template": {"spec": {"containers": containers}}}})
+        deadline = time.monotonic() + ANSWER_WITHIN
+        while not _rolled_out(api("GET", path), value, "VXLAN_VNI"):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"calico-node-windows does not get to VXLAN_VNI {value!r}")
+            time.sleep(0.1)
+        if value:
+            yield
+
+
+def _rolled_out(daemons: Any, value: str, name: str = "CALICO_NETWORKING_BACKEND") -> bool:
+    """Whether all pods of calico-node-windows are of the template with this setting's value."""
     container, status = daemons["spec"]["template"]["spec"]["containers"][0], daemons["status"]
-    told = next(
-        item["value"] for item in container["env"] if item["name"] == "CALICO_NETWORKING_BACKEND"
-    )
+    told = next((item["value"] for item in container["env"] if item["name"] == name), "")
     current = status.get("observedGeneration") == daemons["metadata"]["generation"]
     wanted = status["desiredNumberScheduled"]
     ready = wanted == status.get("updatedNumberScheduled", 0) == status.get("numberReady", 0)
-    return bool(told == backend and current and ready)
+    return bool(told == value and current and ready)
 
 
 def _felix(api: Api, spec: dict[str, Any]) -> Iterator[None]:
@@ -310,6 +326,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         pool_says_ipip,
         pool_says_vxlan_between_subnets,
         bgp_under_vxlan,
+        vni_in_the_daemonset,
         another_vxlan_port,
         vni_below_4096,
         announces_an_address_of_nobody,
