@@ -44,7 +44,7 @@ STEPS = (
     ("agent-start", "an agent's start, with CPU and memory of the node", 30, starts.agents),
     (
         "policy-effect",
-        f"{effects.CHANGES} changes of policy and their removals",
+        f"{effects.CHANGES} changes of policy and their removals, that of syn-again included",
         60,
         effects.policy,
     ),
@@ -53,7 +53,7 @@ STEPS = (
     ("syn-again", "a denial, and when SYNs are repeated", 30, network.syns),
     (
         "service-effect",
-        "Services and names, from creation to answer and back",
+        "Services and names, from creation to answer",
         30,
         effects.services,
     ),
@@ -146,7 +146,7 @@ def _plan(run: Run, facts: Facts) -> int:
             for node in covered(facts, run.settings)
         ),
         f"makes and removes namespaces {base} and {base}-host; in them two pods and one host pod a "
-        f"node, {effects.CHANGES + 1} NetworkPolicies, {effects.CHANGES // 5 + 2} Services; "
+        f"node, {effects.CHANGES} NetworkPolicies, {effects.CHANGES // 5 + 2} Services; "
         "changes nothing else; needs role standard (calico-conformance kubeconfig)",
         *(f"  {name}: {what} (about {needs:g} s)" for name, what, needs, _ in STEPS),
         f"about {sum(needs for _, _, needs, _ in STEPS) / 60:.0f} min with images "

@@ -97,7 +97,8 @@ def test_a_lab_is_measured_as_it_is_by_fault_beside_load_and_is_left_as_it_was(
 
     values = {(one["id"], one["system"]): one["values"] for one in found["measurements"]}
     changes = values["policy-effect/tcp", "windows"]
-    assert len(changes) >= 15
+    assert len(changes) == 15
+    assert len(values["policy-removed/udp", "linux"]) == 15
     assert min(changes) > LATE - 0.3, "policy is late at Windows"
     assert min(values["policy-effect/tcp", "linux"]) < LATE / 2, "and not at Linux"
     assert values["reset/linux", "windows"] == ["RESET WSAECONNRESET/10054"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.calibrate import effects, network
+from conformance.calibrate.command import STEPS
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
 from tests.unit.conformance.builders import a_workload
@@ -42,6 +43,27 @@ def test_a_path_is_closed_after_two_attempts_and_open_after_one(
     before: Any, seen: Observation, open_: bool, at: float | None
 ) -> None:
     assert effects._changed(before, seen, open_=open_) == at
+
+
+def test_all_steps_together_make_fifteen_changes_of_policy_and_fifteen_removals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    scene: Any = SimpleNamespace(
+        changes=SimpleNamespace(
+            apply=lambda *_, **__: done.append("applied"), delete=lambda *_: done.append("deleted")
+        ),
+        pods=SimpleNamespace(namespace="n"),
+        box=SimpleNamespace(remaining=500.0),
+        clients=[],
+        servers=[],
+        each=lambda *_: None,
+    )
+    monkeypatch.setattr(effects, "until_all", lambda *_, **__: None)
+    for _, _, _, measure in STEPS:
+        if measure in (effects.policy, network.syns):
+            measure(scene)
+    assert done == 15 * ["applied", "deleted"]
 
 
 def test_without_time_it_is_not_said_that_there_was_no_effect() -> None:
