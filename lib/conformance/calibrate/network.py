@@ -144,7 +144,13 @@ def syns(scene: Scene) -> None:
                 [server.address],
             )
             SYSTEM_CLOCK.sleep(2.0)  # until it captures
-            _keep(scene, {"tcp-denied/linux": _try(client, Kind.TCP, server, ECHO_PORT)})
+            denials = {
+                f"tcp-denied/{system}": _try(
+                    client, Kind.TCP, scene.pick(scene.servers, system, client), ECHO_PORT
+                )
+                for system in sorted({one.os for one in scene.servers})
+            }
+            _keep(scene, denials)
             at = syn_times(packets.text(capturing.result(), VXLAN_PORT), client.address)
         if len(at) < 2:
             raise ProbeBroken(f"{len(at)} SYNs in {PATIENT:g} s on node {server.node}")

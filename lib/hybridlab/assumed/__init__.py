@@ -3,10 +3,13 @@
 here, and ``hybridlab assumptions`` prints them for whoever has measured a real node."""
 
 import functools
+from collections.abc import Mapping
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
+
+T = TypeVar("T")
 
 
 @functools.cache
@@ -22,3 +25,21 @@ def assumptions() -> dict[str, dict[str, Any]]:
 def value(name: str) -> Any:
     """Return the value of an assumption."""
     return assumptions()[name]["value"]
+
+
+def words(name: str) -> tuple[str, str]:
+    """Return the verdict of an assumption about results, and the words after it."""
+    verdict, _, detail = str(value(name)).partition(" ")
+    return verdict, detail
+
+
+def one_of(name: str, known: Mapping[str, T]) -> T:
+    """Return what is known under an assumption's value, or under its first word.
+
+    Raise ValueError for a value that the lab cannot have.
+    """
+    wanted = str(value(name))
+    for key in (wanted, words(name)[0]):
+        if key in known:
+            return known[key]
+    raise ValueError(f"not emulated: {name}: {wanted}; the lab can have {', '.join(known)}")

@@ -15,6 +15,8 @@ import socket
 from dataclasses import replace
 from typing import Any
 
+from hybridlab import assumed
+from hybridlab.dataplane import syn_again
 from hybridlab.dataplane.fabric import Fabric, FabricPort
 from hybridlab.dataplane.injection import NODE_CHAINS, NODE_TABLE, Injections
 from hybridlab.dataplane.model import (
@@ -46,6 +48,8 @@ _TIMEOUTS = {"time_wait": 2, "syn_sent": 10}
 """TCP state to the seconds that a connection is listed in it at most (Linux: 120 each).  After a while most
 connections would be in these, and policy changes have the list read: of those that are over only late packets remain,
 and a first packet that nobody answered is soon repeated or given up."""
+SOURCES_BETWEEN_PODS = {"own": "", "client's node": "ip saddr @pools ip daddr @pools"}
+"""The address that servers see of a Windows client pod to what is translated for that."""
 _GONE = frozenset({errno.ESRCH, errno.ENOENT, errno.ENODEV})
 
 _OUTGOING_TABLE = """
@@ -107,6 +111,7 @@ class Node:
             self._conntrack = ConntrackSocket()
         self._bring_up()
         of_pods = base_table(spec.os, spec.pod_prefix) + service_table(spec.pod_prefix)
+        of_pods += syn_again.base_table(spec.os, spec.pod_prefix)
         self._nft.run(NODE_TABLE + of_pods + _OUTGOING_TABLE + _OVERLAY_TABLE)
         self.policy = PolicyTable(self._nft, spec.os)
         self.services = Services(self._nft, self._conntrack)
@@ -317,6 +322,9 @@ class Node:
             outside = f"ip saddr @pools ip daddr != @pools {near}"
             rule = f"{outside}{protocols}snat to {self.spec.address}"
             commands.append(f"add rule ip outgoing sources {rule}")
+        between = assumed.one_of("source-of-pods", SOURCES_BETWEEN_PODS)
+        if routes.pools and between and self.spec.os == "windows":
+            commands.append(f"add rule ip outgoing sources {between} snat to {self.spec.address}")
         self._nft.run("\n".join(commands))
 
     def add_pod_route(self, index: int, address: str, mac: str) -> None:

@@ -22,6 +22,7 @@ does, and established connections end with that where the update says so
 from collections.abc import Sequence
 from typing import TypeVar
 
+from hybridlab import assumed
 from hybridlab.dataplane import generations
 from hybridlab.dataplane.acl_rules import acl_rules
 from hybridlab.dataplane.model import OS, EndpointProgram, PolicyUpdate, Tier
@@ -40,6 +41,11 @@ from hybridlab.kernel.wire import Refused
 
 _T = TypeVar("_T")
 
+DENIALS = {
+    "TIMED_OUT": "drop",
+    "REFUSED": "meta l4proto tcp reject with tcp reset\n    reject with icmp port-unreachable",
+}
+"""What a client sees of a denial by Windows to the rules that do it."""
 EARLY = "early"
 """Counts the TCP packets that opened connections of Windows pods without a program."""
 
@@ -53,8 +59,9 @@ def base_table(node_os: OS, prefix: str) -> str:
     ``f_host`` for those that hold the node itself to policy.
     """
     tables = forward = inwards = unknown_flow = ""
-    unknown_source = "drop"
+    unknown_source = denial = "drop"
     if node_os == "windows":
+        denial = assumed.one_of("denied", DENIALS)
         tables = generations.TABLES
         forward = generations.FORWARD
         inwards = generations.INPUT
@@ -75,7 +82,7 @@ table ip cali {{
   }}
   chain deny {{
     jump f_deny
-    drop
+    {denial}
   }}
   chain from-wl {{
     iifname vmap @fromwl

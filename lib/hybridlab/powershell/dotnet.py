@@ -5,6 +5,7 @@ import asyncio
 import errno
 import time
 
+from hybridlab import assumed
 from hybridlab.powershell.addresses import ip_address
 from hybridlab.powershell.faults import call_fault
 from hybridlab.powershell.listener import http_listener
@@ -61,8 +62,8 @@ async def _regex(shell: Shell, name: str, arguments: list[object] | None) -> obj
 
 
 _SOCKET_ERRORS = {
-    errno.ECONNREFUSED: "ConnectionRefused",
-    errno.ECONNRESET: "ConnectionReset",
+    errno.ECONNREFUSED: assumed.words("refused-words")[1].partition("/")[0],
+    errno.ECONNRESET: assumed.words("reset-words")[1].partition("/")[0],
     errno.EHOSTUNREACH: "HostUnreachable",
     errno.ENETUNREACH: "NetworkUnreachable",
     errno.ETIMEDOUT: "TimedOut",

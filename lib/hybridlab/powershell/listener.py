@@ -46,7 +46,7 @@ class _Listener:
                 words += "registration on the machine."
                 raise _fault("Start", words) from None
             await self._servers.enter_async_context(
-                http.http_server(sock, self._serve, server=_SERVER)
+                http.http_server(sock, self._serve, server=_SERVER, odd=http.HTTP_SYS)
             )
         self.listening = True
 

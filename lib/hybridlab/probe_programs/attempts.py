@@ -43,9 +43,9 @@ Settings = Mapping[str, float | str | int]
 
 
 WINSOCK = {
-    errno.ECONNREFUSED: ("REFUSED", assumed.value("refused-words").partition(" ")[2]),
-    errno.ECONNRESET: ("RESET", assumed.value("reset-words").partition(" ")[2]),
-    errno.EPIPE: ("RESET", assumed.value("reset-words").partition(" ")[2]),
+    errno.ECONNREFUSED: assumed.words("refused-words"),
+    errno.ECONNRESET: assumed.words("reset-words"),
+    errno.EPIPE: assumed.words("reset-words"),
     errno.ENOTCONN: ("RESET", "NotConnected/10057"),
     errno.ECONNABORTED: ("ABORTED", "ConnectionAborted/10053"),
     errno.ETIMEDOUT: ("TIMED_OUT", "TimedOut/10060"),
@@ -55,6 +55,7 @@ WINSOCK = {
     errno.EPERM: ("PROHIBITED", "AccessDenied/10013"),
     errno.EMSGSIZE: ("PROHIBITED", "MessageSize/10040"),
 }
+REFUSED_DATAGRAM = assumed.words("refused-datagram-words")
 
 
 class Ended(Exception):
@@ -101,7 +102,8 @@ class Attempt:
         except asyncio.CancelledError:
             return self._ended("CANCELLED", "the suite asked to stop")
         except OSError as error:
-            return self._ended(*winsock(error))
+            is_of_datagram = error.errno == errno.ECONNREFUSED and self.spec["kind"] == "udp"
+            return self._ended(*(REFUSED_DATAGRAM if is_of_datagram else winsock(error)))
 
     def never_begun(self) -> dict[str, Any]:
         """Return the result of an attempt that was cancelled before its turn."""

@@ -54,7 +54,9 @@ class EchoServer:
                     await self.process.stderr.write(f"echo-server: port {port}: {error}\n".encode())
                     return 3
                 await stack.enter_async_context(
-                    http.http_server(listener, self._answer, server="Microsoft-HTTPAPI/2.0")
+                    http.http_server(
+                        listener, self._answer, server="Microsoft-HTTPAPI/2.0", odd=http.HTTP_SYS
+                    )
                 )
                 with contextlib.suppress(OSError):  # another program has the port
                     datagrams = stack.enter_context(

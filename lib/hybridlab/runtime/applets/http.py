@@ -13,10 +13,17 @@ from email.utils import formatdate
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
+from hybridlab import assumed
 from hybridlab.runtime.applet import Net
 
 _LIMIT = 1 << 20
 """Longest header line and largest buffered chunk, bytes."""
+LONG = 16384
+"""Bytes of a request's head that http.sys takes (MaxRequestBytes)."""
+ODD = ("head-without-end", "long-head", "without-host")
+ENDS = {"200": 200, "400": 400, "closed": 0}
+HTTP_SYS = {name: assumed.one_of(name, ENDS) for name in ODD}
+"""The status that http.sys gives to an odd request; 0: it closes the connection."""
 
 
 class ConnectFailed(OSError):
@@ -168,6 +175,8 @@ class Request:
     body: bytes
     peer: tuple[str, int]
     local: tuple[str, int]
+    odd: str = ""
+    """An entry of ``ODD``."""
 
     @property
     def path(self) -> str:
@@ -265,13 +274,18 @@ def _left(connection: socket.socket) -> bool:
 
 
 def http_server(
-    sock: socket.socket, handler: Handler, *, server: str = ""
+    sock: socket.socket, handler: Handler, *, server: str = "", odd: Mapping[str, int] | None = None
 ) -> contextlib.AbstractAsyncContextManager[None]:
-    """Answer HTTP on a listening socket inside the block; ``server`` is the Server header."""
+    """Answer HTTP on a listening socket inside the block; ``server`` is the Server header, ``odd``
+    how odd requests end, which are answered otherwise."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while (got := await _read_request(reader, writer)) is not None:
-            reply = await handler(got)
+            status = (odd or {}).get(got.odd, HTTPStatus.OK)
+            if not status:
+                return
+            is_served = status == HTTPStatus.OK
+            reply = await handler(got) if is_served else Reply(status, keep_alive=False)
             keep = reply.keep_alive and got.headers.get("connection", "").lower() != "close"
             writer.write(_encode(reply, keep=keep, server=server, head=got.method == "HEAD"))
             await writer.drain()
@@ -288,13 +302,20 @@ async def _read_request(
     if not line:
         return None
     method, target, version = [*line.split(" "), "", ""][:3]
-    headers = {name.lower(): value for name, value in await _headers(reader)}
+    headers: dict[str, str] = {}
+    size = len(line)
+    while (raw := await reader.readline()).strip():
+        size += len(raw)
+        name, _, value = raw.decode("latin-1").partition(":")
+        headers[name.strip().lower()] = value.strip()
+    is_odd = (not raw, size > LONG, version == "HTTP/1.1" and "host" not in headers)
+    odd = next((name for name, is_so in zip(ODD, is_odd, strict=True) if is_so), "")
     if version == "HTTP/1.0" and headers.get("connection", "").lower() != "keep-alive":
         headers["connection"] = "close"
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     peer = writer.get_extra_info("peername")
     local = writer.get_extra_info("sockname")
-    return Request(method, target, headers, body, peer[:2], local[:2])
+    return Request(method, target, headers, body, peer[:2], local[:2], odd)
 
 
 def _encode(reply: Reply, *, keep: bool, server: str, head: bool) -> bytes:
