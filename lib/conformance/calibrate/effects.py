@@ -19,6 +19,7 @@ from conformance.pods.groups import Group
 from conformance.pods.roles import ECHO_PORT, MANIFESTS
 from conformance.pods.services import Service, Services, cluster_domain
 from conformance.pods.tailor import SEAT
+from conformance.settings.assumptions import number
 
 CHANGES = 15
 """Changes of policy, and removals, the denial of the step ``syn-again`` included; a fifth as many of
@@ -26,6 +27,8 @@ Services.  Enough to see a slow one in ten, few enough for two minutes on a clus
 seconds for each."""
 GIVE_UP = 1.0
 """s.  Of an attempt that is only to show when a path changes."""
+EVERY = 1 / number("WIN-ATTEMPTS")
+"""s.  Between two attempts on each of few paths."""
 POLICY: dict[str, Any] = {
     "apiVersion": "networking.k8s.io/v1",
     "kind": "NetworkPolicy",
@@ -50,7 +53,7 @@ def until_all(scene: Scene, paths: Paths, *, open_: bool, keep: bool = True) -> 
     while left and time.monotonic() < end:
         if time.monotonic() >= again:
             asking.begin(list(left.values()))
-            again = time.monotonic() + 0.2  # five a second of each of few paths
+            again = time.monotonic() + EVERY
         if (answered := asking.next(max(0.01, again - time.monotonic()))) is None:
             continue
         if (observed := answered.observation) is None:
@@ -133,8 +136,8 @@ def service(scene: Scene, name: str, server: Workload) -> Service:
 def services(scene: Scene) -> None:
     """Measure the time from a Service to its ClusterIP's first answer, and to its name."""
     server = scene.pick(scene.servers, "linux")
-    for number in range(CHANGES // 5):
-        made = service(scene, f"calibrate-{number}", server)
+    for place in range(CHANGES // 5):
+        made = service(scene, f"calibrate-{place}", server)
         tcp = {("service-effect", c): (Kind.TCP, GIVE_UP, made.by_address) for c in scene.clients}
         dns = {("dns-effect", c): (Kind.DNS, 5.0, None) for c in scene.clients}
         until_all(

@@ -19,7 +19,8 @@ from conformance.expect.session import Session
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.model.observation import Observation, Verdict
+from conformance.settings.assumptions import DENIED_VERDICTS
 
 SHOWN = 12
 """Rows of a table that a message shows whole; of a larger one it shows those that are wrong."""

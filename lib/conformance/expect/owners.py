@@ -19,9 +19,10 @@ from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Side
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.explanation import Explanation
-from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.model.observation import Observation, Verdict
 from conformance.policy.foreign import ForeignPolicy
 from conformance.probe.clocks import unix
+from conformance.settings.assumptions import DENIED_VERDICTS
 
 NOT_OURS = "not Calico's doing, nor this run's"
 """Beginning of a message that blames the policy or the change of another owner."""

@@ -37,11 +37,6 @@ class Verdict(StrEnum):
     """DNS: no answer, SERVFAIL, REFUSED, or a garbled one; ``detail`` says which."""
 
 
-DENIED_VERDICTS = frozenset({Verdict.TIMED_OUT})
-"""The observation of a policy denial in Calico's Linux and Windows data planes: a silent drop,
-never a refusal."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Observation:
     """An attempt and its result."""

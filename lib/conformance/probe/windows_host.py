@@ -18,6 +18,7 @@ from conformance.errors import ProbeBroken
 from conformance.model.host import BgpHost, BgpPeer, BgpRoute
 from conformance.model.observation import Verdict
 from conformance.product import MANIFESTS
+from conformance.settings.assumptions import result
 
 
 def one_line(name: str) -> str:
@@ -33,11 +34,13 @@ CNI_TOKENS = one_line("cni_token.ps1")
 VERSION = one_line("calico_version.ps1")
 REGISTRY = one_line("registry.ps1")
 CONNECT = one_line("connect.ps1")
+_REFUSED, _REFUSED_NAME = result("WIN-TCP-CLOSED")
+_RESET, _RESET_NAME = result("WIN-RESET")
 _RESULTS = {
     "Connected": Verdict.CONNECTED,
     "TimedOut": Verdict.TIMED_OUT,
-    "ConnectionRefused": Verdict.REFUSED,
-    "ConnectionReset": Verdict.RESET,
+    _REFUSED_NAME: _REFUSED,
+    _RESET_NAME: _RESET,
     "HostUnreachable": Verdict.UNREACHABLE,
     "NetworkUnreachable": Verdict.UNREACHABLE,
     "AccessDenied": Verdict.PROHIBITED,

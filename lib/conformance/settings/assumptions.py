@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from conformance.errors import UsageProblem
+from conformance.model.observation import Verdict
 
 KIND = "calico-conformance calibration"
 """Value of the field ``kind`` of every calibration.json."""
@@ -34,6 +35,17 @@ def assumptions() -> Mapping[str, Plain]:
 def number(name: str) -> int:
     """Return the value of an assumption that is a whole number."""
     return int(assumptions()[name]["value"])
+
+
+def result(name: str) -> tuple[Verdict, str]:
+    """Return the result that an assumption is about: the verdict and .NET's name of the error."""
+    verdict, _, words = str(assumptions()[name]["value"]).partition(" ")
+    return Verdict(verdict), words.partition("/")[0]
+
+
+DENIED_VERDICTS = frozenset({result("DENIED")[0]})
+"""The observation of a policy denial in Calico's Linux and Windows data planes: a silent drop,
+never a refusal."""
 
 
 def calibration(text: str, where: str) -> Plain | None:

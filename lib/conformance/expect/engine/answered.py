@@ -12,9 +12,10 @@ from string import ascii_lowercase
 
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target
-from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.model.observation import Observation, Verdict
 from conformance.pods.roles import DEMO_PORT, ECHO_PORT, STREAM_PORT
 from conformance.probe.protocol import same_pod
+from conformance.settings.assumptions import DENIED_VERDICTS
 
 ARRIVED = frozenset(
     {

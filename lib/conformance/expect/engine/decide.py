@@ -40,8 +40,9 @@ from itertools import pairwise, takewhile
 from conformance.expect.engine.answered import ARRIVED, as_wanted, unexpected_backend
 from conformance.expect.engine.names import UNSENT
 from conformance.model.attempt import Attempt, Kind
-from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.model.observation import Observation, Verdict
 from conformance.settings import OsTimings
+from conformance.settings.assumptions import DENIED_VERDICTS
 
 LARGE = "?" + "a" * 999
 """The payload of every second datagram of a path that should be closed: a denial holds for

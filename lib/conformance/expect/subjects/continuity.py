@@ -18,9 +18,10 @@ from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
 from conformance.model.endpoint import Target
-from conformance.model.observation import DENIED_VERDICTS, Observation
+from conformance.model.observation import Observation
 from conformance.probe.asking import Asking
 from conformance.settings import Timings
+from conformance.settings.assumptions import DENIED_VERDICTS
 
 AGREE = 2
 """Connections at a target that show that it was open: a single connection may have begun before the

@@ -31,7 +31,7 @@ from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.groups import PodPair
-from conformance.settings.assumptions import number
+from conformance.settings.assumptions import number, result
 from conformance.verdicts.meaning import of_limitation
 
 HEADERS = 28
@@ -48,7 +48,7 @@ OVERLAY = number("OVERLAY-OVERHEAD")
 """Bytes that VXLAN over IPv4 adds: what Calico takes off the node's MTU where none is set."""
 TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """The sender's own system took the datagram; whether it arrived is not known."""
-ANSWERED = frozenset({Verdict.REFUSED, Verdict.RESET, Verdict.UNREACHABLE})
+ANSWERED = frozenset({result("WIN-UDP-CLOSED")[0], Verdict.RESET, Verdict.UNREACHABLE})
 """Somebody answered, who is not the server: what is asked there is away for every size."""
 
 KUBELET = 10250

@@ -24,8 +24,9 @@ from conformance.model.attempt import Attempt
 from conformance.model.decision import Side
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts
-from conformance.model.observation import DENIED_VERDICTS, Observation, Verdict
+from conformance.model.observation import Observation, Verdict
 from conformance.policy.foreign import ForeignPolicy
+from conformance.settings.assumptions import DENIED_VERDICTS
 
 AGREE = 2
 """Answers in a row that show something: a single connection may have begun before the denial

@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+import conformance
 from conformance.errors import UsageProblem
+from conformance.model.observation import Verdict
 from conformance.probe.limits import Limits
 from conformance.settings import Workers, load_timings
-from conformance.settings.assumptions import assumptions
+from conformance.settings.assumptions import DENIED_VERDICTS, assumptions
+
+LIB = Path(conformance.__file__).parent
 
 
 def a_file(folder: Path, *measurements: tuple[str, str, list[Any]], schema: int = 1) -> Path:
@@ -83,3 +91,70 @@ def test_the_code_has_its_values_from_there() -> None:
     assert (Limits().powershell_starts, Workers().per_windows_node) == (limit, limit)
     agents = assumptions()["WIN-AGENTS"]["value"]
     assert (Limits().per_windows_node, Workers().agents_per_windows_node) == (agents, agents)
+
+
+def changed(monkeypatch: pytest.MonkeyPatch, name: str, value: Any, module: str) -> Any:
+    """A module as it is where an assumption has another value."""
+    other = {**assumptions(), name: {**assumptions()[name], "value": value}}
+    monkeypatch.setattr("conformance.settings.assumptions.assumptions", lambda: other)
+    spec = importlib.util.find_spec(module)
+    assert spec
+    assert spec.loader
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "module", "shows"),
+    [
+        ("WIN-STARTS-AT-ONCE", 7, "conformance.probe.limits", lambda m: m.Limits().powershell_starts),
+        ("WIN-AGENTS", 7, "conformance.probe.limits", lambda m: m.Limits().per_windows_node),
+        ("WIN-ATTEMPTS", 7, "conformance.calibrate.effects", lambda m: round(1 / m.EVERY)),
+        (
+            "WIN-TCP-CLOSED",
+            "REFUSED Other/1",
+            "conformance.probe.windows_host",
+            lambda m: f"{m._RESULTS['Other']} Other/1",
+        ),
+        (
+            "WIN-RESET",
+            "RESET Other/1",
+            "conformance.probe.windows_host",
+            lambda m: f"{m._RESULTS['Other']} Other/1",
+        ),
+        (
+            "WIN-UDP-CLOSED",
+            "NO_ANSWER",
+            "conformance.expect.subjects.sizes",
+            lambda m: str(min(m.ANSWERED - {Verdict.RESET, Verdict.UNREACHABLE})),
+        ),
+        ("OVERLAY-OVERHEAD", 7, "conformance.expect.subjects.sizes", lambda m: m.OVERLAY),
+    ],
+)  # fmt: skip
+def test_another_value_changes_what_the_code_does(
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    value: Any,
+    module: str,
+    shows: Callable[[Any], Any],
+) -> None:
+    assert shows(changed(monkeypatch, name, value, module)) == value
+
+
+def test_another_denial_is_another_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {**assumptions(), "DENIED": {"value": "REFUSED"}}
+    module = changed(monkeypatch, "DENIED", "TIMED_OUT", "conformance.settings.assumptions")
+    assert module.DENIED_VERDICTS == DENIED_VERDICTS
+    monkeypatch.setattr(yaml, "load", lambda *_: other)
+    module = changed(monkeypatch, "DENIED", "REFUSED", "conformance.settings.assumptions")
+    assert {Verdict.REFUSED} == module.DENIED_VERDICTS
+
+
+@pytest.mark.parametrize("name", assumptions())
+def test_the_code_reads_every_value(name: str) -> None:
+    """By its id, or by the entry of timings.yaml."""
+    _, _, entry = str(assumptions()[name].get("timing", "")).partition(".")
+    reading = f'"{name}"' if not entry else rf'(?:\.|"){entry}\b'
+    texts = (path.read_text("utf-8") for path in LIB.rglob("*.py"))
+    assert any(re.search(reading, text) for text in texts)
