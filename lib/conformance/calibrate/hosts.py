@@ -4,11 +4,13 @@ questions that the suite asks beside them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from conformance.calibrate.scene import Scene
 from conformance.errors import SuiteError, first_line
 from conformance.model.facts import NodeFacts
+from conformance.pods.roles import ECHO_PORT
 from conformance.probe import windows_host
 from conformance.probe.host import CNI_CONFIGURATIONS, POWERSHELL, STOP, quoted
 from conformance.product import MANIFESTS
@@ -21,12 +23,18 @@ BESIDE = {
     "{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }",
 }
 """Questions of one line, by name: those that :class:`conformance.probe.host.Hosts` asks."""
+WITHIN = 2.0
+"""s.  For each connection of connect.ps1."""
 
 
-def programs() -> dict[str, str]:
-    """Return every committed program for Windows hosts by its file's name, and :data:`BESIDE`."""
+def programs(targets: Sequence[str] = ()) -> dict[str, str]:
+    """Return every committed program for Windows hosts by its file's name, and :data:`BESIDE`.
+
+    ``targets``: ``ADDRESS:PORT`` to which connect.ps1 connects.
+    """
     files = sorted((MANIFESTS / "nodes").glob("*.ps1"))
-    return {path.name: windows_host.one_line(path.name) for path in files} | BESIDE
+    found = {path.name: windows_host.one_line(path.name) for path in files} | BESIDE
+    return found | {"connect.ps1": windows_host.connecting(targets, WITHIN)}
 
 
 def read(scene: Scene) -> None:
@@ -45,7 +53,8 @@ def read_one(scene: Scene, node: str, name: str, when: str = "") -> None:
     answer = {"node": node, "program": f"{name}, {when}" if when else name, "output": ""}
     try:
         pod = scene.hosts.on_windows(node)
-        done = scene.hosts.command(pod, (*POWERSHELL, STOP + programs()[name]))
+        targets = [f"{server.address}:{ECHO_PORT}" for server in scene.servers]
+        done = scene.hosts.command(pod, (*POWERSHELL, STOP + programs(targets)[name]))
         answer |= {"output": done.output, "exit_code": str(done.exit_code)}
     except SuiteError as error:
         answer |= {"error": first_line(error)}

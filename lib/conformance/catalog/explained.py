@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.catalog.claims import Claim, IsolationKind
-from conformance.catalog.loading import Catalog, catalog
+from conformance.catalog.loading import Catalog, catalog, field_evidence
 from conformance.catalog.suite_tests import suite_tests
 from conformance.errors import UsageProblem
 from conformance.model.counted import counted
@@ -22,6 +22,7 @@ TEXTS = {
     "danger": "danger",
     "changes": "changes",
     "sets": "sets",
+    "evidence": "real nodes",
     "tests": "tests",
     "run": "run it",
 }
@@ -65,6 +66,12 @@ def explained(
             "danger": claim.danger,
             "changes": _changes(claim),
             "sets": [name for name, ids in sets.items() if claim.id in ids],
+            "evidence": [
+                f"{part or 'all of it'}: {', '.join(files)}"
+                for named, files in field_evidence().items()
+                for shown, _, part in [named.partition(": ")]
+                if shown == claim.id
+            ],
             "tests": [test.place for test in suite_tests(suites) if claim.id in test.claims],
             "run": f"{command} --claim {claim.id}",
         }

@@ -58,6 +58,14 @@ class Catalog(Mapping[str, Claim]):
 
 
 @functools.cache
+def field_evidence() -> Mapping[str, Sequence[str]]:
+    """Return files that real nodes gave, by ``CLAIM`` or ``CLAIM: PART`` that they show."""
+    text = DATA.with_name("field-evidence.yaml").read_text(encoding="utf-8")
+    found: Mapping[str, Sequence[str]] = yaml.load(text, _LOADER)
+    return found
+
+
+@functools.cache
 def catalog() -> Catalog:
     """Return the packaged catalog.  Raise CatalogError."""
     return load(DATA)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.catalog import catalog
+from conformance.catalog import catalog, explained
 from conformance.qualify.sets import suite_parts
 
 ROOT = Path(__file__).parents[4]
@@ -45,6 +45,18 @@ def problems(entries: Mapping[str, Any], root: Path) -> list[str]:
 def test_evidence_is_named_by_files_of_real_nodes() -> None:
     text = resources.files("conformance.catalog").joinpath("field-evidence.yaml").read_text()
     assert problems(yaml.safe_load(text), ROOT) == []
+
+
+def test_the_catalog_names_the_file_to_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = "tests/golden/field/server-2022.json"
+    entries = {"CONN-3: windows->linux pod-ip": [file], "DEMO-7": [file, file]}
+    monkeypatch.setattr(explained, "field_evidence", lambda: entries)
+    found = explained.explained(
+        explained.named(["CONN-3", "demo-7"]), ROOT / "suites", {}, "pytest"
+    )
+    text = list(explained.as_text(found))
+    assert f"  real nodes  windows->linux pod-ip: {file}" in text
+    assert f"  real nodes  all of it: {file}, {file}" in text
 
 
 @pytest.mark.parametrize(
