@@ -30,6 +30,16 @@ LATE = 2.5
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "calibration.schema.json").read_text("utf-8"))
 IDLE = "policy-effect", "powershell-start", "syn-again", "service-effect", "mtu", "http-no-host"
 
+OF_WINDOWS = (
+    *(f"{what}/{part}" for what in ("powershell-start", "agent-start")
+      for part in ("cold", "warm", "two", "three")),
+    *(f"http-{name}" for name in ("plain", "no-host", "cut-off", "too-long", "after-reset")),
+    *(f"{kind}/{system}" for kind in ("tcp-closed", "udp-closed", "udp-open", "tcp-denied", "mtu")
+      for system in ("linux", "windows") if (kind, system) != ("mtu", "windows")),
+    "attempts-per-second", "attempt-late/5", "dns-effect", "policy-removed/udp", "pod-start",
+)  # fmt: skip
+"""What must be there of Windows, of a lab with one Windows node."""
+
 
 def calibrate(kubeconfig: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -104,6 +114,7 @@ def test_a_lab_is_measured_as_it_is_by_fault_beside_load_and_is_left_as_it_was(
     assert values["reset/linux", "windows"] == ["RESET WSAECONNRESET/10054"]
     assert all(seconds > 0.3 for seconds in values["exec/warm", "windows"])
     assert {name.partition("/")[0] for name, _ in values} >= set(IDLE)
+    assert {name for name, system in values if system == "windows"} >= set(OF_WINDOWS)
 
     states = {one["id"]: one["state"] for one in found["assumptions"]}
     assert (found["evidence"], states["WIN-RESET"]) == ("lab", "different")

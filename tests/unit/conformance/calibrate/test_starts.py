@@ -49,6 +49,27 @@ def test_an_agent_that_does_not_greet_is_closed(monkeypatch: Any) -> None:
     assert Silent.closed == 1
 
 
+@pytest.mark.parametrize(
+    ("late_at", "asked", "borne"),
+    [(5, [5], 0), (20, [5, 10, 20], 10), (40, [5, 10, 20, 40], 20), (None, [5, 10, 20, 40], 40)],
+)
+def test_no_faster_step_follows_the_first_late_attempt(
+    monkeypatch: pytest.MonkeyPatch, late_at: int | None, asked: list[int], borne: int
+) -> None:
+    done: list[int] = []
+
+    def late(scene: Any, attempt: Any, rate: int) -> float:
+        done.append(rate)
+        return 0.6 if rate == late_at else 0.1
+
+    monkeypatch.setattr(starts, "_late", late)
+    found = scene(client := a_workload(), prober=SimpleNamespace(observe=lambda batch: []))
+    found.pick = lambda pods, system, other: pods[0]
+    starts.rates(found)
+    assert done == asked
+    assert found.record.measurements["attempts-per-second", client.node]["values"] == [borne]
+
+
 def test_answers_that_are_cut_off_are_a_broken_probe() -> None:
     done = SimpleNamespace(stdout=b'{"odd": "4', output='{"odd": "4')
     with pytest.raises(ProbeBroken, match="printed no whole object"):
