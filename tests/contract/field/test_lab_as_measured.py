@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 
 from conformance.calibrate import compare
-from conformance.calibrate.record import read
+from conformance.calibrate.record import CUT, read
 from hybridlab.assumed import assumptions
 from tests.contract.field import shapes
 from tests.lab.lab_process import running_lab
@@ -176,7 +176,7 @@ def test_a_file_that_differs_from_the_lab_fails_until_it_is_listed(
             ],
         ),
         ('{"type": "calico"}\n{"a": 1}', '{"type": "x"}', ["a: a number: the lab has none"]),
-        ('{"a": 1}\nx' + shapes.CUT, '{"a": 1, "b": 2}', ["line 'x': the lab has none"]),
+        ('{"a": 1}\nx' + CUT, '{"a": 1, "b": 2}', ["line 'x': the lab has none"]),
     ],
 )
 def test_fields_types_and_classes_of_values_are_compared(
