@@ -22,7 +22,8 @@ def base_table(node_os: OS, prefix: str) -> str:
     return f"""
 table ip syns {{
   set sent {{
-    type ipv4_addr . inet_service . ipv4_addr . inet_service; flags dynamic,timeout; timeout {held}ms;
+    type ipv4_addr . inet_service . ipv4_addr . inet_service
+    flags dynamic,timeout; timeout {held}ms;
   }}
   chain y_pre {{
     type filter hook prerouting priority raw; policy accept;

@@ -108,7 +108,12 @@ def changed(monkeypatch: pytest.MonkeyPatch, name: str, value: Any, module: str)
 @pytest.mark.parametrize(
     ("name", "value", "module", "shows"),
     [
-        ("WIN-STARTS-AT-ONCE", 7, "conformance.probe.limits", lambda m: m.Limits().powershell_starts),
+        (
+            "WIN-STARTS-AT-ONCE",
+            7,
+            "conformance.probe.limits",
+            lambda m: m.Limits().powershell_starts,
+        ),
         ("WIN-AGENTS", 7, "conformance.probe.limits", lambda m: m.Limits().per_windows_node),
         ("WIN-ATTEMPTS", 7, "conformance.calibrate.effects", lambda m: round(1 / m.EVERY)),
         (
