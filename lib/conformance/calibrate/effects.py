@@ -23,8 +23,8 @@ from conformance.settings.assumptions import number
 
 CHANGES = 15
 """Changes of policy, and removals, the denial of the step ``syn-again`` included; a fifth as many
-of Services.  Enough to see a slow one in ten, few enough for two minutes on a cluster that needs some
-seconds for each."""
+of Services.  Enough to see a slow one in ten, few enough for two minutes on a cluster that needs
+some seconds for each."""
 GIVE_UP = 1.0
 """s.  Of an attempt that is only to show when a path changes."""
 EVERY = 1 / number("WIN-ATTEMPTS")
