@@ -87,6 +87,12 @@ def notes(found: Reach) -> str:
             {"bank/till", "shop/web"},
         ),
         ("PodDisruptionBudget", "policy/v1", "shop", {"bank/till", "shop/web"}),
+        ("EgressFirewall", "k8s.ovn.org/v1", "shop", {"bank/till"}),
+        ("Server", "policy.linkerd.io/v1beta3", "shop", {"bank/till"}),
+        ("ServerAuthorization", "policy.linkerd.io/v1beta1", "shop", {"bank/till"}),
+        ("Sidecar", "networking.istio.io/v1", "bank", {"shop/web"}),
+        ("NetworkPolicy", "crd.antrea.io/v1beta1", "shop", {"bank/till"}),
+        ("ClusterNetworkPolicy", "crd.antrea.io/v1beta1", "", set()),
     ],
 )
 def test_pods_that_an_unread_policy_may_be_about_are_not_judged(
@@ -286,6 +292,32 @@ def test_a_workload_is_the_pod_of_its_template_unless_it_has_pods() -> None:
         ("shop/web", "windows"),
     ]
     assert "no address is known, so it is in no network but 0.0.0.0/0: shop/api" in notes(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "pods"),
+    [
+        ("Deployment", "replicas: 3, ", ["shop/api", "shop/api#2"]),
+        ("Deployment", "replicas: 1, ", ["shop/api"]),
+        ("Deployment", "", ["shop/api"]),
+        ("StatefulSet", "replicas: 2, ", ["shop/api", "shop/api#2"]),
+        ("DaemonSet", "", ["shop/api", "shop/api#2"]),
+        ("Job", "parallelism: 2, ", ["shop/api", "shop/api#2"]),
+        ("Job", "replicas: 2, ", ["shop/api"]),
+    ],
+)
+def test_pods_of_a_workload_reach_each_other(kind: str, spec: str, pods: list[str]) -> None:
+    template = (
+        "{metadata: {labels: {app: api}}, spec: {os: {name: linux}, containers: [{name: c}]}}"
+    )
+    workload = (
+        f"- {{apiVersion: apps/v1, kind: {kind}, metadata: {{name: api, namespace: shop}}, "
+        f"spec: {{{spec}template: {template}}}}}\n"
+    )
+    found = reach(workload, policy("NetworkPolicy", "p", "selector: app == 'api', ingress: []"))
+    assert [end.name for end in found.ends if end.name.startswith("shop/api")] == pods
+    if len(pods) == 2:
+        assert set(verdicts(found, *pods)) == {CLOSED}
 
 
 @pytest.mark.parametrize(
