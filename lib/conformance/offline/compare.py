@@ -3,7 +3,6 @@
 which rule of which policy."""
 
 import re
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +10,7 @@ from itertools import pairwise
 from conformance.errors import UsageProblem
 from conformance.model.counted import counted
 from conformance.offline.summary import NAMES, WORDS, named, ports_text, some
+from conformance.offline.text import wrapped
 from conformance.policy.oracle.fields import Range
 from conformance.policy.oracle.oracle import Decision, Verdict, of_way
 from conformance.policy.oracle.switches import PROMISE, RELEASES, WINDOWS, Column, as_shipped
@@ -19,7 +19,6 @@ from conformance.policy.reach import ICMP, Answer, End, Reach, is_pair
 FAILS = {"opens": {"opens"}, "closes": {"closes"}, "any": {"opens", "closes", "changes"}}
 WORD = {"opens": "now open", "closes": "now closed", "changes": "without a sure verdict"}
 OWN = "own"
-WIDTH = 100
 
 
 def column(name: str) -> Column:
@@ -245,11 +244,12 @@ def lines(found: Comparison, most: int, few: int) -> Iterator[str]:
         paths = counted(change.paths, "path")
         kind = change.kind.upper()
         yield f"{kind} {change.where}: {change.before} -> {change.after} ({paths})"
-        yield f"  from {some([named(end) for end in change.sources], few)}"
-        yield f"  to   {some([named(end) for end in change.destinations], few)}"
-        yield from textwrap.wrap(
-            change.because, WIDTH, initial_indent="  ", subsequent_indent="    "
-        )
+        for begin, text in (
+            ("  from ", some([named(end) for end in change.sources], few)),
+            ("  to   ", some([named(end) for end in change.destinations], few)),
+            ("  ", change.because),
+        ):
+            yield from wrapped(begin, text, " " * max(4, len(begin)))
     if len(found.changes) > most:
         yield f"and {len(found.changes) - most} changes more: --all"
 

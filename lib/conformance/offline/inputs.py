@@ -52,6 +52,12 @@ ON_CLUSTER = (
     ("cilium.io/v2", "CiliumNetworkPolicy"),
     ("cilium.io/v2", "CiliumClusterwideNetworkPolicy"),
     ("security.istio.io/v1", "AuthorizationPolicy"),
+    ("security.istio.io/v1", "PeerAuthentication"),
+    ("networking.istio.io/v1", "Sidecar"),
+    ("policy.linkerd.io/v1beta3", "Server"),
+    ("crd.antrea.io/v1beta1", "NetworkPolicy"),
+    ("crd.antrea.io/v1beta1", "ClusterNetworkPolicy"),
+    ("k8s.ovn.org/v1", "EgressFirewall"),
 )
 """API and kind of what is read where it is served."""
 

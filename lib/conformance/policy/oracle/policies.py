@@ -268,6 +268,8 @@ def _concerned(
         fields.readable(own, f"{label} selector")
         fields.readable(spaces, f"{label} namespaceSelector")
         fields.readable(accounts, f"{label} serviceAccountSelector")
+        for name in ("selector", "namespaceSelector", "serviceAccountSelector"):
+            fields.of_pods(spec.get(name), f"{label} {name}")
 
     def concerned(member: Member) -> Truth:
         is_pod = isinstance(member, Pod)

@@ -380,6 +380,9 @@ def of_labels(selector: Selector, member: Member) -> Truth:
 def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
     """Return the test of a peer's selectors: of namespaces, accounts and labels together."""
     spaces = peer.get("namespaceSelector")
+    fields.of_pods(peer.get("selector"), f"{where} selector")
+    if isinstance(spaces, str) and spaces.strip() != "global()":
+        fields.of_pods(spaces, f"{where} namespaceSelector, beside other parts")
     of_space = fields.readable(calico_namespaces(spaces), where) if spaces else None
     wanted = fields.readable(calico(peer.get("selector")), where)
     excluded = (

@@ -99,7 +99,8 @@ def test_an_address_counts_once_and_a_pods_address_is_the_pod(capsys: Any, tmp_p
     printed = told(capsys, tmp_path, options=twice)
     assert printed.startswith("2 pods, 0 policies: 6 paths")
     assert (
-        main(["policy", "ask", SHOP, "--from", "10.2.0.1", "--to", "192.168.4.10", "--port", "1"]) == 0
+        main(["policy", "ask", SHOP, "--from", "10.2.0.1", "--to", "192.168.4.10", "--port", "1"])
+        == 0
     )
     assert capsys.readouterr().out.startswith("10.2.0.1 to shop/")
 
@@ -238,6 +239,18 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
             "NetworkPolicy shop/x ingress: a list is expected, not",
         ),
         (calico("egres: []"), "NetworkPolicy shop/x: unknown field egres"),
+        (
+            calico("selector: global()"),
+            "NetworkPolicy shop/x selector: Calico refuses global() here",
+        ),
+        (
+            calico("ingress: [{action: Allow, source: {selector: global()}}]"),
+            "NetworkPolicy shop/x ingress rule 1 source selector: Calico refuses global() here",
+        ),
+        (
+            calico("ingress: [{action: Allow, source: {namespaceSelector: global() && has(a)}}]"),
+            "NetworkPolicy shop/x ingress rule 1 source namespaceSelector, beside other parts: Calico",
+        ),
         (
             calico("types: [ingress]"),
             "NetworkPolicy shop/x types: one of Egress, Ingress is expected, not 'ingress'",

@@ -193,7 +193,10 @@ def test_assertions_hold_or_fail_the_check(
             "shop/nobody: no pod and no address",
         ),
         ("[{from: shop/web, to: shop/web, port: 80, expect: open}]", "about no two ends"),
-        ("[{from: shop/web, to: shop/client, expect: open}]", "port: a number from 1 to 65535 is expected"),
+        (
+            "[{from: shop/web, to: shop/client, expect: open}]",
+            "port: a number from 1 to 65535 is expected",
+        ),
         (
             "[{from: shop/web, to: shop/client, port: 80, expect: maybe}]",
             "expect: one of closed, open",
