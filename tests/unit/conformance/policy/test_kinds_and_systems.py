@@ -267,6 +267,54 @@ def test_calicos_own_tiers_need_no_file() -> None:
         assert set(verdicts(found, "bank/till", "shop/web")) == {CLOSED}
 
 
+def test_a_negated_protocol_is_of_no_ip_version() -> None:
+    net = "ICMPv6"
+    rule = f"ingress: [{{action: Allow, notProtocol: {net}}}]"
+    found = reach(policy("NetworkPolicy", "p", rule))
+    assert verdicts(found, "bank/till", "shop/web")[0] is OPEN
+    with pytest.raises(UsageProblem, match="Calico refuses ipVersion 4 beside this ICMP"):
+        reach(policy("NetworkPolicy", "p", rule.replace(f"{net}}}", f"{net}, ipVersion: 4}}")))
+
+
+def test_ports_of_a_service_combine_and_may_end_felix() -> None:
+    tier = (
+        "- {apiVersion: projectcalico.org/v3, kind: Tier, metadata: {name: t}, spec: {order: 1}}\n"
+    )
+    service = (
+        "- {apiVersion: v1, kind: Service, metadata: {name: s, namespace: shop}, spec: "
+        "{selector: {app: web}, ports: [{port: 80}]}}\n"
+    )
+    passing = "tier: t, types: [Egress], egress: [{action: Pass, destination: {services: {name: s, namespace: shop}}}]"
+    objects = tier + service + policy("GlobalNetworkPolicy", "t.p", passing, "")
+    for port, danger in ((80, True), (81, False)):
+        behind = f"types: [Egress], egress: [{{action: Allow, protocol: TCP, destination: {{ports: [{port}]}}}}]"
+        found = reach(objects, policy("GlobalNetworkPolicy", "q", behind, ""), pods=WINDOWS_WEB)
+        assert bool(found.panics()) is danger
+        (told,) = {
+            way.verdicts[-1]
+            for way in found.ways()
+            if (way.source.name, way.destination.name, way.protocol) == ("shop/till", "shop/web", 6)
+            and any(first <= 443 <= last for first, last in way.ports)
+        }
+        # ports 80 and 81 have none in common, which becomes any port
+        assert told is (CLOSED if danger else OPEN)
+
+
+WINDOWS_WEB = """
+- {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: till, namespace: shop}
+  spec: {os: {name: windows}, containers: [{name: c}]}
+  status: {podIP: 10.1.0.1}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: web, namespace: shop, labels: {app: web}}
+  spec: {os: {name: linux}, containers: [{name: c}]}
+  status: {podIP: 10.1.0.2}
+"""
+
+
 @pytest.mark.parametrize("net", ["10.1.2.3/8", "10.1.2.3"])
 def test_networks_that_calico_refuses_are_refused(net: str) -> None:
     with pytest.raises(UsageProblem, match="Calico refuses"):

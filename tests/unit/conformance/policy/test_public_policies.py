@@ -303,7 +303,7 @@ def wrong(case: Case) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("case", (*CASES, *SECOND), ids=lambda case: case.source)
+@pytest.mark.parametrize("case", [*CASES, *SECOND], ids=lambda case: case.source)
 def test_a_published_policy_does_what_was_written_down(case: Case) -> None:
     assert wrong(case) == []
 
