@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries e2e-specs
 .PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
 .PHONY: check-kinds check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
-.PHONY: stories-all check-oracle check-three-ways check-public-policies check-mutations check-powershell check-powershell-lab docs site changelog lock sbom
+.PHONY: stories-all check-oracle check-three-ways check-public-policies check-planted check-mutations check-powershell check-powershell-lab docs site changelog lock sbom
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -195,6 +195,10 @@ check-three-ways:
 # `calico-conformance policy` on policies that others published, fetched from their repositories at named commits.
 check-public-policies:
 	$(BIN)/python -m tests.golden.public_policies
+
+# How many misreadings that the worlds were not chosen by they see all the same; below four in five it fails.
+check-planted:
+	$(BIN)/python -m tests.worlds.planted
 
 # What the next version's changelog says so far, from changelog.d.
 changelog: env

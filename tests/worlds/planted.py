@@ -81,7 +81,9 @@ def first_of_each_action(objects: list[Obj]) -> None:
     for spec in policies(objects, CALICO):
         for way in DIRECTIONS:
             if spec.get(way):
-                spec[way] = list({rule["action"]: rule for rule in reversed(spec[way])}.values())[::-1]
+                spec[way] = list({rule["action"]: rule for rule in reversed(spec[way])}.values())[
+                    ::-1
+                ]
 
 
 def allow_first(objects: list[Obj]) -> None:
@@ -117,7 +119,9 @@ def keys_of_labels(value: Any) -> None:
         if wanted:
             found = [{"key": key, "operator": "Exists"} for key in wanted]
             value["matchExpressions"] = [*(value.get("matchExpressions") or ()), *found]
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for inner in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
         keys_of_labels(inner)
 
 
@@ -148,7 +152,9 @@ def one_label(objects: list[Obj]) -> None:
     """Pods have their first label alone."""
     for obj in objects:
         if obj["kind"] == "Pod":
-            obj["metadata"]["labels"] = dict(list((obj["metadata"].get("labels") or {}).items())[:1])
+            obj["metadata"]["labels"] = dict(
+                list((obj["metadata"].get("labels") or {}).items())[:1]
+            )
 
 
 def namespaces_alike(objects: list[Obj]) -> None:
@@ -191,7 +197,10 @@ def network_sets_of_all(objects: list[Obj]) -> None:
 
 def middle_tier(objects: list[Obj]) -> None:
     """The end of a tier that is not the first is Pass."""
-    tiers = sorted((obj for obj in objects if obj["kind"] == "Tier"), key=lambda one: one["spec"].get("order", 0))
+    tiers = sorted(
+        (obj for obj in objects if obj["kind"] == "Tier"),
+        key=lambda one: one["spec"].get("order", 0),
+    )
     for tier in tiers[1:]:
         if tier["metadata"]["name"] != "default":
             tier["spec"]["defaultAction"] = "Pass"
