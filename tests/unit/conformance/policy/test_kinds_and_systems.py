@@ -365,7 +365,7 @@ def test_pods_of_a_workload_reach_each_other(kind: str, spec: str, pods: list[st
     found = reach(workload, policy("NetworkPolicy", "p", "selector: app == 'api', ingress: []"))
     assert [end.name for end in found.ends if end.name.startswith("shop/api")] == pods
     if len(pods) == 2:
-        assert set(verdicts(found, *pods)) == {CLOSED}
+        assert set(verdicts(found, pods[0], pods[1])) == {CLOSED}
 
 
 @pytest.mark.parametrize(
