@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that others published, tried with ``calico-conformance policy``: no file may end it in a traceback.
+"""Policies that others published, tried with ``calico-conformance policy``: no file may end it in a
+traceback.
 
-``python -m tests.golden.public_policies [--repositories FOLDER]`` fetches the repositories at the commits that
-public-policies.tsv names, and reads the files there: nothing of them is kept here.  ``FOLDER`` may already have their git
-directories, as ``OWNER+NAME``.  Every file, and every fenced block of YAML in a page, is asked beside three pods of ours;
-answers and refusals are counted and compared with the table, whose columns are repository, commit, path, texts with a
-policy, and how many of these are answered.  ``--write`` writes the table anew, for the same repositories and commits.
+``python -m tests.golden.public_policies [--repositories FOLDER]`` fetches the repositories at the
+commits that public-policies.tsv names, and reads the files there: nothing of them is kept here.
+``FOLDER`` may already have their git directories, as ``OWNER+NAME``. Every file, and every fenced
+block of YAML in a page, is asked beside three pods of ours; answers and refusals are counted and
+compared with the table, whose columns are repository, commit, path, texts with a policy, and how
+many of these are answered. ``--write`` writes the table anew, for the same repositories and
+commits.
 """
 
 from __future__ import annotations
@@ -33,9 +36,18 @@ ROOTS = {
 """Folders that are read; of other repositories everything."""
 MOST_OF_A_LINE = 600
 PODS = """
-- {apiVersion: v1, kind: Pod, metadata: {name: win, namespace: default, labels: {app: web, role: db}}, spec: {os: {name: windows}, containers: [{name: c}]}}
-- {apiVersion: v1, kind: Pod, metadata: {name: lin, namespace: default, labels: {app: api}}, spec: {os: {name: linux}, containers: [{name: c}]}}
-- {apiVersion: v1, kind: Pod, metadata: {name: lin, namespace: prod, labels: {role: client}}, spec: {os: {name: linux}, containers: [{name: c}]}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: win, namespace: default, labels: {app: web, role: db}}
+  spec: {os: {name: windows}, containers: [{name: c}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: lin, namespace: default, labels: {app: api}}
+  spec: {os: {name: linux}, containers: [{name: c}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: lin, namespace: prod, labels: {role: client}}
+  spec: {os: {name: linux}, containers: [{name: c}]}
 """
 Row = tuple[str, str, str, int, int]
 
@@ -68,7 +80,17 @@ def texts(content: str, path: str) -> list[str]:
 
 def paths(folder: Path, repository: str, commit: str) -> Iterator[str]:
     """The files that may have a policy."""
-    listed = git(folder, "grep", "-lE", "kind: *\"?[A-Za-z]*(Policy|Tier)", commit, "--", "*.y*ml", "*.md", "*.mdx")  # fmt: skip
+    listed = git(
+        folder,
+        "grep",
+        "-lE",
+        'kind: *"?[A-Za-z]*(Policy|Tier)',
+        commit,
+        "--",
+        "*.y*ml",
+        "*.md",
+        "*.mdx",
+    )
     for line in listed.splitlines():
         path = line.partition(":")[2]
         if path.startswith(ROOTS.get(repository, ("",))):
@@ -104,7 +126,11 @@ def tried(
     """A row as it is now, and what is wrong."""
     found = texts(git(folder, "show", f"{commit}:{path}"), path)
     results = [asked(text, scratch) for text in found]
-    wrong = [f"{repository} {path}, text {place}: {why}" for place, (_, why) in enumerate(results, 1) if why]  # fmt: skip
+    wrong = [
+        f"{repository} {path}, text {place}: {why}"
+        for place, (_, why) in enumerate(results, 1)
+        if why
+    ]
     return (repository, commit, path, len(found), sum(read for read, _ in results)), wrong
 
 
@@ -128,11 +154,16 @@ def main() -> int:
     if options.write:
         TABLE.write_text("".join("\t".join(map(str, row)) + "\n" for row in now))
     else:
-        wrong += [f"{new[0]} {new[2]}: {new[4]} of {new[3]} are answered, {old[4]} of {old[3]} in the table"
-                  for old, new in zip(known, now, strict=True) if old != new]  # fmt: skip
+        wrong += [
+            f"{new[0]} {new[2]}: {new[4]} of {new[3]} are answered, {old[4]} of {old[3]} in the table"
+            for old, new in zip(known, now, strict=True)
+            if old != new
+        ]
     print(*wrong, sep="\n", end="\n" if wrong else "")
-    print(f"{len(now)} files, {sum(row[3] for row in now)} texts: {sum(row[4] for row in now)} answered, "
-          f"the others refused in one line; {len(wrong)} wrong")  # fmt: skip
+    print(
+        f"{len(now)} files, {sum(row[3] for row in now)} texts: {sum(row[4] for row in now)} answered, "
+        f"the others refused in one line; {len(wrong)} wrong"
+    )
     return 1 if wrong else 0
 
 

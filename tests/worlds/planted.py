@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Misreadings that the worlds were not chosen by: how many of them the committed worlds see.
 
-``python -m tests.worlds.planted`` (``make check-planted``) prints the files that show each, and fails below four in
-five.  A misreading is told by what it makes of all objects, or of who pods are.
+``python -m tests.worlds.planted`` (``make check-planted``) prints the files that show each, and
+fails below four in five. A misreading is told by what it makes of all objects, or of who pods
+are.
 """
 
 from __future__ import annotations
@@ -214,10 +215,24 @@ def pods_for_namespaces(world: World) -> None:
 
 
 OF_OBJECTS: tuple[Whole, ...] = (
-    shared_sets, other_namespace, first_of_each_action, allow_first, ports_of_the_other_end, answers_open_the_way,
-    keys_of_labels, no_rules_open, own_namespace_beside, without_udp, one_label, namespaces_alike, default_accounts,
-    to_the_end, both_directions, network_sets_of_all, middle_tier,
-)  # fmt: skip
+    shared_sets,
+    other_namespace,
+    first_of_each_action,
+    allow_first,
+    ports_of_the_other_end,
+    answers_open_the_way,
+    keys_of_labels,
+    no_rules_open,
+    own_namespace_beside,
+    without_udp,
+    one_label,
+    namespaces_alike,
+    default_accounts,
+    to_the_end,
+    both_directions,
+    network_sets_of_all,
+    middle_tier,
+)
 OF_WORLDS: tuple[Callable[[World], None], ...] = (pods_for_namespaces,)
 
 

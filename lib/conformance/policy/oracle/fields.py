@@ -107,7 +107,7 @@ def readable(selector: Selector, where: str) -> Selector:
 
 
 def of_pods(text: Any, where: str) -> None:
-    """Raise UsageProblem for ``global()``, which Calico takes in a rule's namespaceSelector alone."""
+    """Raise UsageProblem for ``global()``: only a rule's namespaceSelector may be that."""
     if isinstance(text, str) and "global()" in text:
         raise UsageProblem(
             f"{where}: Calico refuses global() here: only a rule's namespaceSelector has it"

@@ -331,8 +331,8 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
 
 
 def _version(rule: Obj, protocols: Mapping[str, int], place: str) -> int | None:
-    """Return the IP version that a rule is about alone: what it says, or that of its protocol, which
-    a notProtocol does not decide."""
+    """Return the IP version that a rule is about alone: what it says, or that of its protocol; a
+    notProtocol decides none."""
     version = rule.get("ipVersion")
     if version not in (None, 4, 6):
         raise UsageProblem(f"ipVersion 4 or 6 is expected, not {fields.shown(version)}")

@@ -284,10 +284,12 @@ def test_ports_of_a_service_combine_and_may_end_felix() -> None:
         "- {apiVersion: v1, kind: Service, metadata: {name: s, namespace: shop}, spec: "
         "{selector: {app: web}, ports: [{port: 80}]}}\n"
     )
-    passing = "tier: t, types: [Egress], egress: [{action: Pass, destination: {services: {name: s, namespace: shop}}}]"
+    peer = "services: {name: s, namespace: shop}"
+    passing = f"tier: t, types: [Egress], egress: [{{action: Pass, destination: {{{peer}}}}}]"
     objects = tier + service + policy("GlobalNetworkPolicy", "t.p", passing, "")
     for port, danger in ((80, True), (81, False)):
-        behind = f"types: [Egress], egress: [{{action: Allow, protocol: TCP, destination: {{ports: [{port}]}}}}]"
+        rule = f"action: Allow, protocol: TCP, destination: {{ports: [{port}]}}"
+        behind = f"types: [Egress], egress: [{{{rule}}}]"
         found = reach(objects, policy("GlobalNetworkPolicy", "q", behind, ""), pods=WINDOWS_WEB)
         assert bool(found.panics()) is danger
         (told,) = {
