@@ -155,13 +155,14 @@ def main() -> int:
         TABLE.write_text("".join("\t".join(map(str, row)) + "\n" for row in now))
     else:
         wrong += [
-            f"{new[0]} {new[2]}: {new[4]} of {new[3]} are answered, {old[4]} of {old[3]} in the table"
+            f"{new[0]} {new[2]}: {new[4]} of {new[3]} are answered, in the table {old[4:2:-1]}"
             for old, new in zip(known, now, strict=True)
             if old != new
         ]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     print(
-        f"{len(now)} files, {sum(row[3] for row in now)} texts: {sum(row[4] for row in now)} answered, "
+        f"{len(now)} files, {sum(row[3] for row in now)} texts: "
+        f"{sum(row[4] for row in now)} answered, "
         f"the others refused in one line; {len(wrong)} wrong"
     )
     return 1 if wrong else 0
