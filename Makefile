@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries e2e-specs
 .PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
 .PHONY: check-kinds check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
-.PHONY: stories-all check-oracle check-three-ways check-mutations check-powershell check-powershell-lab docs site changelog lock sbom
+.PHONY: stories-all check-oracle check-three-ways check-public-policies check-planted check-mutations check-powershell check-powershell-lab docs site changelog lock sbom
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -191,6 +191,14 @@ check-oracle:
 # Calico's own policy code, the lab and the oracle on all cases of the second set of tables: verdicts, panics and ACL lists.
 check-three-ways:
 	$(BIN)/python -m tests.golden.three_ways
+
+# `calico-conformance policy` on policies that others published, fetched from their repositories at named commits.
+check-public-policies:
+	$(BIN)/python -m tests.golden.public_policies
+
+# How many misreadings that the worlds were not chosen by they see all the same; below four in five it fails.
+check-planted:
+	$(BIN)/python -m tests.worlds.planted
 
 # What the next version's changelog says so far, from changelog.d.
 changelog: env

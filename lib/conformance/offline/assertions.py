@@ -80,9 +80,7 @@ def _result(reach: Reach, one: Mapping[str, Any], number: int) -> Result:
     expected = fields.one_of(one.get("expect"), f"{where} expect", {"open", "closed"})
     names = one.get("columns")
     columns = [column(text) for text in (DEFAULT if names is None else _texts(names, where))]
-    given = one.get("port")
-    port = given if isinstance(given, int) and not isinstance(given, bool) else None
-    protocol, port = at_port(str(one.get("protocol") or "TCP"), port)
+    protocol, port = at_port(str(one.get("protocol") or "TCP"), one.get("port"), f"{where} ")
     pairs = list(_pairs(reach, one, where, expected))
     at = f"{NAMES.get(protocol, protocol)} {port}" if port else NAMES.get(protocol, protocol)
     name = str(one.get("name") or f"{where}: {at} {expected}")

@@ -12,21 +12,52 @@ from conformance.kube.access import from_environment, from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.offline import assertions, compare, formats, inputs, walk
 from conformance.offline.summary import FEW, Summary
-from conformance.offline.text import EVERYTHING, MOST_CELLS, text
+from conformance.offline.text import EVERYTHING, MOST_CELLS, text, wrapped
 from conformance.policy.reach import Reach
 from conformance.printing import plain, say
 
 CLUSTER = "cluster"
 """The word for the cluster that a kubeconfig names, in place of a file."""
 FORMATS = ("text", "json", "markdown", "html")
+DESCRIPTIONS = {
+    "": "Print who reaches whom under these policies: as promised, on Windows, and by release.\n"
+    "Further commands: policy diff, policy ask, policy check; each has its own --help.",
+    "diff": "Print what a change of policies opens and closes, for whom, and by which rule.",
+    "ask": "Walk one path through tiers, policies and rules, in each column.",
+    "check": "Check a list of assertions about what has to be open or closed.",
+}
+EXAMPLES = {
+    "": """examples:
+  calico-conformance policy manifests/ --address 203.0.113.7
+  helm template chart | calico-conformance policy - --format html > policies.html
+  calico-conformance policy --kubeconfig lane.yaml --all""",
+    "diff": """examples:
+  calico-conformance policy diff cluster new-policy.yaml --apply --kubeconfig lane.yaml
+  calico-conformance policy diff old/ new/ pods.yaml --fail-on opens
+  calico-conformance policy diff promise windows manifests/
+  calico-conformance policy diff v3.29 v3.31 manifests/""",
+    "ask": """examples:
+  calico-conformance policy ask manifests/ --from shop/web --to shop/db --port 5432
+  calico-conformance policy ask manifests/ --from 203.0.113.7 --to 'shop/*' --protocol icmp""",
+    "check": """examples:
+  calico-conformance policy check closed.yaml manifests/ --junit policies.xml
+  where closed.yaml has
+    - {name: no strangers, from: 203.0.113.7, to: 'shop/*', port: 8080, expect: closed}""",
+}
 Parser = Callable[..., argparse.ArgumentParser]
 
 
 def run(given: Sequence[str], parser: Parser) -> int:
     """Carry out the command; return the exit code.  Raise UsageProblem for what cannot be used."""
+    inputs.standard_input.cache_clear()
     commands = {"diff": _diff, "ask": _ask, "check": _check}
     name = given[0] if given and given[0] in commands else ""
-    made = parser(prog=f"calico-conformance policy {name}".rstrip())
+    made = parser(
+        prog=f"calico-conformance policy {name}".rstrip(),
+        description=DESCRIPTIONS[name],
+        epilog=EXAMPLES[name],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     _common(made)
     {"": _reach_options, "diff": _diff_options, "ask": _ask_options, "check": _check_options}[name](
         made
@@ -56,11 +87,16 @@ def _diff_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", metavar="NEW", help="the same: promise, windows, v3.31 are columns")
     parser.add_argument("files", nargs="*", metavar="FILE", help="what both sides have, too")
     parser.add_argument("--apply", action="store_true", help="NEW is applied on top of OLD")
-    parser.add_argument("--column", default=compare.OWN, help="default: each pod's own system")
+    parser.add_argument(
+        "--column",
+        default=compare.OWN,
+        metavar="NAME",
+        help="promise, windows or a release such as v3.31; default: each pod's own system",
+    )
     parser.add_argument(
         "--fail-on", choices=compare.FAILS, help="exit code 1 if there is such a change"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--format", choices=FORMATS, default="text")
 
 
 def _ask_options(parser: argparse.ArgumentParser) -> None:
@@ -69,8 +105,10 @@ def _ask_options(parser: argparse.ArgumentParser) -> None:
         "--from", dest="source", required=True, metavar="END", help="a pod or an address"
     )
     parser.add_argument("--to", dest="destination", required=True, metavar="END")
-    parser.add_argument("--port", type=int, metavar="N")
-    parser.add_argument("--protocol", default="TCP", metavar="NAME")
+    parser.add_argument("--port", type=int, metavar="N", help="not needed for ICMP")
+    parser.add_argument(
+        "--protocol", default="TCP", metavar="NAME", help="TCP, UDP, SCTP, ICMP or a number"
+    )
 
 
 def _check_options(parser: argparse.ArgumentParser) -> None:
@@ -123,6 +161,8 @@ def _diff(options: argparse.Namespace) -> int:
         reach = Reach(_given(options, options.files).objects, options.address)
         sides = [compare.Side(reach, compare.column(name)) for name in (options.old, options.new)]
     else:
+        if options.old == options.new == "-":
+            raise UsageProblem("policy diff: standard input cannot be both OLD and NEW")
         old = _given(options, [options.old, *options.files])
         new = _given(options, [options.new, *([] if options.apply else options.files)])
         after = inputs.applied(old, new) if options.apply else new
@@ -133,6 +173,9 @@ def _diff(options: argparse.Namespace) -> int:
     found = compare.Comparison(*sides)
     if options.format == "json":
         print(formats.as_json(compare.plain(found)), end="")
+    elif options.format != "text":
+        made = formats.diff_html if options.format == "html" else formats.diff_markdown
+        print(made(found), end="")
     else:
         limits = (EVERYTHING, EVERYTHING) if options.all else (MOST_CELLS, FEW)
         say(*compare.lines(found, *limits))
@@ -144,13 +187,12 @@ def _ask(options: argparse.Namespace) -> int:
     named = [text for text in ends if assertions.is_address(text)]
     addresses = dict.fromkeys([*options.address, *named])
     reach = Reach(_given(options, options.files).objects, addresses)
-    protocol, port = walk.at_port(options.protocol, options.port)
-    for source in walk.ends_of(reach, ends[0]):
-        for destination in walk.ends_of(reach, ends[1]):
-            say(
-                f"{source.name} to {destination.name}",
-                *walk.lines(reach, (source, destination), protocol, port),
-            )
+    protocol, port = walk.at_port(options.protocol, options.port, "--")
+    for pair in walk.pairs(reach, *ends):
+        say(" to ".join(end.name for end in pair))
+        for line in walk.lines(reach, pair, protocol, port):
+            indent = line[: len(line) - len(line.lstrip())]
+            say(*wrapped(indent, line.strip(), f"{indent}    "))
     return 0
 
 

@@ -2,7 +2,7 @@
 """What changes between two sets of objects, or between two columns: who gains, who loses, and by
 which rule of which policy."""
 
-import textwrap
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,6 +10,7 @@ from itertools import pairwise
 from conformance.errors import UsageProblem
 from conformance.model.counted import counted
 from conformance.offline.summary import NAMES, WORDS, named, ports_text, some
+from conformance.offline.text import wrapped
 from conformance.policy.oracle.fields import Range
 from conformance.policy.oracle.oracle import Decision, Verdict, of_way
 from conformance.policy.oracle.switches import PROMISE, RELEASES, WINDOWS, Column, as_shipped
@@ -18,7 +19,6 @@ from conformance.policy.reach import ICMP, Answer, End, Reach, is_pair
 FAILS = {"opens": {"opens"}, "closes": {"closes"}, "any": {"opens", "closes", "changes"}}
 WORD = {"opens": "now open", "closes": "now closed", "changes": "without a sure verdict"}
 OWN = "own"
-WIDTH = 100
 
 
 def column(name: str) -> Column:
@@ -37,7 +37,7 @@ def column(name: str) -> Column:
 
 def is_column(name: str) -> bool:
     """Return whether a word names a column."""
-    return name in ("promise", "windows") or name in {f"v{one}.{two}" for one, two in RELEASES}
+    return name in ("promise", "windows") or bool(re.fullmatch(r"v\d+\.\d+", name))
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,10 @@ class Comparison:
             {old.name for old, new in self.both if old.addresses.keys() != new.addresses.keys()}
         )
         """Ends with other IP versions on the new side; only common versions are compared."""
+        self.groups: list[tuple[End, ...]] = []
+        """Ends that the policies of both sides treat alike."""
+        self.kinds: dict[tuple[int, int], set[str]] = {}
+        """Kinds of changes, by the places of the groups of sources and destinations."""
         self.changes = list(self._changes())
 
     def fails(self, kinds: str) -> bool:
@@ -99,9 +103,10 @@ class Comparison:
             groups = self.old.reach.group_of[id(old)], self.new.reach.group_of[id(new)]
             joint.setdefault((id(groups[0]), id(groups[1])), []).append((old, new))
         listed = list(joint.values())
+        self.groups = [tuple(end for end, _ in each) for each in listed]
         found: dict[tuple[str, ...], list[Change]] = {}
-        for sources in listed:
-            for destinations in listed:
+        for row, sources in enumerate(listed):
+            for place, destinations in enumerate(listed):
                 pair = next(
                     (
                         (one, other)
@@ -112,8 +117,8 @@ class Comparison:
                     None,
                 )
                 if pair:
-                    ends = [tuple(end for end, _ in each) for each in (sources, destinations)]
-                    for change in self._between(*pair, ends[0], ends[1]):
+                    for change in self._between(*pair, self.groups[row], self.groups[place]):
+                        self.kinds.setdefault((row, place), set()).add(change.kind)
                         key = (
                             change.kind,
                             change.where,
@@ -233,6 +238,24 @@ def _where(parts: Sequence[tuple[Answer, Range]]) -> str:
 
 def lines(found: Comparison, most: int, few: int) -> Iterator[str]:
     """Yield the comparison: how much opens and closes first, then each change."""
+    yield from headlines(found, few)
+    for change in found.changes[:most]:
+        yield ""
+        paths = counted(change.paths, "path")
+        kind = change.kind.upper()
+        yield f"{kind} {change.where}: {change.before} -> {change.after} ({paths})"
+        for begin, text in (
+            ("  from ", some([named(end) for end in change.sources], few)),
+            ("  to   ", some([named(end) for end in change.destinations], few)),
+            ("  ", change.because),
+        ):
+            yield from wrapped(begin, text, " " * max(4, len(begin)))
+    if len(found.changes) > most:
+        yield f"and {len(found.changes) - most} changes more: --all"
+
+
+def headlines(found: Comparison, few: int) -> Iterator[str]:
+    """Yield how much opens and closes, and what was not compared."""
     counts = {
         kind: sum(change.paths for change in found.changes if change.kind == kind)
         for kind in ("opens", "closes", "changes")
@@ -248,18 +271,6 @@ def lines(found: Comparison, most: int, few: int) -> Iterator[str]:
     ):
         if names:
             yield f"{what}: {some(names, few)}"
-    for change in found.changes[:most]:
-        yield ""
-        paths = counted(change.paths, "path")
-        kind = change.kind.upper()
-        yield f"{kind} {change.where}: {change.before} -> {change.after} ({paths})"
-        yield f"  from {some([named(end) for end in change.sources], few)}"
-        yield f"  to   {some([named(end) for end in change.destinations], few)}"
-        yield from textwrap.wrap(
-            change.because, WIDTH, initial_indent="  ", subsequent_indent="    "
-        )
-    if len(found.changes) > most:
-        yield f"and {len(found.changes) - most} changes more: --all"
 
 
 def plain(found: Comparison) -> dict[str, object]:

@@ -5,19 +5,31 @@ All that objects name goes through the suite's door for text, and is escaped for
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from conformance.offline.summary import PARTLY, WORDS, Summary, explained, named, rows, some, word
+from conformance.offline import compare
+from conformance.offline.summary import (
+    PARTLY,
+    WORDS,
+    Summary,
+    explained,
+    letters_of,
+    named,
+    rows,
+    some,
+    word,
+)
 from conformance.printing import plain, single, within
 
 FEW = 3
 MOST = 60
 """Groups in the picture, and in Markdown's table."""
 CELL = 14
-COLOURS = {"open": "#2a9d5c", "closed": "#c0392b", PARTLY: "#e0a020"}
-_OTHER = "#8888aa"
+_GREEN, _RED, _AMBER, _OTHER = ("#2a9d5c", "#c0392b", "#e0a020", "#8888aa")
+COLOURS = {"open": _GREEN, "closed": _RED, PARTLY: _AMBER}
+CHANGED = {"opens": _GREEN, "closes": _RED, "opens and closes": _AMBER}
 _STYLE = (
     "body{font:14px sans-serif;margin:2em;max-width:70em}td,th{padding:2px 8px;text-align:left;"
     "border-bottom:1px solid #ddd;vertical-align:top}svg text{font:10px sans-serif}"
@@ -86,8 +98,7 @@ def as_markdown(summary: Summary) -> str:
     """Return the answer as Markdown."""
     columns = [column.name for column in summary.reach.columns]
     lines = [f"- {_marked(line)}" for line in summary.headlines()]
-    lines += ["", "| group | pods that every policy treats alike |", "| --- | --- |"]
-    lines += [f"| {letter} | {_marked(names)} |" for letter, names in _groups(summary)]
+    lines += _table(("group", "pods that every policy treats alike"), _groups(summary))
     shown = summary.groups[:MOST]
     lines += ["", "| from \\ to | " + " | ".join(map(summary.of, shown)) + " |"]
     lines.append("| --- |" + " --- |" * len(shown))
@@ -95,21 +106,20 @@ def as_markdown(summary: Summary) -> str:
         cells = [summary.cells.get((row, place)) for place in range(len(shown))]
         words = ("" if cell is None else cell.word + " \\*" * cell.differs for cell in cells)
         lines.append(f"| {summary.of(group)} | {' | '.join(words)} |")
-    reported = list(_cell_rows(summary))
-    if reported:
-        lines += [
-            "",
-            f"| path | {' | '.join(columns)} | why |",
-            "| --- " * (len(columns) + 2) + "|",
-        ]
-        lines += [
-            f"| {' | '.join([where, *words, _marked(why)])} |"
-            for where, words, why in reported[:MOST]
-        ]
-        if len(reported) > MOST:
-            lines.append(f"\n{len(reported) - MOST} rows more: see the JSON")
+    reported = ((where, *words, why) for where, words, why in _cell_rows(summary))
+    lines += _table(("path", *columns, "why"), reported)
     lines += ["", *(f"- {_marked(note)}" for note in summary.notes(FEW))]
     return "\n".join(lines) + "\n"
+
+
+def _table(heads: Sequence[str], listed: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield a table of Markdown, nothing if it has no row; what is left out is counted."""
+    found = list(listed)
+    if found:
+        yield from ("", f"| {' | '.join(heads)} |", "| --- " * len(heads) + "|")
+        yield from (f"| {' | '.join(map(_marked, one))} |" for one in found[:MOST])
+    if len(found) > MOST:
+        yield f"\n{len(found) - MOST} rows more: see the JSON"
 
 
 def _marked(text: str) -> str:
@@ -124,56 +134,102 @@ def _marked(text: str) -> str:
 
 def as_html(summary: Summary) -> str:
     """Return the answer as a page that needs no network."""
-    first, *others = summary.headlines()
     columns = [column.name for column in summary.reach.columns]
-    parts = [
-        "<!doctype html><meta charset=utf-8><title>Policies</title>",
-        f"<style>{_STYLE}</style>",
-    ]
-    parts += [f"<h1>{_shown(first)}</h1>", *(f"<p>{_shown(line)}" for line in others)]
-    parts.append(_picture(summary))
-    parts.append("<table><tr><th>group<th>pods that every policy treats alike")
-    parts += [f"<tr><td>{letter}<td>{_shown(names)}" for letter, names in _groups(summary)]
-    parts.append("</table>")
-    reported = list(_cell_rows(summary))
-    if reported:
-        parts.append(f"<table><tr><th>path<th>{'<th>'.join(columns)}<th>why")
-        for where, words, why in reported[:MOST]:
-            parts.append(f"<tr><td>{_shown(where)}<td>{'<td>'.join(words)}<td>{_shown(why)}")
-        parts.append("</table>")
-        if len(reported) > MOST:
-            parts.append(f"<p>{len(reported) - MOST} rows more: see the JSON")
+    colours = {
+        place: (COLOURS.get(cell.word, _OTHER), cell.word, cell.differs)
+        for place, cell in summary.cells.items()
+    }
+    parts = [*_begun(summary.headlines())]
+    parts += _picture([summary.of(group) for group in summary.groups], colours, COLOURS)
+    parts.append("; a frame: otherwise in a column")
+    parts += _rows(("group", "pods that every policy treats alike"), _groups(summary))
+    reported = ((where, *words, why) for where, words, why in _cell_rows(summary))
+    parts += _rows(("path", *columns, "why"), reported)
     parts += [f"<p>{_shown(note)}" for note in summary.notes(FEW)]
     return "\n".join(parts) + "\n"
+
+
+_HEADS = ("change", "at", "from", "to", "before", "after", "by")
+
+
+def _changes(found: compare.Comparison) -> Iterator[Sequence[str]]:
+    for one in found.changes:
+        ends = (some([named(end) for end in each], FEW) for each in (one.sources, one.destinations))
+        yield one.kind, one.where, *ends, one.before, one.after, one.because
+
+
+def diff_markdown(found: compare.Comparison) -> str:
+    """Return what changes as Markdown."""
+    lines = [f"- {_marked(line)}" for line in compare.headlines(found, FEW)]
+    return "\n".join([*lines, *_table(_HEADS, _changes(found))]) + "\n"
+
+
+def diff_html(found: compare.Comparison) -> str:
+    """Return what changes as a page; in its picture are the groups that a change is about."""
+    groups = sorted({place for pair in found.kinds for place in pair})
+    letters = {place: letters_of(number) for number, place in enumerate(groups)}
+    colours = {}
+    for (row, column), kinds in found.kinds.items():
+        text = " and ".join(sorted(kinds, reverse=True))
+        colour = CHANGED.get(text, _OTHER)
+        colours[groups.index(row), groups.index(column)] = (colour, text, False)
+    named_groups = (
+        (letter, some([named(end) for end in found.groups[place]], FEW))
+        for place, letter in letters.items()
+    )
+    parts = [*_begun(compare.headlines(found, FEW))]
+    parts += _picture(list(letters.values()), colours, CHANGED)
+    parts += _rows(("group", "pods that all policies treat alike"), named_groups)
+    parts += _rows(_HEADS, _changes(found))
+    return "\n".join(parts) + "\n"
+
+
+def _begun(headlines: Iterable[str]) -> Iterator[str]:
+    first, *others = headlines
+    yield "<!doctype html><html lang=en><meta charset=utf-8><title>Policies</title>"
+    yield f"<style>{_STYLE}</style>"
+    yield f"<h1>{_shown(first)}</h1>"
+    yield from (f"<p>{_shown(line)}" for line in others)
+
+
+def _rows(heads: Sequence[str], listed: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield a table of HTML, nothing if it has no row; what is left out is counted."""
+    found = list(listed)
+    if found:
+        yield f"<table><tr><th>{'<th>'.join(heads)}"
+        yield from (f"<tr><td>{'<td>'.join(map(_shown, one))}" for one in found[:MOST])
+        yield "</table>"
+    if len(found) > MOST:
+        yield f"<p>{len(found) - MOST} rows more: see the JSON"
 
 
 def _shown(text: str) -> str:
     return escape(single(text))
 
 
-def _picture(summary: Summary) -> str:
-    """Return the matrix as a picture: sources below, destinations beside each other; a frame marks
-    what a column decides otherwise."""
-    shown = summary.groups[:MOST]
+Cells = Mapping[tuple[int, int], tuple[str, str, bool]]
+"""Colour, word, and whether there is a frame, by the places of source and destination."""
+
+
+def _picture(letters: Sequence[str], cells: Cells, legend: Mapping[str, str]) -> Iterator[str]:
+    """Yield the matrix as a picture: sources below, destinations beside each other."""
+    shown = letters[:MOST]
     side = CELL * (len(shown) + 2)
     drawn = [f'<svg width="{side}" height="{side}" role="img" aria-label="matrix">']
-    for place, group in enumerate(shown):
+    for place, letter in enumerate(shown):
         middle = CELL * (place + 2) + 3
-        letter = summary.of(group)
         drawn.append(f'<text x="{middle}" y="{CELL}">{letter}</text>')
         drawn.append(f'<text x="0" y="{middle + 8}">{letter}</text>')
-    for (row, column), cell in summary.cells.items():
+    for (row, column), (colour, what, is_framed) in cells.items():
         if max(row, column) < len(shown):
-            x, y = CELL * (column + 2), CELL * (row + 2)
-            text = f"{summary.of(cell.source)} to {summary.of(cell.destination)}: {cell.word}"
-            frame = ' stroke="#000" stroke-width="2"' if cell.differs else ""
+            frame = ' stroke="#000" stroke-width="2"' if is_framed else ""
             drawn.append(
-                f'<rect x="{x}" y="{y}" width="{CELL - 2}" height="{CELL - 2}" '
-                f'fill="{COLOURS.get(cell.word, _OTHER)}"{frame}><title>{text}</title></rect>'
+                f'<rect x="{CELL * (column + 2)}" y="{CELL * (row + 2)}" width="{CELL - 2}" '
+                f'height="{CELL - 2}" fill="{colour}"{frame}>'
+                f"<title>{letters[row]} to {letters[column]}: {what}</title></rect>"
             )
-    more = len(summary.groups) - len(shown)
-    note = f"<p>{more} groups more are not drawn" if more > 0 else ""
-    legend = ", ".join(
-        f'<span style="color:{colour}">{name}</span>' for name, colour in COLOURS.items()
-    )
-    return "".join([*drawn, "</svg>", note, f"<p>{legend}; a frame: otherwise in a column"])
+    yield "".join([*drawn, "</svg>"])
+    if len(letters) > len(shown):
+        yield f"<p>{len(letters) - len(shown)} groups more are not drawn"
+    names = (f'<span style="color:{colour}">{name}</span>' for name, colour in legend.items())
+    yield f"<p>{', '.join(names)}; rows connect to columns"

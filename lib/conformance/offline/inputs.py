@@ -7,6 +7,7 @@ Lists are unfolded; a workload without pods becomes the pod of its template.
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ TEMPLATES = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
 """Kinds of workloads, and where their pod's template is."""
+REPLICA = "#2"
+"""End of the name of a workload's second pod: no name of an object has this character."""
 NAMESPACED = frozenset(
     {"Pod", "ServiceAccount", "Service", "EndpointSlice", "NetworkPolicy", "NetworkSet"}
     | {"StagedNetworkPolicy", "StagedKubernetesNetworkPolicy", *TEMPLATES}
@@ -49,6 +52,12 @@ ON_CLUSTER = (
     ("cilium.io/v2", "CiliumNetworkPolicy"),
     ("cilium.io/v2", "CiliumClusterwideNetworkPolicy"),
     ("security.istio.io/v1", "AuthorizationPolicy"),
+    ("security.istio.io/v1", "PeerAuthentication"),
+    ("networking.istio.io/v1", "Sidecar"),
+    ("policy.linkerd.io/v1beta3", "Server"),
+    ("crd.antrea.io/v1beta1", "NetworkPolicy"),
+    ("crd.antrea.io/v1beta1", "ClusterNetworkPolicy"),
+    ("k8s.ovn.org/v1", "EgressFirewall"),
 )
 """API and kind of what is read where it is served."""
 
@@ -152,9 +161,19 @@ def _pods_of(obj: Obj, every: Sequence[Obj]) -> Iterator[Obj]:
     wanted = spec.get("selector") if isinstance(spec, Mapping) else None
     if obj["metadata"].get("ownerReferences") or _has_pods(obj, wanted, every):
         return
-    meta = {"name": obj["metadata"]["name"], "namespace": obj["metadata"]["namespace"]}
-    meta["labels"] = about.get("labels") or {}
-    yield {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+    meta = {"namespace": obj["metadata"]["namespace"], "labels": about.get("labels") or {}}
+    for suffix in ("", REPLICA) if _has_replicas(obj) else ("",):
+        named = {**meta, "name": obj["metadata"]["name"] + suffix}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template["spec"]}
+
+
+def _has_replicas(obj: Obj) -> bool:
+    """Return whether a workload has several pods at a time, which may connect to each other."""
+    spec = obj["spec"]
+    if obj["kind"] == "CronJob":
+        spec = spec["jobTemplate"]["spec"]
+    number = spec.get("parallelism" if obj["kind"] in ("Job", "CronJob") else "replicas")
+    return obj["kind"] == "DaemonSet" or number not in (None, 0, 1)
 
 
 def _has_pods(obj: Obj, wanted: Any, every: Sequence[Obj]) -> bool:
@@ -177,17 +196,23 @@ def files(paths: Sequence[str]) -> Given:
     """Return the objects of files, of folders' files, and of ``-``, which is standard input.  Raise
     UsageProblem."""
     documents: list[tuple[str, Any]] = []
-    for path in paths:
+    for path in dict.fromkeys(paths):
         if path == "-":
-            read = manifest.parsed(sys.stdin.buffer.read(), "standard input")
-            _demand_finite(read, "standard input")
-            documents += [("standard input", one) for one in read]
+            documents += [("standard input", one) for one in standard_input()]
             continue
         for file in _files(Path(path)):
             read = manifest.read(file)
             _demand_finite(read, str(file))
             documents += [(str(file), one) for one in read]
     return given((one for where, each in documents for one in _unfolded(each, where)), "")
+
+
+@cache
+def standard_input() -> list[Any]:
+    """Return the documents of standard input, which can be read only once."""
+    read = manifest.parsed(sys.stdin.buffer.read(), "standard input")
+    _demand_finite(read, "standard input")
+    return read
 
 
 def _files(path: Path) -> list[Path]:

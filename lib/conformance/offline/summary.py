@@ -58,7 +58,7 @@ class Summary:
     def __init__(self, reach: Reach, without_namespace: Sequence[str] = ()) -> None:
         self.reach = reach
         self.groups = reach.groups
-        self.labels = {id(group): _letters(place) for place, group in enumerate(self.groups)}
+        self.labels = {id(group): letters_of(place) for place, group in enumerate(self.groups)}
         self._without_namespace = without_namespace
 
     @cached_property
@@ -68,7 +68,7 @@ class Summary:
         for row, source in enumerate(self.groups):
             for column, destination in enumerate(self.groups):
                 pair = pair_of(source, destination)
-                answers = tuple(self.reach.between(*pair)) if pair else ()
+                answers = self.reach.between(*pair) if pair else ()
                 if answers:  # none: they have no address of the same IP version
                     paths = _paths(source, destination)
                     found[row, column] = Cell(source, destination, paths, answers)
@@ -139,6 +139,8 @@ class Summary:
             "assumed: no address is known, so it is in no network but 0.0.0.0/0": (
                 world.without_address
             ),
+            "on the network of their node, where no policy about pods decides": world.on_host,
+            "ended, so no policy is about them": world.ended,
             "the system is not known, so it is judged as a Linux and as a Windows pod": (
                 reach.of_unknown_system
             ),
@@ -171,8 +173,8 @@ def _paths(source: Group, destination: Group) -> int:
     return len(source.ends) * len(destination.ends) - same
 
 
-def _letters(place: int) -> str:
-    """Return ``A`` to ``Z``, ``AA`` ..."""
+def letters_of(place: int) -> str:
+    """Return the letters of a group's place: ``A`` to ``Z``, ``AA`` ..."""
     text = ""
     while place >= 0:
         text = chr(ord("A") + place % 26) + text

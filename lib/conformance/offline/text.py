@@ -33,7 +33,7 @@ def text(summary: Summary, *, whole: bool) -> Iterator[str]:
     yield f"GROUPS ({len(summary.groups)}: pods that every policy treats alike)"
     for group in summary.groups[:most_groups]:
         names = some([named(end) for end in group.ends], few)
-        yield from _wrapped(f"  {summary.of(group):<3} ", names)
+        yield from wrapped(f"  {summary.of(group):<3} ", names)
     yield from _folded(len(summary.groups) - most_groups, "groups")
     yield ""
     yield from _matrix(summary, most_groups)
@@ -46,15 +46,16 @@ def text(summary: Summary, *, whole: bool) -> Iterator[str]:
         yield from _folded(len(reported) - most_cells, "answers")
         yield ""
     for said, number in list(notes.items())[:most_notes]:
-        yield from _wrapped(f"[{number}] ", said[0])
+        yield from wrapped(f"[{number}] ", said[0])
         for line in said[1:]:
-            yield from _wrapped("    ", line)
+            yield from wrapped("    ", line)
     yield from _folded(len(notes) - most_notes, "explanations")
     for line in summary.notes(few if not whole else EVERYTHING):
-        yield from _wrapped("", line, "    ")
+        yield from wrapped("", line, "    ")
 
 
-def _wrapped(begin: str, told: str, further: str = "") -> Iterator[str]:
+def wrapped(begin: str, told: str, further: str = "") -> Iterator[str]:
+    """Yield a text in lines of 100 columns; ``further``: what its further lines begin with."""
     indent = further or " " * len(begin)
     yield from textwrap.wrap(
         told, WIDTH, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False
@@ -69,7 +70,8 @@ def _folded(number: int, what: str) -> Iterator[str]:
 def _matrix(summary: Summary, most: int) -> Iterator[str]:
     """Yield the matrix, in blocks that fit: sources below, destinations beside each other."""
     symbols = ", ".join(f"{symbol} {name}" for name, symbol in SYMBOLS.items())
-    yield f"FROM (rows) TO (columns), as promised: {symbols}, * otherwise in a column"
+    yield "FROM (rows) TO (columns), as promised:"
+    yield f"  {symbols}, - nothing to say, * otherwise in a column"
     letters = [summary.of(group) for group in summary.groups]
     wide = max(3, len(letters[-1]) + 2)
     fits = (WIDTH - wide - 2) // wide
@@ -99,12 +101,12 @@ def _cells(summary: Summary, notes: dict[tuple[str, ...], int]) -> Iterator[list
         for one in same:
             sources.setdefault(summary.of(one.destination), []).append(summary.of(one.source))
         pairs = "; ".join(f"{', '.join(each)} to {letter}" for letter, each in sources.items())
-        lines = list(_wrapped("  ", pairs, "    "))
+        lines = list(wrapped("  ", pairs, "    "))
         for where, answer in rows(same[0]):
             marks = [notes.setdefault(said, len(notes) + 1) for said in explained(answer)]
             verdicts = _verdicts(columns, [WORDS[verdict] for verdict in answer.verdicts])
             refer = "".join(f" [{mark}]" for mark in marks)
-            lines += _wrapped("      ", f"{where}: {verdicts}{refer}", " " * 10)
+            lines += wrapped("      ", f"{where}: {verdicts}{refer}", " " * 10)
         yield lines
 
 

@@ -2,7 +2,9 @@
 """One pair's way through tiers, policies and rules, in each column."""
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
 
 from conformance.errors import UsageProblem
 from conformance.offline.summary import WORDS, named, some
@@ -11,35 +13,48 @@ from conformance.policy.oracle.oracle import of_way
 from conformance.policy.oracle.policies import Direction
 from conformance.policy.oracle.rules import Packet
 from conformance.policy.oracle.switches import Column
-from conformance.policy.reach import End, Reach, is_pair
+from conformance.policy.reach import ICMP, End, Reach, has_address, is_pair
 
 
 def ends_of(reach: Reach, text: str) -> list[End]:
     """Return the ends that a word names: a pod, a pattern of pods, or an address.  Raise
     UsageProblem if there is none."""
-    found = [end for end in reach.ends if fnmatch.fnmatchcase(end.name, text)]
+    found = [
+        end for end in reach.ends if fnmatch.fnmatchcase(end.name, text) or has_address(end, text)
+    ]
     if not found:
-        names = [end.name for end in reach.ends]
+        names = list(dict.fromkeys(end.name for end in reach.ends))
         raise UsageProblem(
             f"{text}: no pod and no address here is called so; there are {some(names, 5)}"
         )
     return found
 
 
-def at_port(protocol: str, port: int | None) -> tuple[int, int]:
-    """Return numbers of a protocol and a port.  Raise UsageProblem."""
-    number = fields.protocol(protocol, "--protocol")
-    is_echo = number in (1, 58)
-    if not is_echo and (port is None or not 1 <= port <= 65535):
-        raise UsageProblem(f"{protocol}: a port from 1 to 65535 is expected, not {port}")
-    return number, port or 0
+def at_port(protocol: str, port: Any, where: str) -> tuple[int, int]:
+    """Return numbers of a protocol and a port; an echo request has none.  Raise UsageProblem."""
+    number = fields.protocol(protocol, f"{where}protocol")
+    if number in ICMP:
+        return number, 0
+    if type(port) is not int or not 1 <= port <= 65535:
+        given = "none" if port is None else fields.shown(port)
+        raise UsageProblem(f"{where}port: a number from 1 to 65535 is expected, not {given}")
+    return number, port
 
 
-def lines(reach: Reach, ends: Sequence[End], protocol: int, port: int) -> Iterator[str]:
+def pairs(reach: Reach, source: str, destination: str) -> Iterator[tuple[End, End]]:
+    """Yield the pairs of ends that two words name.  Raise UsageProblem if there is none."""
+    found = [
+        pair
+        for pair in product(ends_of(reach, source), ends_of(reach, destination))
+        if is_pair(*pair)
+    ]
+    if not found:
+        raise UsageProblem(f"nothing is said of {source} and {destination}")
+    yield from found
+
+
+def lines(reach: Reach, pair: tuple[End, End], protocol: int, port: int) -> Iterator[str]:
     """Yield the walk of a packet between two ends, by column; columns that walk alike together."""
-    pair = (ends[0], ends[1])
-    if not is_pair(*pair):
-        raise UsageProblem(f"nothing is said of {pair[0].name} and {pair[1].name}")
     for family in sorted(pair[0].addresses.keys() & pair[1].addresses.keys()):
         packet = reach.packet(pair, family, protocol, port)
         walks: dict[tuple[str, ...], list[str]] = {}

@@ -123,12 +123,14 @@ class Reach:
         self._protocols = sorted({6, 17, *(rule.protocol for rule in every if rule.protocol)})
         services = {peer.service for peer in self._peers if peer.service}
         self.world.unknown_services |= services - self.world.backends.keys()
-        self.ends = [*self._pods(), *map(_stranger, addresses)]
+        pods = list(self._pods())
+        self.ends = [*pods, *_strangers(addresses, pods)]
         self._decided: dict[tuple[Any, ...], Decided] = {}
-        self._answers: dict[tuple[int, int], list[Answer]] = {}
+        self._answers: dict[tuple[int, int], tuple[Answer, ...]] = {}
+        self._alike: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
 
     def _refuse(self, objects: Sequence[Obj]) -> None:
-        """Raise UsageProblem for legible objects that give no answer, such as no pods at all."""
+        """Raise UsageProblem for objects that can be read, and lead to no verdict."""
         for obj in objects:
             _check_networks(obj)
         if not self.world.pods:
@@ -172,14 +174,16 @@ class Reach:
                             destination,
                         )
 
-    def between(self, source: End, destination: End) -> list[Answer]:
-        """Return what becomes of every protocol from one end to another."""
+    def between(self, source: End, destination: End) -> tuple[Answer, ...]:
+        """Return what becomes of every protocol from one end to another; the same object for pairs
+        of ends that have the same answers."""
         here, there = self.group_of[id(source)], self.group_of[id(destination)]
         leaving = self._decide(here, there, "egress", (source, destination))
         coming = self._decide(there, here, "ingress", (source, destination))
         key = (id(leaving), id(coming))
         if key not in self._answers:
-            self._answers[key] = list(_combined(leaving, coming))
+            answers = tuple(_combined(leaving, coming))
+            self._answers[key] = self._alike.setdefault(answers, answers)
         return self._answers[key]
 
     def packet(self, ends: tuple[End, End], family: int, protocol: int, port: int) -> Packet:
@@ -375,9 +379,20 @@ def is_pair(source: End, destination: End) -> bool:
     return source.name != destination.name and bool(source.pod or destination.pod)
 
 
-def _stranger(text: str) -> End:
-    address = fields.ip(text)
-    return End(text, {_family(address): address})
+def has_address(end: End, text: str) -> bool:
+    """Return whether a text is an address of an end."""
+    try:
+        return fields.ip(text) in end.addresses.values()
+    except UsageProblem:
+        return False
+
+
+def _strangers(addresses: Iterable[str], pods: Sequence[End]) -> Iterator[End]:
+    """Yield an end for each address that no pod has."""
+    for text in dict.fromkeys(addresses):
+        address = fields.ip(text)
+        if not any(has_address(end, text) for end in pods):
+            yield End(text, {_family(address): address})
 
 
 def _family(address: int) -> int:

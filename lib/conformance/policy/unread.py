@@ -11,13 +11,16 @@ from typing import Any
 from conformance.policy import labels
 from conformance.policy.oracle import fields
 from conformance.policy.oracle.admin import ADMIN
-from conformance.policy.oracle.policies import Policy
+from conformance.policy.oracle.policies import Policy, is_foreign
 from conformance.policy.oracle.world import NetworkSet, World
 
 _ELSEWHERE = ("admissionregistration.k8s.io", "policy", "kyverno.io", "autoscaling")
 """API groups whose policies are not about traffic."""
-_BESIDE = ("PeerAuthentication",)
-"""Kinds that decide about traffic without being called policies."""
+_BESIDE = (
+    *("PeerAuthentication", "RequestAuthentication", "Sidecar"),
+    *("Server", "ServerAuthorization", "EgressFirewall", "NetNamespace"),
+)
+"""Kinds of service meshes and networks that decide about traffic without being called policies."""
 _EVERYWHERE = ("istio-system",)
 """Namespaces whose policies of a service mesh are about all pods."""
 READ = frozenset(
@@ -38,7 +41,9 @@ def is_unread_policy(obj: Any) -> bool:
     kind = str(obj["kind"])
     group = str(obj.get("apiVersion") or "").partition("/")[0]
     return kind in _BESIDE or (
-        kind.endswith(("Policy", "Policies")) and kind not in READ and group not in _ELSEWHERE
+        kind.endswith(("Policy", "Policies"))
+        and (kind not in READ or is_foreign(obj))
+        and group not in _ELSEWHERE
     )
 
 

@@ -32,13 +32,14 @@ SYSTEMS = ("linux", "windows")
 NAMESPACE_LABELS = {"a": {"team": "a"}, "b": {"team": "b"}}
 SEAT_LABELS = {
     ("a", "linux"): {"x": "1", "y": "1", "z": ""},
-    ("a", "windows"): {"x": "2"},
-    ("b", "linux"): {"x": "2", "y": "1"},
+    ("a", "windows"): {"x": "2", "team": "b"},
+    ("b", "linux"): {"x": "2", "y": "1", "team": "a"},
     ("b", "windows"): {"x": "13", "z": ""},
     ("m", "linux"): {"x": "3", "y": "1", "role": "member"},
     ("m", "windows"): {"x": "3", "role": "member"},
 }
-"""Beside these, ``os`` and those of ``SEAT``; ``z`` is there and empty."""
+"""Beside these, ``os`` and those of ``SEAT``; ``z`` is there and empty, and ``team`` is what the
+other namespace has, so that it shows whose labels a selector is asked of."""
 SEAT = {"seat": "yes"}
 """Labels of every seat."""
 ACCOUNT = "teller"

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -110,13 +111,12 @@ def test_a_deleted_pod_removes_what_its_run_made(
         "run", "--cluster=in-cluster", f"--report-dir={pod.results}", "-p", "no:cacheprovider",
         "-n", "0", "--smoke",
     )  # fmt: skip
-    begun = "collected" if after == "at once" else "%]"  # printed when the first test has ended
+    begun = "collected" if after == "at once" else "runs"
     seen = ""
+    deadline = time.monotonic() + WITHIN
     assert run.stdout
-    for line in run.stdout:
-        seen += line
-        if begun in line:
-            break
+    while begun not in seen.rpartition("\n")[0] and time.monotonic() < deadline:
+        seen += run.stdout.readline()
     os.kill(run.pid, signal.SIGTERM)
     code, out = ended(run)
     assert code == 2, seen + out

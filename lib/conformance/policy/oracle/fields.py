@@ -106,6 +106,14 @@ def readable(selector: Selector, where: str) -> Selector:
     return selector
 
 
+def of_pods(text: Any, where: str) -> None:
+    """Raise UsageProblem for ``global()``: only a rule's namespaceSelector may be that."""
+    if isinstance(text, str) and "global()" in text:
+        raise UsageProblem(
+            f"{where}: Calico refuses global() here: only a rule's namespaceSelector has it"
+        )
+
+
 def protocol(value: Any, where: str) -> int:
     """Return a protocol's number, from its name or itself."""
     if isinstance(value, str) and value.lower() in PROTOCOLS:

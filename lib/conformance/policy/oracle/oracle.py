@@ -24,7 +24,7 @@ from conformance.policy.oracle.policies import (
     policies,
     tiers,
 )
-from conformance.policy.oracle.rules import ACTIONS, Packet, Peer, Rule, within
+from conformance.policy.oracle.rules import ACTIONS, NOT_KNOWN, Packet, Peer, Rule, within
 from conformance.policy.oracle.switches import PROMISE, Minor, Switch, Switches, subsets
 from conformance.policy.oracle.world import Pod, World
 from conformance.policy.truth import Truth, all_of
@@ -287,12 +287,14 @@ class Walk:
         if policy.staged:
             staged = (*passed, f"{policy.label} is staged and ends its tier")
             return self._met(self.order[place].tier.end, place, ports, staged, found=found)
-        for rule in policy.rules[self.direction]:
-            if rule.is_skipped(self.switches):
-                continue
-            about, met = self._ports(rule, ports)
-            if about is False:
-                continue
+        asked = (
+            (rule, about, met)
+            for rule in policy.rules[self.direction]
+            if not rule.is_skipped(self.switches)
+            for about, met in self._alternatives(rule, ports)
+            if about is not False
+        )
+        for rule, about, met in asked:
             by = (policy.label, rule.where)
             outcomes: Outcomes = {}
             decides = [
@@ -308,6 +310,25 @@ class Walk:
             if about and any(decides):
                 return True
         return False
+
+    def _alternatives(self, rule: Rule, ports: Ports) -> Iterator[tuple[Truth, Ports]]:
+        """Yield whether a rule is about the packet, and the ports that are left then; of a rule to
+        a Service, which Windows writes as an entry for each port, once for each."""
+        packet = self.packet
+        service = rule.destination.service if self.combines else None
+        is_known = NOT_KNOWN not in (packet.port, packet.protocol)
+        backends = self.world.backends_of(service) if service and is_known else None
+        if backends is None:
+            yield self._ports(rule, ports)
+            return
+        is_alone = Switch.SERVICE_ALONE in self.switches
+        sources = ports[0] if is_alone else _combined(ports[0], rule.source)
+        there = (one.ports for one in backends if packet.destination in one.addresses)
+        for protocol, port in sorted(frozenset().union(*there)):
+            if protocol == packet.protocol:
+                asked = replace(packet, port=port)
+                about = rule.about(asked, self.world, self.switches, ports=False)
+                yield about, (sources, _combined(ports[1], Peer(ports=((port, port),))))
 
     def _ports(self, rule: Rule, ports: Ports) -> tuple[Truth, Ports]:
         """Return whether a rule is about the packet, and the ports that are left then."""

@@ -7,13 +7,16 @@ of both (felix/dataplane/windows/flattener.go, run at v3.31.7 and v3.32.1).
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from conformance.policy.oracle.fields import Range
 from conformance.policy.oracle.oracle import InForce, Oracle
 from conformance.policy.oracle.policies import DIRECTIONS, Direction
 from conformance.policy.oracle.rules import Rule
 from conformance.policy.oracle.switches import WINDOWS
-from conformance.policy.oracle.world import Pod
+from conformance.policy.oracle.world import Pod, World
+
+Entry = tuple[int | None, tuple[Range, ...], tuple[Range, ...]]
 
 
 def panics(oracle: Oracle, pod: Pod) -> list[str]:
@@ -30,20 +33,35 @@ def panics(oracle: Oracle, pod: Pod) -> list[str]:
                 if passing.action == "Pass":
                     found += [
                         f"{named} and {other}"
-                        for other in _behind(passing, order[place + 1 :], direction)
+                        for other in _behind(oracle, passing, order[place + 1 :], direction)
                     ]
     return found
 
 
-def _behind(passing: Rule, order: Sequence[InForce], direction: Direction) -> Iterator[str]:
+def _behind(
+    oracle: Oracle, passing: Rule, order: Sequence[InForce], direction: Direction
+) -> Iterator[str]:
     for one in order:
         for named, rule in _rules(one, direction):
-            protocols = {passing.protocol, rule.protocol} - {None}
-            if len(protocols) <= 1 and (
-                _ends_alike(passing.source.ports, rule.source.ports)
-                or _ends_alike(passing.destination.ports, rule.destination.ports)
-            ):
+            pairs = product(_entries(passing, oracle.world), _entries(rule, oracle.world))
+            if any(map(_meet, *zip(*pairs, strict=True))):
                 yield named
+
+
+def _entries(rule: Rule, world: World) -> list[Entry]:
+    """Return protocol, source ports and destination ports of the entries that Windows has for a
+    rule: of a rule to a Service an entry for each port."""
+    service = rule.destination.service
+    if not service:
+        return [(rule.protocol, rule.source.ports, rule.destination.ports)]
+    backends = world.backends_of(service) or ()
+    every = sorted(frozenset().union(*(one.ports for one in backends)))
+    return [(protocol, (), ((port, port),)) for protocol, port in every] or [(None, (), ())]
+
+
+def _meet(one: Entry, other: Entry) -> bool:
+    protocols = {one[0], other[0]} - {None}
+    return len(protocols) <= 1 and (_ends_alike(one[1], other[1]) or _ends_alike(one[2], other[2]))
 
 
 def _rules(one: InForce, direction: Direction) -> Iterator[tuple[str, Rule]]:

@@ -147,7 +147,15 @@ def policy_of(obj: Obj, *, strict: bool = True) -> Policy | None:
         return _policy_of(obj, api, kind, label, strict=strict)
 
 
+def is_foreign(obj: Obj) -> bool:
+    """Return whether an object is of another project's API, whose kinds may have the same names."""
+    group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
+    return bool(slash) and "." in group and not group.endswith((".k8s.io", "projectcalico.org"))
+
+
 def _policy_of(obj: Obj, api: str, kind: str, label: str, *, strict: bool) -> Policy | None:
+    if is_foreign(obj):
+        return None
     if kind in admin.ADMIN:
         return _admin(obj, label, kind, strict=strict)
     bare = kind.removeprefix("Staged")
@@ -260,6 +268,8 @@ def _concerned(
         fields.readable(own, f"{label} selector")
         fields.readable(spaces, f"{label} namespaceSelector")
         fields.readable(accounts, f"{label} serviceAccountSelector")
+        for name in ("selector", "namespaceSelector", "serviceAccountSelector"):
+            fields.of_pods(spec.get(name), f"{label} {name}")
 
     def concerned(member: Member) -> Truth:
         is_pod = isinstance(member, Pod)

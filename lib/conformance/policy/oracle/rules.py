@@ -52,7 +52,8 @@ _RULE = frozenset(
         "metadata",
     }
 )
-_ICMPV6 = fields.PROTOCOLS["icmpv6"]
+_FAMILIES = {fields.PROTOCOLS["icmp"]: 4, fields.PROTOCOLS["icmpv6"]: 6}
+"""IP versions of the protocols that are of one alone."""
 
 
 @dataclass(frozen=True)
@@ -323,17 +324,24 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
         wanted.get("notProtocol"),
         _types(rule.get("icmp"), f"{place} icmp"),
         _types(rule.get("notICMP"), f"{place} notICMP"),
-        6 if _ICMPV6 in wanted.values() else _version(rule, wanted),
+        _version(rule, wanted, place),
         bool(rule.get("http")),
     )
     return None if action == "Log" else made
 
 
-def _version(rule: Obj, protocols: Mapping[str, int]) -> int | None:
+def _version(rule: Obj, protocols: Mapping[str, int], place: str) -> int | None:
+    """Return the IP version that a rule is about alone: what it says, or that of its protocol; a
+    notProtocol decides none."""
     version = rule.get("ipVersion")
     if version not in (None, 4, 6):
         raise UsageProblem(f"ipVersion 4 or 6 is expected, not {fields.shown(version)}")
-    return 4 if fields.PROTOCOLS["icmp"] in protocols.values() else version
+    for number, family in _FAMILIES.items():
+        if number in protocols.values() and version not in (None, family):
+            raise UsageProblem(f"{place}: Calico refuses ipVersion {version} beside this ICMP")
+        if number == protocols.get("protocol"):
+            version = family
+    return version
 
 
 def _types(given: Any, where: str) -> tuple[int, int | None] | None:
@@ -380,6 +388,9 @@ def of_labels(selector: Selector, member: Member) -> Truth:
 def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
     """Return the test of a peer's selectors: of namespaces, accounts and labels together."""
     spaces = peer.get("namespaceSelector")
+    fields.of_pods(peer.get("selector"), f"{where} selector")
+    if isinstance(spaces, str) and spaces.strip() != "global()":
+        fields.of_pods(spaces, f"{where} namespaceSelector, beside other parts")
     of_space = fields.readable(calico_namespaces(spaces), where) if spaces else None
     wanted = fields.readable(calico(peer.get("selector")), where)
     excluded = (

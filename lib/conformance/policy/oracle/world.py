@@ -92,6 +92,10 @@ class World:
         """Namespaces that no object describes: they have no labels but their names."""
         self.without_address: list[str] = []
         """Pods without an address: they are in no network but 0.0.0.0/0."""
+        self.on_host: list[str] = []
+        """Pods on their node's network: no policy about pods is about them."""
+        self.ended: list[str] = []
+        """Pods that have ended."""
         self._classes: dict[str, Labels] = {}
         self._services: list[Obj] = []
         self._candidates: list[services.Candidate] = []
@@ -198,11 +202,15 @@ class World:
     def _take_pod(self, obj: Obj) -> None:
         spec = obj.get("spec") or {}
         status = obj.get("status") or {}
+        where = f"{_space(obj)}/{obj['metadata']['name']}"
         if status.get("phase") in {"Succeeded", "Failed"}:
-            return  # no endpoint of Calico's, and no member of a Service
+            self.ended.append(where)  # no endpoint of Calico's, and no member of a Service
+            return
         texts = [status.get("podIP"), *(one.get("ip") for one in status.get("podIPs") or [])]
         found = dict.fromkeys(fields.ip(text) for text in texts if text)
-        if not spec.get("hostNetwork"):
+        if spec.get("hostNetwork"):
+            self.on_host.append(where)
+        else:
             found = dict.fromkeys([self._take_endpoint(obj, spec, sorted(found)), *found])
         self._candidates.append(services.candidate(obj, frozenset(found)))
 

@@ -87,6 +87,12 @@ def notes(found: Reach) -> str:
             {"bank/till", "shop/web"},
         ),
         ("PodDisruptionBudget", "policy/v1", "shop", {"bank/till", "shop/web"}),
+        ("EgressFirewall", "k8s.ovn.org/v1", "shop", {"bank/till"}),
+        ("Server", "policy.linkerd.io/v1beta3", "shop", {"bank/till"}),
+        ("ServerAuthorization", "policy.linkerd.io/v1beta1", "shop", {"bank/till"}),
+        ("Sidecar", "networking.istio.io/v1", "bank", {"shop/web"}),
+        ("NetworkPolicy", "crd.antrea.io/v1beta1", "shop", {"bank/till"}),
+        ("ClusterNetworkPolicy", "crd.antrea.io/v1beta1", "", set()),
     ],
 )
 def test_pods_that_an_unread_policy_may_be_about_are_not_judged(
@@ -261,6 +267,56 @@ def test_calicos_own_tiers_need_no_file() -> None:
         assert set(verdicts(found, "bank/till", "shop/web")) == {CLOSED}
 
 
+def test_a_negated_protocol_is_of_no_ip_version() -> None:
+    net = "ICMPv6"
+    rule = f"ingress: [{{action: Allow, notProtocol: {net}}}]"
+    found = reach(policy("NetworkPolicy", "p", rule))
+    assert verdicts(found, "bank/till", "shop/web")[0] is OPEN
+    with pytest.raises(UsageProblem, match="Calico refuses ipVersion 4 beside this ICMP"):
+        reach(policy("NetworkPolicy", "p", rule.replace(f"{net}}}", f"{net}, ipVersion: 4}}")))
+
+
+def test_ports_of_a_service_combine_and_may_end_felix() -> None:
+    tier = (
+        "- {apiVersion: projectcalico.org/v3, kind: Tier, metadata: {name: t}, spec: {order: 1}}\n"
+    )
+    service = (
+        "- {apiVersion: v1, kind: Service, metadata: {name: s, namespace: shop}, spec: "
+        "{selector: {app: web}, ports: [{port: 80}]}}\n"
+    )
+    peer = "services: {name: s, namespace: shop}"
+    passing = f"tier: t, types: [Egress], egress: [{{action: Pass, destination: {{{peer}}}}}]"
+    objects = tier + service + policy("GlobalNetworkPolicy", "t.p", passing, "")
+    for port, danger in ((80, True), (81, False)):
+        rule = f"action: Allow, protocol: TCP, destination: {{ports: [{port}]}}"
+        behind = f"types: [Egress], egress: [{{{rule}}}]"
+        found = reach(objects, policy("GlobalNetworkPolicy", "q", behind, ""), pods=WINDOWS_WEB)
+        assert bool(found.panics()) is danger
+        (told,) = {
+            way.verdicts[-1]
+            for way in found.ways()
+            if (way.source.name, way.destination.name, way.protocol) == ("shop/till", "shop/web", 6)
+            and any(first <= 443 <= last for first, last in way.ports)
+        }
+        # ports 80 and 81 have none in common, which becomes any port
+        assert told is (CLOSED if danger else OPEN)
+
+
+WINDOWS_WEB = """
+- {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: till, namespace: shop}
+  spec: {os: {name: windows}, containers: [{name: c}]}
+  status: {podIP: 10.1.0.1}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: web, namespace: shop, labels: {app: web}}
+  spec: {os: {name: linux}, containers: [{name: c}]}
+  status: {podIP: 10.1.0.2}
+"""
+
+
 @pytest.mark.parametrize("net", ["10.1.2.3/8", "10.1.2.3"])
 def test_networks_that_calico_refuses_are_refused(net: str) -> None:
     with pytest.raises(UsageProblem, match="Calico refuses"):
@@ -286,6 +342,32 @@ def test_a_workload_is_the_pod_of_its_template_unless_it_has_pods() -> None:
         ("shop/web", "windows"),
     ]
     assert "no address is known, so it is in no network but 0.0.0.0/0: shop/api" in notes(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "pods"),
+    [
+        ("Deployment", "replicas: 3, ", ["shop/api", "shop/api#2"]),
+        ("Deployment", "replicas: 1, ", ["shop/api"]),
+        ("Deployment", "", ["shop/api"]),
+        ("StatefulSet", "replicas: 2, ", ["shop/api", "shop/api#2"]),
+        ("DaemonSet", "", ["shop/api", "shop/api#2"]),
+        ("Job", "parallelism: 2, ", ["shop/api", "shop/api#2"]),
+        ("Job", "replicas: 2, ", ["shop/api"]),
+    ],
+)
+def test_pods_of_a_workload_reach_each_other(kind: str, spec: str, pods: list[str]) -> None:
+    template = (
+        "{metadata: {labels: {app: api}}, spec: {os: {name: linux}, containers: [{name: c}]}}"
+    )
+    workload = (
+        f"- {{apiVersion: apps/v1, kind: {kind}, metadata: {{name: api, namespace: shop}}, "
+        f"spec: {{{spec}template: {template}}}}}\n"
+    )
+    found = reach(workload, policy("NetworkPolicy", "p", "selector: app == 'api', ingress: []"))
+    assert [end.name for end in found.ends if end.name.startswith("shop/api")] == pods
+    if len(pods) == 2:
+        assert set(verdicts(found, pods[0], pods[1])) == {CLOSED}
 
 
 @pytest.mark.parametrize(

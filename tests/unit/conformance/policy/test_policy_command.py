@@ -45,7 +45,7 @@ def told(capsys: Any, tmp_path: Path, *manifests: str, options: tuple[str, ...] 
         files.append(str(tmp_path / f"{number}.yaml"))
     assert main(["policy", *files, *options]) == 0
     printed: str = capsys.readouterr().out
-    assert max(map(len, printed.splitlines())) <= 130 or options
+    assert max(map(len, printed.splitlines())) <= 100 or options
     return printed
 
 
@@ -82,6 +82,37 @@ def test_without_policies_everybody_reaches_everybody(capsys: Any, tmp_path: Pat
         "2 pods, 0 policies: 2 paths, as promised 2 open\nno policy is in these files\n"
     )
     assert "closed" not in printed.partition("GROUPS")[0]
+
+
+@pytest.mark.parametrize("command", ["", "diff", "ask", "check"])
+def test_each_command_shows_examples_that_can_be_read(command: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["policy", *filter(None, [command]), "--help"])
+    printed = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert f"  calico-conformance policy {command}".rstrip() in printed.partition("examples:")[2]
+    assert max(map(len, printed.splitlines())) <= 100
+
+
+def test_an_address_counts_once_and_a_pods_address_is_the_pod(capsys: Any, tmp_path: Path) -> None:
+    twice = ("--address", "10.2.0.1", "--address", "10.2.0.1", "--address", "192.168.4.10")
+    printed = told(capsys, tmp_path, options=twice)
+    assert printed.startswith("2 pods, 0 policies: 6 paths")
+    assert (
+        main(["policy", "ask", SHOP, "--from", "10.2.0.1", "--to", "192.168.4.10", "--port", "1"])
+        == 0
+    )
+    assert capsys.readouterr().out.startswith("10.2.0.1 to shop/")
+
+
+def test_pods_that_no_policy_is_about_are_named(capsys: Any, tmp_path: Path) -> None:
+    pods = (
+        "{apiVersion: v1, kind: Pod, metadata: {name: agent}, spec: {hostNetwork: true}}\n---\n"
+        "{apiVersion: v1, kind: Pod, metadata: {name: job}, status: {phase: Succeeded}}"
+    )
+    printed = " ".join(told(capsys, tmp_path, pods).split())
+    assert "where no policy about pods decides: default/agent" in printed
+    assert "ended, so no policy is about them: default/job" in printed
 
 
 def test_an_address_that_is_no_pod(capsys: Any, tmp_path: Path) -> None:
@@ -209,6 +240,18 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
         ),
         (calico("egres: []"), "NetworkPolicy shop/x: unknown field egres"),
         (
+            calico("selector: global()"),
+            "NetworkPolicy shop/x selector: Calico refuses global() here",
+        ),
+        (
+            calico("ingress: [{action: Allow, source: {selector: global()}}]"),
+            "NetworkPolicy shop/x ingress rule 1 source selector: Calico refuses global() here",
+        ),
+        (
+            calico("ingress: [{action: Allow, source: {namespaceSelector: global() && has(a)}}]"),
+            "NetworkPolicy shop/x ingress rule 1 source namespaceSelector, beside other parts: Calico",
+        ),
+        (
             calico("types: [ingress]"),
             "NetworkPolicy shop/x types: one of Egress, Ingress is expected, not 'ingress'",
         ),
@@ -324,6 +367,19 @@ def test_bad_input_is_one_line_and_exit_code_4(
         (["nowhere.yaml"], "manifest nowhere.yaml cannot be read: No such file or directory"),
         ([SHOP, "--address", "there"], "'there' is no address"),
         ([str(EXAMPLES / "tiers.yaml")], "no pod in these files: there is nobody to reach"),
+        (["diff", "-", "-", SHOP], "policy diff: standard input cannot be both OLD and NEW"),
+        (
+            ["diff", "v3.28", "v3.31", SHOP],
+            "column 'v3.28': one of promise, windows, v3.29, v3.30, v3.31, v3.32, v3.33 is expected",
+        ),
+        (
+            ["ask", SHOP, "--from", "shop/web", "--to", "shop/client"],
+            "--port: a number from 1 to 65535 is expected, not none",
+        ),
+        (
+            ["ask", SHOP, "--from", "shop/web", "--to", "shop/web", "--port", "1"],
+            "nothing is said of shop/web and shop/web",
+        ),
     ],
 )
 def test_arguments_that_cannot_be_used(arguments: list[str], said: str, capsys: Any) -> None:

@@ -133,7 +133,7 @@ def test_pods_of_one_side_alone_are_named_and_not_compared(tmp_path: Path, capsy
         ),
         (
             ["ask", SHOP, "--from", "shop/client", "--to", "shop/web"],
-            "a port from 1 to 65535 is expected",
+            "port: a number from 1 to 65535 is expected",
         ),
         ([], "no file, no folder and no cluster is named"),
         (["diff", SHOP], "the following arguments are required: NEW"),
@@ -193,7 +193,10 @@ def test_assertions_hold_or_fail_the_check(
             "shop/nobody: no pod and no address",
         ),
         ("[{from: shop/web, to: shop/web, port: 80, expect: open}]", "about no two ends"),
-        ("[{from: shop/web, to: shop/client, expect: open}]", "a port from 1 to 65535 is expected"),
+        (
+            "[{from: shop/web, to: shop/client, expect: open}]",
+            "port: a number from 1 to 65535 is expected",
+        ),
         (
             "[{from: shop/web, to: shop/client, port: 80, expect: maybe}]",
             "expect: one of closed, open",
@@ -203,6 +206,10 @@ def test_assertions_hold_or_fail_the_check(
             "a pod, a pattern or an address is expected",
         ),
         ("[{frm: shop/web}]", "unknown field frm"),
+        (
+            "[{from: shop/web, to: shop/client, port: '80', expect: open}]",
+            "assertion 1 port: a number from 1 to 65535 is expected, not '80'",
+        ),
     ],
 )
 def test_assertions_that_cannot_be_used_are_one_line(
@@ -211,6 +218,37 @@ def test_assertions_that_cannot_be_used_are_one_line(
     (tmp_path / "a.yaml").write_text(text)
     assert main(["policy", "check", str(tmp_path / "a.yaml"), SHOP]) == 4
     assert said in capsys.readouterr().err
+
+
+def test_standard_input_counts_on_both_sides_of_a_change(
+    closed: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(Path(SHOP).read_bytes())))
+    empty = written(tmp_path, "empty.yaml")
+    assert ran(capsys, "diff", empty, closed, "-")[1].startswith("1 path: now closed")
+
+
+@pytest.mark.parametrize("form", ["html", "markdown"])
+def test_a_change_is_a_page_and_a_table(
+    form: str, closed: str, tmp_path: Path, capsys: Any
+) -> None:
+    hostile = {**pod("x", "10.1.0.9"), "metadata": {"name": "<script>|`", "namespace": "shop"}}
+    beside = written(tmp_path, "hostile.yaml", hostile)
+    shop, both = (SHOP, beside), ("--apply", "--format", form)
+    code, printed = ran(capsys, "diff", written(tmp_path, "old.yaml", *read(*shop)), closed, *both)
+    assert code == 0
+    assert "2 paths: now closed" in printed
+    assert "<script" not in printed
+    assert "|`" not in printed or form == "html"
+    if form == "html":
+        picture = printed[printed.index("<svg") : printed.index("</svg>") + 6]
+        titles = [rect.findtext("title") for rect in ElementTree.fromstring(picture).iter("rect")]
+        assert titles == ["A to B: closes"]
+
+
+def read(*paths: str) -> list[Any]:
+    """The objects of some files."""
+    return [one for path in paths for one in yaml.safe_load_all(Path(path).read_text())]
 
 
 def test_standard_input_is_a_file(monkeypatch: Any, capsys: Any) -> None:
@@ -284,11 +322,7 @@ def test_many_pods_are_folded_counted_and_within_100_columns(tmp_path: Path, cap
     whole = ran(capsys, str(file), "--all")[1]
     assert "groups more: --all" in folded
     assert "--all" not in whole
-    long = [
-        line
-        for line in folded.splitlines()
-        if len(line) > 100 and not line.startswith(("FROM", "DANGER"))
-    ]
+    long = [line for line in folded.splitlines() if len(line) > 100]
     assert long == []
     assert len(folded) < len(whole) < 100_000
     told = " ".join(whole.split())

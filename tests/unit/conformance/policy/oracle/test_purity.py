@@ -23,7 +23,7 @@ PURE = {
 }
 PURE |= {"typing", "conformance"}
 FILES = sorted((ROOT / "lib" / "conformance" / "policy").rglob("*.py"))
-MOST_LINES = 2000
+MOST_LINES = 2100
 
 
 def test_it_imports_nothing_that_could_answer_otherwise_tomorrow() -> None:

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies that others published, tried with ``calico-conformance policy``: no file may end it in a
+traceback.
+
+``python -m tests.golden.public_policies [--repositories FOLDER]`` fetches the repositories at the
+commits that public-policies.tsv names, and reads the files there: nothing of them is kept here.
+``FOLDER`` may already have their git directories, as ``OWNER+NAME``. Every file, and every fenced
+block of YAML in a page, is asked beside three pods of ours; answers and refusals are counted and
+compared with the table, whose columns are repository, commit, path, texts with a policy, and how
+many of these are answered. ``--write`` writes the table anew, for the same repositories and
+commits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from conformance.cli import main as command
+
+TABLE = Path(__file__).with_name("public-policies.tsv")
+FENCED = re.compile(r"^[ \t]*```[ \t]*ya?ml[^\n]*\n(.*?)^[ \t]*```", re.S | re.M)
+POLICY = re.compile(r"^[ \t-]*[\"']?kind[\"']?:[ \t]*[\"']?(\w*(?:Policy|PolicyList|Tier))\b", re.M)
+ROOTS = {
+    "tigera/docs": ("calico/", "calico-enterprise/"),
+    "projectcalico/calico": ("app-policy/", "hack/", "process/"),
+}
+"""Folders that are read; of other repositories everything."""
+MOST_OF_A_LINE = 600
+PODS = """
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: win, namespace: default, labels: {app: web, role: db}}
+  spec: {os: {name: windows}, containers: [{name: c}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: lin, namespace: default, labels: {app: api}}
+  spec: {os: {name: linux}, containers: [{name: c}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: lin, namespace: prod, labels: {role: client}}
+  spec: {os: {name: linux}, containers: [{name: c}]}
+"""
+Row = tuple[str, str, str, int, int]
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints."""
+    done = subprocess.run(
+        ["git", f"--git-dir={folder}", *arguments], check=True, capture_output=True
+    )
+    return done.stdout.decode(errors="replace")
+
+
+def folder_of(repository: str, commit: str, folder: Path) -> Path:
+    """The git directory of a repository, fetched if it is not there."""
+    found = folder / repository.replace("/", "+")
+    if (found / "repo").is_dir():
+        return found / "repo"
+    if not found.is_dir():
+        git(found, "init", "--bare", "--quiet")
+        address = f"https://github.com/{repository}"
+        git(found, "fetch", "--quiet", "--depth=1", address, commit)
+    return found
+
+
+def texts(content: str, path: str) -> list[str]:
+    """The texts of a file that have a policy."""
+    found = [content] if path.endswith((".yaml", ".yml")) else FENCED.findall(content)
+    return [text for text in found if POLICY.search(text)]
+
+
+def paths(folder: Path, repository: str, commit: str) -> Iterator[str]:
+    """The files that may have a policy."""
+    listed = git(
+        folder,
+        "grep",
+        "-lE",
+        'kind: *"?[A-Za-z]*(Policy|Tier)',
+        commit,
+        "--",
+        "*.y*ml",
+        "*.md",
+        "*.mdx",
+    )
+    for line in listed.splitlines():
+        path = line.partition(":")[2]
+        if path.startswith(ROOTS.get(repository, ("",))):
+            yield path
+
+
+def asked(text: str, folder: Path) -> tuple[bool, str]:
+    """Whether a text is answered, and what is wrong with the answer or the refusal."""
+    file, pods = folder / "policy.yaml", folder / "pods.yaml"
+    file.write_text(text)
+    pods.write_text("apiVersion: v1\nkind: List\nitems:" + PODS)
+    out, error = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+            code = command(["policy", str(pods), str(file)])
+    except Exception:
+        return False, traceback.format_exc().splitlines()[-1]
+    said = error.getvalue()
+    if code not in (0, 4) or said.count("\n") > 1 or len(said) > MOST_OF_A_LINE:
+        return False, f"exit code {code}: {said[:200]}"
+    return code == 0, ""
+
+
+def rows() -> list[Row]:
+    """The rows of the table."""
+    listed = (line.split("\t") for line in TABLE.read_text().splitlines())
+    return [(repo, commit, path, int(all_), int(read)) for repo, commit, path, all_, read in listed]
+
+
+def tried(
+    repository: str, commit: str, path: str, folder: Path, scratch: Path
+) -> tuple[Row, list[str]]:
+    """A row as it is now, and what is wrong."""
+    found = texts(git(folder, "show", f"{commit}:{path}"), path)
+    results = [asked(text, scratch) for text in found]
+    wrong = [
+        f"{repository} {path}, text {place}: {why}"
+        for place, (_, why) in enumerate(results, 1)
+        if why
+    ]
+    return (repository, commit, path, len(found), sum(read for read, _ in results)), wrong
+
+
+def main() -> int:
+    """Try all files; print what differs from the table, and the counts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repositories", type=Path, help="where their git directories are")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    known = rows()
+    with tempfile.TemporaryDirectory() as made:
+        scratch = Path(made)
+        now, wrong = [], []
+        for repository, commit in dict.fromkeys(row[:2] for row in known):
+            folder = folder_of(repository, commit, options.repositories or scratch)
+            mine = [row[2] for row in known if row[:2] == (repository, commit)]
+            for path in paths(folder, repository, commit) if options.write else mine:
+                row, why = tried(repository, commit, path, folder, scratch)
+                now += [row] if row[3] else []
+                wrong += why
+    if options.write:
+        TABLE.write_text("".join("\t".join(map(str, row)) + "\n" for row in now))
+    else:
+        wrong += [
+            f"{new[0]} {new[2]}: {new[4]} of {new[3]} are answered, in the table {old[4:2:-1]}"
+            for old, new in zip(known, now, strict=True)
+            if old != new
+        ]
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    print(
+        f"{len(now)} files, {sum(row[3] for row in now)} texts: "
+        f"{sum(row[4] for row in now)} answered, "
+        f"the others refused in one line; {len(wrong)} wrong"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
