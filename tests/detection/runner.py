@@ -304,15 +304,16 @@ def _concluded(row: Row, conclusions: list[str]) -> list[str]:
     """Lines for kinds of conclusions that nothing led to, and for wrong conclusions."""
     by_kind = {text: kinds_of(text) for text in conclusions}
     named = {kind for kinds in by_kind.values() for kind in kinds}
+    expected = {kind for kinds in row.concludes for kind in kinds.split(" or ")}
     missing = [
-        f"expected to conclude {kind} | observed {conclusions or 'no conclusion'}"
-        for kind in row.concludes
-        if kind not in named
+        f"expected to conclude {kinds} | observed {conclusions or 'no conclusion'}"
+        for kinds in row.concludes
+        if not named & set(kinds.split(" or "))
     ]
     wrong = [
         f"expected to conclude {' or '.join(row.concludes)} | observed {text}"
         for text, kinds in by_kind.items()
-        if not set(kinds) & set(row.concludes)
+        if not set(kinds) & expected
     ]
     return missing + wrong
 

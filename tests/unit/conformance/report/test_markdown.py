@@ -117,3 +117,21 @@ def test_a_table_of_runs_has_no_markup_of_a_strangers_report() -> None:
 )
 def test_what_is_no_markup_stays_readable(text: str, shown: str) -> None:
     assert cell(text) == shown
+
+
+def test_an_issue_ends_with_the_command_that_runs_its_claims_again() -> None:
+    whole = plain(decided("DEMO-7", {OLD: "VIOLATED"}), command="pytest --kubeconfig=lane.yaml")
+    (cause,) = causes.of_report(whole)
+    assert "--claim" in cause.again
+    assert issue(cause, whole).endswith(f"Run it again:\n\n```sh\n{cause.again}\n```")
+
+
+def test_a_summary_marks_the_sets_that_the_run_required() -> None:
+    whole = plain(decided("DEMO-7", {OLD: "VIOLATED"}))
+    whole["gates"] = [a_gate("qualified", build=NEW)]
+    whole["sets"] = [
+        {"name": "vxlan", "build": NEW, "answer": "incomplete", "headline": "vxlan: incomplete"}
+    ]
+    rows = [line for line in summary(whole, "x", "") if line.startswith(("| **", "| vxlan"))]
+    name = whole["gates"][0]["name"]
+    assert {row.split(" | ")[0] for row in rows} == {"| vxlan", f"| **{name}** (required)"}
