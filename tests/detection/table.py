@@ -92,8 +92,8 @@ class Row:
     """Claim to a regular expression for each known issue that explains it, in order and with " & " between them; empty:
     none does."""
     concludes: tuple[str, ...] = ()
-    """Kinds of conclusions (conclusions.yaml) that failures lead to, each at least once and no other; ``A or B``
-    where timing alone decides; empty: not asked."""
+    """Kinds of conclusions (conclusions.yaml) that failures lead to, each at least once and no
+    other; ``A or B`` where timing alone decides; empty: not asked."""
     exit: int = 0
 
     @property
@@ -346,9 +346,7 @@ def _row(name: str, given: dict[str, Any], table: Table) -> Row:
             )
     kinds = {kind for either in row.concludes for kind in either.split(" or ")}
     if unknown_kinds := kinds - set(CONCLUSIONS):
-        raise ValueError(
-            f"row {name}: {', '.join(sorted(unknown_kinds))}: no such conclusion in conclusions.yaml"
-        )
+        raise ValueError(f"row {name}: {', '.join(sorted(unknown_kinds))}: no such conclusion")
     for claim, verdict in row.expect.items():
         if clean[claim] == verdict and claim not in row.may and claim not in row.records:
             raise ValueError(

@@ -160,6 +160,9 @@ def test_every_kind_of_conclusion_is_one_that_evidence_leads_to() -> None:
     assert led_to == set(CONCLUSIONS)
 
 
+BELOW = "z: below kube-proxy, in HNS"
+
+
 @pytest.mark.parametrize(
     ("conclusions", "said"),
     [
@@ -167,8 +170,8 @@ def test_every_kind_of_conclusion_is_one_that_evidence_leads_to() -> None:
         (["x on w: Felix did not program it"], ["expected to conclude routes"]),
         ([], ["expected to conclude felix or late-or-below", "expected to conclude routes"]),
         (
-            ["x: Felix did not program it", "y: the routes between nodes", "z: below kube-proxy, in HNS"],
-            ["expected to conclude felix or late-or-below or routes | observed z: below kube-proxy, in HNS"],
+            ["x: Felix did not program it", "y: the routes between nodes", BELOW],
+            [f"expected to conclude felix or late-or-below or routes | observed {BELOW}"],
         ),
     ],
     ids=["as the row says", "one is missing", "none", "a wrong one besides"],
@@ -192,7 +195,7 @@ NOT_HELD = {
     "rendered-open", "rules-unread", "backend", "routes", "rendered-closed", "kube-proxy",
     "below-kube-proxy", "service-unread", "network",
 }  # fmt: skip
-"""Kinds of conclusions that no row names yet; evidence made by hand leads to each (test_layer.py)."""
+"""Kinds that no row names yet; evidence made by hand leads to each (test_layer.py)."""
 
 
 def test_every_other_kind_of_conclusion_is_named_by_a_row_with_what_is_wrong() -> None:

@@ -73,26 +73,27 @@ def _leak(evidence: PathEvidence) -> str:
         if end.answers == ("Block", "Allow"):
             return f"{end.difference} on {end.node}: Felix did not program it"
     closing = [end for end in evidence.ends if end.answers[1] == "Block"]
-    sound = [end for end in closing if not end.difference]
-    state = "is as it should be"
-    if closing and not sound:
-        state = f"differs ({closing[0].difference})"
-    if closing and evidence.arrives:
-        return (
-            f"the list of {_nodes(sound or closing)} {state}, blocks the packet, and it arrives: "
-            "below HNS' list"
-        )
     if closing:
-        return (
-            f"{UNKNOWN}: the list of {_nodes(sound or closing)} {state}, and blocks the packet "
-            "now, which arrives no more; either Felix programmed it late, or the fault is below it"
-        )
+        return _blocked(closing, arrives=evidence.arrives)
     if evidence.ends and all(end.answers[0] == "Allow" for end in evidence.ends):
         return (
             f"{UNKNOWN}: the rules that this release renders allow the packet; either Felix "
             "renders the policy wrongly, or the policy was gone when the list was read"
         )
     return _nothing(evidence, "Felix' rules, or what is below them")
+
+
+def _blocked(closing: Sequence[End], *, arrives: bool) -> str:
+    """Return why a packet arrived although lists at its ends block it."""
+    sound = [end for end in closing if not end.difference]
+    state = "is as it should be" if sound else f"differs ({closing[0].difference})"
+    nodes = _nodes(sound or closing)
+    if arrives:
+        return f"the list of {nodes} {state}, blocks the packet, and it arrives: below HNS' list"
+    return (
+        f"{UNKNOWN}: the list of {nodes} {state}, and blocks the packet now, which arrives no "
+        "more; either Felix programmed it late, or the fault is below it"
+    )
 
 
 def _nodes(ends: Sequence[End]) -> str:

@@ -93,7 +93,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
         reports = folder / "reports"
         done = run(
             "pytest", "--claim", "DEMO-2", "-p", "no:cacheprovider", "-n", "0", "-v",
-            f"--kubeconfig={through}", f"--report-dir={reports}", f"--events={folder / 'events.jsonl'}",
+            f"--kubeconfig={through}", f"--report-dir={reports}",
+            f"--events={folder / 'events.jsonl'}",
         )  # fmt: skip
         yield Hostile(api, through, reports, done)
 

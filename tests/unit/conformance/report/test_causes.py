@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cause has the first moment at which any of its tests observed it, and the best that is known of its layer."""
+"""A cause has the moment at which a test first observed it, and the best that is known of its
+layer."""
 
 from __future__ import annotations
 

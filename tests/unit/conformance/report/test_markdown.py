@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever a cluster or a stranger's report names, a page of Markdown has no markup, link, picture or mention of theirs."""
+"""Whatever a cluster or a stranger's report names, Markdown has no markup, link, picture or
+mention of theirs."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def a_report() -> dict[str, Any]:
     (result,) = [result for claim in whole["claims"] for result in claim["results"]]
     explanation = {
         "claims": ["DEMO-7"], "path": "x", "expected": "x", "observed": "x", "since": "x",
-        "lines": {"layer": "x", "because": "x"}, "headline": "x", "table": "x", "cause": "x", "again": "x",
+        "lines": {"layer": "x", "because": "x"}, "headline": "x", "table": "x",
+        "cause": "x", "again": "x",
         "share": "x", "where": "x", "prefix": "x", "so": "x", "tries": 1, "seconds": 1.0,
     }  # fmt: skip
     whole["tests"] = [

@@ -60,7 +60,10 @@ def test_a_cause_of_several_claims_is_said_once_with_the_worst_first() -> None:
 
 def test_pods_without_a_node_are_undecided_for_the_loss_of_theirs_and_of_no_other() -> None:
     lost = "node windows-2019 was lost during the run"
-    why = "0 of 2 pods ready after 22 s: pod a (no node yet, node {} is tainted node.kubernetes.io/unreachable=:NoSchedule)"
+    why = (
+        "0 of 2 pods ready after 22 s: pod a (no node yet, node {} is tainted "
+        "node.kubernetes.io/unreachable=:NoSchedule)"
+    )
     plain = {
         "claims": [
             claim("CONN-1", "INCONCLUSIVE", reason=lost),

@@ -12,7 +12,8 @@ from conformance.report.page.timeline import LANE, LEFT, TICKS, TOP, WIDTH, time
 def ran(second: int, seconds: float, verdict: str = "CONFIRMED", worker: str = "gw0") -> Any:
     """A test that began so many seconds after ten o'clock."""
     return {
-        "test": f"suites/x.py::test_{second}", "claims": ["CONN-1"], "verdict": verdict, "worker": worker,
+        "test": f"suites/x.py::test_{second}", "claims": ["CONN-1"], "verdict": verdict,
+        "worker": worker,
         "started": f"2026-11-29T10:00:{second:02}Z", "seconds": seconds,
     }  # fmt: skip
 
