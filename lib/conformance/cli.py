@@ -51,6 +51,7 @@ FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
 EXIT_CODES = """\
 exit codes: 0 done; 1 worse than the older report, or a gate that fails; 4 options or files that
 cannot be used; 6 an undecided gate; 7 a cluster that cannot be reached, or refuses"""
+EXIT_CODES_OF_READING = "exit codes: 0 done; 4 options or files that cannot be used"
 EXIT_CODES_OF_A_RUN = """\
 exit codes: 0 nothing is violated; 1 something is, or a gate fails; 4 options or files that cannot
 be used; 6 something is inconclusive, or a gate is incomplete; 7 a cluster that cannot be reached,
@@ -120,6 +121,8 @@ class _Parser(argparse.ArgumentParser):
         words = re.findall(r"[\w-]+", given[2]) if given else []
         near = difflib.get_close_matches(given[1], words, 1) if given else []
         hint = f"meant {near[0]}?" if near else f"see {self.prog} --help"
+        if near:  # the list of all choices would hide it
+            message = message.partition(" (choose from")[0]
         raise UsageProblem(f"{self.prog}: {message}; {hint}")
 
 
@@ -222,6 +225,7 @@ def _commands() -> dict[str, Command]:
             "print the folder that has suites/ and manifests/, roles included",
             _files,
             examples=("ls $(calico-conformance files)/manifests/rbac",),
+            exit_codes=EXIT_CODES_OF_READING,
         ),
         "kubeconfig": Command(
             "make a user for the suite with the rights that it needs, and print a kubeconfig of it",
@@ -270,6 +274,7 @@ def _commands() -> dict[str, Command]:
                 "--workers": {**workers, "help": "that a run may have (default: %(default)d)"},
             },
             examples=("calico-conformance namespaces team-a | kubectl apply -f -",),
+            exit_codes=EXIT_CODES_OF_READING,
         ),
         "images": Command(
             "print the images that the suite's pods have, as they are published",
@@ -306,6 +311,7 @@ def _commands() -> dict[str, Command]:
                 "-v --verbose": {"action": "store_true", "help": "with figures of the run"},
             },
             examples=("calico-conformance show reports/latest --format json",),
+            exit_codes=EXIT_CODES_OF_READING,
         ),
         "matrix": Command(
             "claims by runs, of several reports or of a folder that has them; worst first",
@@ -320,6 +326,7 @@ def _commands() -> dict[str, Command]:
                 },
             },
             examples=("calico-conformance matrix reports --html=matrix.html",),
+            exit_codes=EXIT_CODES_OF_READING,
         ),
         "pack": Command(
             "one archive of a run to attach to an issue, without secrets and host paths",
@@ -329,6 +336,7 @@ def _commands() -> dict[str, Command]:
                 "--to": {**file, "help": "default: RUN.zip in this folder"},
             },
             examples=("calico-conformance pack reports/latest",),
+            exit_codes=EXIT_CODES_OF_READING,
         ),
         "gate": Command(
             "whether a report qualifies for sets of claims",
@@ -341,7 +349,7 @@ def _commands() -> dict[str, Command]:
                     "action": "append",
                     "help": purposes,
                 },
-                "--waivers": file,
+                "--waivers": {**file, "help": "violations that are accepted, with owner and end"},
                 "--accept-unverified-tls": {
                     "action": "store_true",
                     "help": "although nobody verified the API server's certificate",
@@ -413,12 +421,14 @@ def _commands() -> dict[str, Command]:
                 "--kind": {"help": argparse.SUPPRESS},  # as `kinds` was written before
             },
             examples=("calico-conformance claims", "calico-conformance claims VXLAN-1 POL-1"),
+            exit_codes=EXIT_CODES_OF_READING,
         ),
         "kinds": Command(
             "list the kinds of clusters; of a NAME each claim's verdict on a healthy cluster",
             _kinds,
             {"kind": {"nargs": "?", "default": "", "metavar": "NAME", "help": "bgp, aks ..."}},
             examples=("calico-conformance kinds", "calico-conformance kinds bgp"),
+            exit_codes=EXIT_CODES_OF_READING,
         ),
         "policy": Command(
             "who reaches whom under policies, as promised, on Windows and by release",

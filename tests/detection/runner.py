@@ -23,7 +23,7 @@ from conformance.catalog import Modality, catalog
 from hybridlab.cluster import control, kubeconfig
 from hybridlab.cluster.exits import Stop
 from tests.detection import lab_api
-from tests.detection.table import OUTSIDE, RED, Row, Table
+from tests.detection.table import OUTSIDE, RED, Row, Table, kinds_of
 
 ROOT = Path(__file__).parents[2]
 TIMINGS = Path(__file__).with_name("timings.yaml")
@@ -172,6 +172,12 @@ class Outcome:
         ]
         return list(dict.fromkeys(text.partition("\n")[0] for text in [*reasons, *paths]))
 
+    @property
+    def conclusions(self) -> list[str]:
+        """Conclusions about the failed layer."""
+        told = [test["explanation"] for test in self.report["tests"] if test["explanation"]]
+        return [each["lines"]["layer"] for each in told if "layer" in each["lines"]]
+
     def red_pairs(self, claim: str) -> set[tuple[str, str]]:
         """The pairs of nodes between which a claim was violated; empty names where there is no pod."""
         found = next(item for item in self.report["claims"] if item["id"] == claim)
@@ -287,10 +293,29 @@ def differences(row: Row, table: Table, outcome: Outcome, *, as_written: bool = 
         wanted_issues = patterns.split(" & ") if patterns else []
         if len(told) != len(wanted_issues) or not all(map(re.search, wanted_issues, told)):
             lines.append(f"{claim:8} expected to be explained by {patterns!r} | observed {told}")
+    lines += _concluded(row, outcome.conclusions) if row.concludes else []
     lines += _of_one_node(row, outcome) if row.node else []
     if as_written and outcome.exit_code != row.exit:
         lines.append(f"exit code expected {row.exit} | observed {outcome.exit_code}")
     return lines
+
+
+def _concluded(row: Row, conclusions: list[str]) -> list[str]:
+    """Lines for kinds of conclusions that nothing led to, and for wrong conclusions."""
+    by_kind = {text: kinds_of(text) for text in conclusions}
+    named = {kind for kinds in by_kind.values() for kind in kinds}
+    expected = {kind for kinds in row.concludes for kind in kinds.split(" or ")}
+    missing = [
+        f"expected to conclude {kinds} | observed {conclusions or 'no conclusion'}"
+        for kinds in row.concludes
+        if not named & set(kinds.split(" or "))
+    ]
+    wrong = [
+        f"expected to conclude {' or '.join(row.concludes)} | observed {text}"
+        for text, kinds in by_kind.items()
+        if not set(kinds) & expected
+    ]
+    return missing + wrong
 
 
 def _of_one_node(row: Row, outcome: Outcome) -> list[str]:

@@ -17,6 +17,10 @@ import yaml
 
 ROWS = Path(__file__).with_name("rows")
 LAYERS = Path(__file__).with_name("layers.yaml")
+CONCLUSIONS: dict[str, str] = yaml.safe_load(
+    Path(__file__).with_name("conclusions.yaml").read_text(encoding="utf-8")
+)
+"""Kinds of conclusions about the failed layer, to words that the kind alone has."""
 RED = ("VIOLATED", "UNMET", "LIFTED", "ADVISED")
 """Verdicts that say: this cluster does not do what the claim states."""
 REASONED = ("NOT_RUN", "ADVISED")
@@ -29,7 +33,7 @@ OUTSIDE = "198.51.100.10"
 FIELDS = {
     "layer", "what", "why", "each", "on_node", "profile", "external_target", "set", "tap", "faults", "edit",
     "on_service", "claims", "workers", "timings", "only", "expect", "may", "whole", "says", "red_on", "records",
-    "known", "exit",
+    "known", "concludes", "exit",
 }  # fmt: skip
 
 
@@ -87,6 +91,9 @@ class Row:
     known: dict[str, str] = field(default_factory=dict)
     """Claim to a regular expression for each known issue that explains it, in order and with " & " between them; empty:
     none does."""
+    concludes: tuple[str, ...] = ()
+    """Kinds of conclusions (conclusions.yaml) that failures lead to, each at least once and no
+    other; ``A or B`` where timing alone decides; empty: not asked."""
     exit: int = 0
 
     @property
@@ -137,8 +144,17 @@ class Row:
             for name in ("expect", "may", "on_node", "says", "red_on", "records", "known")
         }
         return replace(
-            self, claims=(claim,), only=self.only if claim in self.claims else "", **kept
+            self,
+            claims=(claim,),
+            only=self.only if claim in self.claims else "",
+            concludes=(),
+            **kept,
         )
+
+
+def kinds_of(conclusion: str) -> list[str]:
+    """The kinds of a conclusion about the failed layer."""
+    return [kind for kind, words in CONCLUSIONS.items() if words in conclusion]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,6 +344,9 @@ def _row(name: str, given: dict[str, Any], table: Table) -> Row:
             raise ValueError(
                 f"row {name}: {', '.join(sorted(claims))}: {verdict} needs what a reason says, under says"
             )
+    kinds = {kind for either in row.concludes for kind in either.split(" or ")}
+    if unknown_kinds := kinds - set(CONCLUSIONS):
+        raise ValueError(f"row {name}: {', '.join(sorted(unknown_kinds))}: no such conclusion")
     for claim, verdict in row.expect.items():
         if clean[claim] == verdict and claim not in row.may and claim not in row.records:
             raise ValueError(

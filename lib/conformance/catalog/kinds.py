@@ -26,7 +26,8 @@ def lines(word: str) -> Iterator[str]:
     UsageProblem."""
     known = kinds()
     if not word:
-        yield from (f"{name:16} {entry['title']}" for name, entry in known.items())
+        width = max(map(len, known))
+        yield from (f"{name:{width}}  {entry['title']}" for name, entry in known.items())
         return
     kind = known_as(word, known)
     if kind is None:

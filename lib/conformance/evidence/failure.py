@@ -23,7 +23,7 @@ from conformance.evidence.packet_capture import (
     ends_of,
     questions_of_packets,
 )
-from conformance.evidence.path_reading import Lists, PathReading, command, is_about_a_path
+from conformance.evidence.path_reading import PathReading, Sources, command, is_about_a_path
 from conformance.facts.diagnostics_bundle import calico_pods
 from conformance.kube.client import Kube, Obj
 from conformance.model.attempt import Attempt
@@ -61,19 +61,19 @@ class Evidence:
         again: Observe | None = None,
         *,
         pods: str = hns.PODS,
-        lists: Lists | None = None,
+        layer: Sources | None = None,
     ) -> None:
         """``host`` gives the run's own pod in a node's host, ``run`` runs a command in a pod.
 
         ``again`` makes attempts once more, while packets are captured; None: none are.  ``pods``:
-        the expression that names HNS networks of pods.  ``lists``: the rules that Felix has to give
-        HNS; None: the failed layer is not concluded."""
+        the expression that names HNS networks of pods.  ``layer``: the sources of the conclusion
+        about the failed layer; None: there is none."""
         self._kube = kube
         self._run = run
         self._host = host
         self._again = again
         self._pods = pods
-        self._lists = lists
+        self._layer = layer
         self._within = timings.run.evidence
         self._timings = replace(
             timings, windows=replace(timings.windows, exec_overhead=self._within)
@@ -112,11 +112,11 @@ class Evidence:
         failure's message; nothing where the failure is not about a path that is open or closed.
         """
         explanation = getattr(error, "explanation", None)
-        if self._lists is None or explanation is None or not isinstance(error, Nonconformance):
+        if self._layer is None or explanation is None or not isinstance(error, Nonconformance):
             return {}
         if not is_about_a_path(path, explanation):
             return {}
-        reading = PathReading(self._kube, hosts, self._lists)
+        reading = PathReading(self._kube, hosts, self._layer)
         taken: list[PathEvidence] = []
 
         def concluded() -> str:

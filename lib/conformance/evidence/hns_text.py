@@ -44,8 +44,9 @@ def networks(there: Sequence[HnsNetwork]) -> str:
     """Return all networks of a node; subnets and VSIDs are read of pods' networks alone."""
     lines = []
     for network in there:
+        since = f"  last changed {network.updated}" if network.updated else ""
         lines.append(
-            f"{network.name or '(no name)'}  {network.type or '(no type)'}  id {network.id}"
+            f"{network.name or '(no name)'}  {network.type or '(no type)'}  id {network.id}{since}"
         )
         for subnet in network.subnets:
             vsid = "no VSID" if subnet.vsid is None else f"VSID {subnet.vsid}"

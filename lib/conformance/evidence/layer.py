@@ -40,12 +40,16 @@ class PathEvidence:
     should_be_open: bool
     ends: Sequence[End] = ()
     """Its ends on Windows nodes."""
+    arrives: bool = False
+    """A packet arrives also after lists were read that block it."""
     linux: Sequence[str] = ()
     """Its other nodes; their rules are not read."""
     unready: str = ""
     """Backends that are not ready, and since when."""
     overlay: str = ""
     """Wrong routes, forwarding entries, VNIs or ports of the nodes for each other."""
+    networks: str = ""
+    """The HNS networks of its Windows ends, and since when they are as they are."""
     balancer: str = ""
     """The Service's load balancer where it is missing or wrong."""
     balancer_node: str = ""
@@ -69,22 +73,27 @@ def _leak(evidence: PathEvidence) -> str:
         if end.answers == ("Block", "Allow"):
             return f"{end.difference} on {end.node}: Felix did not program it"
     closing = [end for end in evidence.ends if end.answers[1] == "Block"]
-    if sound := [end for end in closing if not end.difference]:
-        return (
-            f"the list of {_nodes(sound)} is as it should be, blocks the packet, and it arrived: "
-            "below HNS' list"
-        )
     if closing:
-        return (
-            f"{UNKNOWN}: HNS' list on {_nodes(closing)} blocks the packet now, though it differs "
-            f"({closing[0].difference}); either Felix programmed it late, or the fault is below it"
-        )
+        return _blocked(closing, arrives=evidence.arrives)
     if evidence.ends and all(end.answers[0] == "Allow" for end in evidence.ends):
         return (
             f"{UNKNOWN}: the rules that this release renders allow the packet; either Felix "
             "renders the policy wrongly, or the policy was gone when the list was read"
         )
     return _nothing(evidence, "Felix' rules, or what is below them")
+
+
+def _blocked(closing: Sequence[End], *, arrives: bool) -> str:
+    """Return why a packet arrived although lists at its ends block it."""
+    sound = [end for end in closing if not end.difference]
+    state = "is as it should be" if sound else f"differs ({closing[0].difference})"
+    nodes = _nodes(sound or closing)
+    if arrives:
+        return f"the list of {nodes} {state}, blocks the packet, and it arrives: below HNS' list"
+    return (
+        f"{UNKNOWN}: the list of {nodes} {state}, and blocks the packet now, which arrives no "
+        "more; either Felix programmed it late, or the fault is below it"
+    )
 
 
 def _nodes(ends: Sequence[End]) -> str:
@@ -96,7 +105,7 @@ def _closed(evidence: PathEvidence) -> str:
     if evidence.unready:
         return f"{evidence.unready}: the backend, not the network"
     if evidence.overlay:
-        return f"{evidence.overlay}: the routes between nodes"
+        return f"{evidence.overlay}: the routes between nodes{_networks(evidence)}"
     if by_list := _closed_by_list(evidence.ends):
         return by_list
     if evidence.backends_answer or evidence.balancer:
@@ -153,4 +162,8 @@ def _unread(evidence: PathEvidence) -> Iterator[str]:
 def _nothing(evidence: PathEvidence, causes: str) -> str:
     unread = list(dict.fromkeys(_unread(evidence)))
     left = f"; not read: {', '.join(unread)}" if unread else ""
-    return f"{UNKNOWN}: {causes}{left}"
+    return f"{UNKNOWN}: {causes}{left}{_networks(evidence)}"
+
+
+def _networks(evidence: PathEvidence) -> str:
+    return f"; {evidence.networks}" if evidence.networks else ""

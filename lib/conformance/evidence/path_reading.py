@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads what a conclusion about the failed layer needs: lists, backends, load balancers."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from conformance.errors import SuiteError, first_line
 from conformance.evidence.layer import End, PathEvidence
-from conformance.evidence.packet_capture import ends_of
+from conformance.evidence.packet_capture import Observe, ends_of
 from conformance.expect.engine.names import UNSENT
 from conformance.expect.explain.advice import SERVICES
 from conformance.facts.hns_health import Look, wrong_balancers
@@ -16,6 +16,7 @@ from conformance.kube.fields import list_at
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Workload
 from conformance.model.explanation import Explanation
+from conformance.model.host import HnsNetwork
 from conformance.model.observation import Verdict
 from conformance.policy.acl_answer import Packet, answer
 from conformance.policy.acl_differences import compare, observed_list
@@ -26,6 +27,8 @@ Lists = Callable[[Workload], list[tuple[HnsRule, ...]]]
 """Returns the lists of rules that Felix may give HNS for a Windows pod: with and without a
 release's known defects."""
 DENIED = str(Verdict.TIMED_OUT)
+ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER)
+"""Verdicts that only a packet that reached its target has."""
 OVERLAY = "overlay"
 SERVED = "own address"
 """Names of lines of an explanation: wrong entries for each other's pods, and that the backends
@@ -34,12 +37,20 @@ DISCOVERY = "discovery.k8s.io/v1"
 
 
 @dataclass(frozen=True)
+class Sources:
+    """The sources besides API and hosts."""
+
+    lists: Lists
+    observe: Observe
+
+
+@dataclass(frozen=True)
 class PathReading:
     """The reader for a failed path."""
 
     kube: Kube
     hosts: Hosts
-    lists: Lists
+    sources: Sources
 
     def read(self, path: Attempt, explanation: Explanation) -> PathEvidence:
         """Return the evidence about a path; ``explanation``: of its failure."""
@@ -48,12 +59,16 @@ class PathReading:
         answer_of_backends = explanation.lines.get(SERVED, "")
         serves = "the pods are open" in answer_of_backends
         node = _balancing_node(path) if is_open else ""
+        read = [self._end(end, path) for end in ends if end.os == "windows"]
+        is_blocked = not is_open and any(end.answers[1] == "Block" for end in read)
         return PathEvidence(
             should_be_open=is_open,
-            ends=[self._end(end, path) for end in ends if end.os == "windows"],
+            ends=read,
+            arrives=is_blocked and self._arrives(path),
             linux=list(dict.fromkeys(end.node for end in ends if end.os != "windows")),
             unready="; ".join(self._unready(path)) if is_open else "",
             overlay=explanation.lines.get(OVERLAY, "") if is_open else "",
+            networks="; ".join(self._networks(ends)) if is_open else "",
             balancer=self._balancer(node, path) if node else "",
             balancer_node=node,
             refused=explanation.observed.startswith("REFUSED"),
@@ -64,7 +79,7 @@ class PathReading:
     def _end(self, end: Workload, path: Attempt) -> End:
         """Return a Windows end's lists and their answers to the path's first packet."""
         try:
-            accepted = self.lists(end)
+            accepted = self.sources.lists(end)
             held = observed_list(self.hosts.acl_list(end.node, end))
         except SuiteError as error:
             return End(pod=end.label, node=end.node, promised="", held="", unread=first_line(error))
@@ -79,6 +94,13 @@ class PathReading:
             difference=str(differences[0]) if differences else "",
         )
 
+    def _arrives(self, path: Attempt) -> bool:
+        """Return whether a packet arrives now, after the lists were read."""
+        try:
+            return self.sources.observe([path])[0].verdict in ARRIVED
+        except SuiteError:
+            return False
+
     def _unready(self, path: Attempt) -> Iterator[str]:
         """Yield the backends of a path that are not ready, with since when."""
         for pod in path.target.backends if path.target else ():
@@ -90,6 +112,20 @@ class PathReading:
                     f"pod {pod.pod} on {pod.node} is not Ready since "
                     f"{ready.get('lastTransitionTime')} ({ready.get('reason') or 'no reason'})"
                 )
+
+    def _networks(self, ends: Iterable[Workload]) -> Iterator[str]:
+        """Yield since when the HNS networks of Windows ends are as they are."""
+        for node in dict.fromkeys(end.node for end in ends if end.os == "windows"):
+            for network in self._own_networks(node):
+                yield f"HNS network {network.name} of {node} unchanged since {network.updated}"
+
+    def _own_networks(self, node: str) -> list[HnsNetwork]:
+        """Return a node's networks of pods of which HNS says when it changed them; without an
+        answer none, since they are an addition."""
+        try:
+            return [each for each in self.hosts.hns_networks(node) if each.updated]
+        except SuiteError:
+            return []
 
     def _balancer(self, node: str, path: Attempt) -> str:
         """Return what is wrong with the load balancer of a path's Service; empty: nothing."""

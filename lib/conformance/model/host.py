@@ -85,6 +85,9 @@ class HnsNetwork:
     """The network shows policies of any type; otherwise it is unknown which policies it lacks."""
     pods: bool = False
     """KUBE_NETWORK names the network."""
+    updated: str = ""
+    """UTC, RFC 3339: when HNS last changed the network, at the latest when it was made; empty: HNS
+    prints no time."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,18 @@
 
 import re
 
+_MARKS = re.compile(r"[\\|\[*`~]|(?<![^\W_])_|_(?![^\W_])")
+"""Signs of markup; an underscore within a word is none."""
+_MENTION = re.compile(r"(?<!\w)@(?=\w)")
+
 
 def cell(text: str) -> str:
-    """Return a text as one line without markup, links, images and cells of its own."""
-    return re.sub(r"[\\|\[]", r"\\\g<0>", text).replace("<", "&lt;").replace("\n", " ")
+    """Return a text as one line without markup, links, images, cells and mentions of its own.
+
+    A character of no width stands behind the sign of a mention, which would notify people.
+    """
+    line = _MARKS.sub(r"\\\g<0>", " ".join(text.splitlines()))
+    return _MENTION.sub("@\u200c", line).replace("<", "&lt;")
 
 
 def fenced(text: str, language: str = "") -> str:

@@ -60,8 +60,11 @@ class Following:
             together = spanned(*span(going, number, lab=lab))
             alone = spanned(*self.pace.span)
             many = f"; -n auto: {together} by {number} workers" if number > 1 else ""
+            idle = len(tests) - len(going)
+            beside = f" ({idle} more cannot run here)" if idle else ""
             self.note(
-                f"{counted(len(going), 'test')}, {alone} by one worker, by packaged seconds{many}"
+                f"{counted(len(going), 'test')}{beside}, {alone} by one worker, by packaged "
+                f"seconds{many}"
             )
 
     def note(self, text: str) -> None:

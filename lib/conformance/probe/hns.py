@@ -9,6 +9,7 @@ Calico's may be of any shape.
 """
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from conformance.errors import ProbeBroken
@@ -24,7 +25,16 @@ from conformance.model.host import (
 
 Obj = dict[str, Any]
 
-NETWORK_MEMBERS = ("ID", "Name", "Type", "ManagementIP", "Subnets", "Ipams", "Policies")
+NETWORK_MEMBERS = (
+    "ID",
+    "Name",
+    "Type",
+    "ManagementIP",
+    "Subnets",
+    "Ipams",
+    "Policies",
+    "Health",
+)
 ENDPOINT_MEMBERS = (
     "ID",
     "Name",
@@ -41,6 +51,9 @@ _PROTOCOLS = {"tcp": 6, "udp": 17}
 REMOTE_SUBNET = "RemoteSubnetRoute"
 """Type of the policy by which a network reaches another node's block (hcsshim:
 hcn.RemoteSubnetRoute)."""
+_FIRST_TICK = datetime(1601, 1, 1, tzinfo=UTC)
+_LAST_TICK = 2**61
+"""Windows counts time in units of 100 ns from the first to the last, in the year 8907."""
 PODS = "calico.*"
 """Felix' default expression for names of pods' networks (WindowsNetworkName), where nothing else is
 known."""
@@ -121,7 +134,16 @@ def network(found: Obj, pods: str = PODS) -> HnsNetwork:
             _remote_subnet(policy) for policy in policies if policy.get("Type") == REMOTE_SUBNET
         ),
         shows_policies=bool(policies),
+        updated=_updated(found.get("Health")),
     )
+
+
+def _updated(health: Any) -> str:
+    """Return the time of ``LastUpdateTime``, a FILETIME; empty where there is none."""
+    ticks = health.get("LastUpdateTime") if isinstance(health, dict) else None
+    if not isinstance(ticks, int) or not 0 < ticks < _LAST_TICK:
+        return ""
+    return (_FIRST_TICK + timedelta(microseconds=ticks // 10)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def endpoint(found: Obj) -> HnsEndpoint:

@@ -76,32 +76,32 @@ def summary(plain: Mapping[str, Any], headline: str, reach: str) -> Iterator[str
         yield ""
     yield from _gates(plain)
     counts = summed_up.counts(plain["claims"])
-    yield f"Claims: {', '.join(f'{number} {word}' for word, number in counts.items())}."
+    yield cell(f"Claims: {', '.join(f'{number} {word}' for word, number in counts.items())}.")
     yield from (f"- note: {cell(note)}" for note in run.get("notes") or ())
     for cause in found:
         yield from ("", "<details><summary>")
         yield from ("", f"{_symbol(cause.verdict)} {cell(cause.text)}", "", "</summary>", "")
         yield from (issue(cause, plain), "", "</details>")
-    yield from ("", f"Run {cell(run['id'])} of {run['started']}: {cell(shareable(run['command']))}")
+    yield from ("", cell(f"Run {run['id']} of {run['started']}: {shareable(run['command'])}"))
 
 
 def _row(cause: Cause) -> str:
     ids = ", ".join(claim["id"] for claim in cause.claims)
     text = "<br>".join(map(cell, filter(None, [cause.text, cause.layer])))
-    return f"| {_symbol(cause.verdict)} | {text} | {ids} | {cause.since} |"
+    return f"| {_symbol(cause.verdict)} | {text} | {cell(ids)} | {cell(cause.since)} |"
 
 
 def _gates(plain: Mapping[str, Any]) -> Iterator[str]:
     table = gate_table.of_report(plain)
     if not table.rows:
         return
-    yield _line(["Set", *table.builds])
+    yield _line(["Set", *map(cell, table.builds)])
     yield _line(["---", *("---" for _ in table.builds)])
     for row in table.rows:
-        name = f"**{row.name}** (required)" if row.required else row.name
+        name = f"**{cell(row.name)}** (required)" if row.required else cell(row.name)
         answers = (row.answers.get(build, "") for build in table.builds)
         yield _line(
-            [name, *(f"{_symbol(answer)} {answer}" if answer else "" for answer in answers)]
+            [name, *(f"{_symbol(answer)} {cell(answer)}" if answer else "" for answer in answers)]
         )
     yield from ("", f"{gate_table.LAB}\n" if run_on_lab(plain) else "")
 

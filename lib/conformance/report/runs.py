@@ -174,7 +174,7 @@ def _markdown(found: Table) -> Iterator[str]:
             continue
         state = f"{row.state}, provisional" if row.provisional else row.state
         verdicts = " | ".join(map(_cell_text, row.cells))
-        yield f"| {row.id} | {state} | {verdicts} | {cell(row.statement)} |"
+        yield f"| {cell(row.id)} | {state} | {verdicts} | {cell(row.statement)} |"
 
 
 def _cell_text(found: ClaimCell) -> str:
@@ -182,4 +182,4 @@ def _cell_text(found: ClaimCell) -> str:
         return ""
     symbol = MARKDOWN_SYMBOLS.get(found.verdict, "⚠️")
     marks = "".join([" **changed**" * found.changed, " flaky" * found.flaky])
-    return f"{symbol} {found.verdict}{marks}"
+    return f"{symbol} {cell(found.verdict)}{marks}"

@@ -29,6 +29,7 @@ DEFECTS = ("limitation", "known issue")
 _OBSTACLE = r"(the \w+|\S+)(?: \((.*?)\))? ([A-Z_]+|[a-z ]+): (.*)"
 FALLEN = ("VIOLATED", "INCONCLUSIVE", "UNMET")
 """Verdicts that have a cause."""
+_LOST = re.compile(r"(node \S+) was lost during the run")
 AFFECTED = "; affected: "
 """Separates the cause of an undecided claim from the path that it is about."""
 
@@ -116,13 +117,19 @@ def _fallen(plain: Mapping[str, Any]) -> Iterator[tuple[Claim, str]]:
 
 
 def _undecided(claim: Claim, known: Iterable[str]) -> str:
-    """Return the cause of an undecided claim by its first line: a known cause within it, or all
-    of it; empty for another claim.
+    """Return the cause of an undecided claim by its first line: a known cause within it, the loss
+    of a node that it names as tainted, or all of it; empty for another claim.
     """
     if claim["verdict"] != "INCONCLUSIVE":
         return ""
     line = first_line(claim)
-    return next((cause for cause in known if cause and cause in line), line)
+    return next((cause for cause in known if cause and _is_within(cause, line)), line)
+
+
+def _is_within(cause: str, line: str) -> bool:
+    """Return whether a first line has a known cause: pods find no node where theirs was lost."""
+    lost = _LOST.match(cause)
+    return cause in line or bool(lost and f"{lost[1]} is tainted node.kubernetes.io/" in line)
 
 
 def grouped(obstacles: Sequence[str], known: Mapping[tuple[str, str], str]) -> list[str]:

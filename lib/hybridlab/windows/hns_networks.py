@@ -7,9 +7,10 @@ that is delivered later changes nothing until the network is removed.
 """
 
 import hashlib
+import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hybridlab.windows.hns_faults import HnsFaults
@@ -56,6 +57,8 @@ class HnsNetwork:
     spec: NetworkSpec
     vsid: int | None
     """The network's present VSID."""
+    changed_at: float = field(default_factory=time.time)
+    """When HNS last changed the network, in seconds since 1970."""
 
     @property
     def name(self) -> str:
@@ -141,6 +144,7 @@ class Hns:
 
     def _set_vsid(self, network: HnsNetwork, vsid: int | None) -> None:
         network.vsid = vsid
+        network.changed_at = time.time()
         self._changed()
 
     def remove_network(self, identity: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ ATTACHED_SHARING = 3
 """States of endpoints by hcsshim's numbers (internal/hns, EndpointState): 0 uninitialized, 1
 created, 2 attached, 3 attached and shared by several containers, 4 detached, 5 degraded, 6
 destroyed."""
+SECONDS_FROM_1601_TO_1970 = 11_644_473_600
 PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
@@ -32,6 +33,7 @@ def network(found: HnsNetwork, management_address: str, routes: Iterable[Object]
         "State": RUNNING,
         "ManagementIP": management_address,
         "IPv6": False,
+        "Health": {"LastErrorCode": 0, "LastUpdateTime": filetime(found.changed_at)},
         "Subnets": [
             {
                 "AddressPrefix": found.spec.subnet,
@@ -41,6 +43,11 @@ def network(found: HnsNetwork, management_address: str, routes: Iterable[Object]
         ],
         "Policies": [*(dict(policy) for policy in found.spec.policies), *routes],
     }
+
+
+def filetime(seconds: float) -> int:
+    """Return a time since 1970 in Windows' units of 100 ns since 1601."""
+    return int((seconds + SECONDS_FROM_1601_TO_1970) * 10_000_000)
 
 
 def endpoint(

@@ -94,6 +94,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
         done = run(
             "pytest", "--claim", "DEMO-2", "-p", "no:cacheprovider", "-n", "0", "-v",
             f"--kubeconfig={through}", f"--report-dir={reports}",
+            f"--events={folder / 'events.jsonl'}",
         )  # fmt: skip
         yield Hostile(api, through, reports, done)
 
@@ -128,6 +129,18 @@ def test_no_file_of_a_run_holds_what_a_terminal_obeys(hostile: Hostile) -> None:
         assert obeyed(json.dumps(json.loads(path.read_text()), ensure_ascii=False)) == [], path
         assert "\\u001b" not in path.read_text(), path
     assert "\\u001b" not in (hostile.folder / "conformance.json").read_text()
+
+
+def test_events_are_obeyed_by_no_terminal_and_no_ci_system_and_hold_no_secret(
+    hostile: Hostile,
+) -> None:
+    text = (hostile.kubeconfig.parent / "events.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert lines[-1]["event"] == "run_ended"
+    assert obeyed(text) == []
+    assert commands(text) == []
+    assert [secret for secret in SECRETS if secret in text] == []
+    assert "hostile" in text
 
 
 def test_no_name_leads_a_file_out_of_the_runs_folder(hostile: Hostile) -> None:
@@ -197,6 +210,9 @@ def test_what_commands_about_the_cluster_print_is_obeyed_by_nobody(
         ["gate", "RUN", "--require", "core"],
         ["gate", "RUN", "--require", "core", "--format", "json"],
         ["gate", "RUN", "--require", "core", "--format", "markdown"],
+        ["matrix", "RUN", "RUN"],
+        ["matrix", "RUN", "--format", "json"],
+        ["matrix", "RUN", "--format", "markdown"],
         ["diff", "RUN", "RUN", "-v"],
         ["diff", "RUN", "RUN", "--format", "json"],
         ["diff", "RUN", "RUN", "--format", "markdown", "-v"],

@@ -366,11 +366,23 @@ def test_the_claims_of_a_kind_are_listed_in_any_case_and_by_the_older_option(
     assert "\n  VXLAN-1   NOT_APPLICABLE " in said
 
 
+def test_the_titles_of_kinds_stand_below_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kinds"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    title = lines[0].index("Calico VXLAN by operator")
+    assert {line[title - 2 : title] for line in lines} == {"  "}
+    assert all(line[title] != " " for line in lines)
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
         (["claims", "DEMO-77"], "claims DEMO-77: no such claim; meant DEMO-7 or DEMO-9 or DEMO-8?"),
         (["kinds", "akx"], "kinds akx: no such kind; meant aks?"),
+        (
+            ["matrx"],
+            "calico-conformance: argument COMMAND: invalid choice: 'matrx'; meant matrix?",
+        ),
         (
             ["show", "x", "--nonsense"],
             "calico-conformance show: unrecognized arguments: --nonsense; "
@@ -418,6 +430,8 @@ def test_every_command_helps_with_its_purpose_an_example_and_exit_codes(
         assert f"{command.help[:1].upper()}{command.help[1:]}." in text.replace("\n", " ")
         assert "\nexamples:\n  " in text
         assert "\nexit codes: 0 " in text
+        if name in ("claims", "kinds", "show", "matrix", "pack"):  # they judge nothing
+            assert text.endswith("\nexit codes: 0 done; 4 options or files that cannot be used\n")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from conformance.evidence.packet_capture import Observe
 from conformance.kube.execute import ExecResult
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import OS, Workload
+from conformance.model.host import HnsNetwork
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.linux_host import CAPTURE
 from conformance.settings import load_timings
@@ -278,6 +279,11 @@ def test_a_pod_without_an_endpoint_is_told_with_the_addresses_that_have_one() ->
     with evidence(cluster) as gathering:
         text = gathering.of(failure(way(CLIENT, SERVER)))["HNS endpoints of failing pairs on win-1"]
     assert "no HNS endpoint of node win-1 has this address; those that are there: 10.9.0.8" in text
+
+
+def test_a_network_is_printed_with_when_hns_last_changed_it() -> None:
+    own = HnsNetwork(id="n1", name="Calico", type="Overlay", updated="2026-11-29T10:00:00Z")
+    assert hns_text.networks([own]) == "Calico  Overlay  id n1  last changed 2026-11-29T10:00:00Z"
 
 
 def test_a_host_without_networks_says_so() -> None:

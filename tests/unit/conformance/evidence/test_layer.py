@@ -27,13 +27,22 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
         f"{LACKS} on win-1: Felix did not program it",
     ),
     "leak: the list blocks the packet, as it should": (
-        PathEvidence(should_be_open=False, ends=[SOUND], linux=[]),
-        "the list of win-1 is as it should be, blocks the packet, and it arrived: below HNS' list",
+        PathEvidence(should_be_open=False, ends=[SOUND], arrives=True),
+        "the list of win-1 is as it should be, blocks the packet, and it arrives: below HNS' list",
+    ),
+    "leak: the list blocks the packet, as it should, and the packet arrives no more": (
+        PathEvidence(should_be_open=False, ends=[SOUND]),
+        f"{UNKNOWN}: the list of win-1 is as it should be, and blocks the packet now, which "
+        "arrives no more; either Felix programmed it late, or the fault is below it",
     ),
     "leak: the list differs and blocks the packet all the same": (
         PathEvidence(should_be_open=False, ends=[replace(SOUND, difference=LACKS)]),
-        f"{UNKNOWN}: HNS' list on win-1 blocks the packet now, though it differs ({LACKS}); either "
-        "Felix programmed it late, or the fault is below it",
+        f"{UNKNOWN}: the list of win-1 differs ({LACKS}), and blocks the packet now, which "
+        "arrives no more; either Felix programmed it late, or the fault is below it",
+    ),
+    "leak: the list differs, blocks the packet, and it arrives": (
+        PathEvidence(should_be_open=False, ends=[replace(SOUND, difference=LACKS)], arrives=True),
+        f"the list of win-1 differs ({LACKS}), blocks the packet, and it arrives: below HNS' list",
     ),
     "leak: the release renders rules that allow the packet": (
         PathEvidence(should_be_open=False, ends=[OPEN]),
@@ -105,6 +114,17 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
 }
 
 
+NETWORKS = "HNS network Calico of win-1 unchanged since T"
+
+
+@pytest.mark.parametrize("row", ["closed: a route is missing", "closed: nothing of it is wrong"])
+def test_a_closed_path_has_since_when_the_hns_networks_of_its_ends_are_as_they_are(
+    row: str,
+) -> None:
+    evidence, conclusion = ROWS[row]
+    assert conclude(replace(evidence, networks=NETWORKS)) == f"{conclusion}; {NETWORKS}"
+
+
 @pytest.mark.parametrize("row", ROWS)
 def test_each_sort_of_evidence_has_its_conclusion(row: str) -> None:
     evidence, conclusion = ROWS[row]
@@ -118,7 +138,7 @@ def test_no_two_sorts_of_evidence_have_one_conclusion() -> None:
 def test_a_list_that_blocks_the_packet_is_enough_whatever_the_other_end_has() -> None:
     other = (replace(UNREAD, node="win-2"), replace(OPEN, node="win-2"))
     for ends in ([SOUND, other[0]], [other[1], SOUND]):
-        evidence = PathEvidence(should_be_open=False, ends=ends, linux=["lin-1"])
+        evidence = PathEvidence(should_be_open=False, ends=ends, linux=["lin-1"], arrives=True)
         assert conclude(evidence).startswith("the list of win-1 is as it should be")
 
 

@@ -111,6 +111,25 @@ def test_remote_subnets_are_read_in_either_shape(policies: Any, found: int, show
     assert (network.remote_subnets, network.shows_policies) == ((subnet,) * found, shown)
 
 
+@pytest.mark.parametrize(
+    ("health", "updated"),
+    [
+        ({"LastErrorCode": 0, "LastUpdateTime": 133212886189176072}, "2023-02-19T13:56:58Z"),
+        ({"LastUpdateTime": 0}, ""),
+        ({"LastUpdateTime": 2**63 - 1}, ""),
+        ({"LastUpdateTime": "133212886189176072"}, ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_when_hns_last_changed_a_network_is_a_filetime_and_may_be_missing(
+    health: Any, updated: str
+) -> None:
+    one, node = hosts(Get_HnsNetwork=[text({**NETWORK, "Health": health})])
+    assert one.hns_networks("w1")[0].updated == updated
+    assert "Health" in node.asked[0]
+
+
 @pytest.mark.parametrize(("answer", "said"), [("null", "HNS gave no answer"), (1, "exit status 1")])
 def test_an_hns_that_fails_while_other_commands_answer_is_blamed_before_the_probe(
     answer: Answer, said: str

@@ -88,6 +88,25 @@ def test_provisional_claims_are_named_so_and_stand_behind_the_others() -> None:
     assert "failing, provisional" in runs.as_markdown(found)
 
 
+def test_what_no_gate_asks_for_stands_behind_worse_verdicts_of_the_same_state_too() -> None:
+    reports = [run(1, {"CONN-1": "VIOLATED", "CONN-3": "UNMET"})]
+    found = runs.table(reports, {"CONN-1"})
+    assert [(row.state, row.id) for row in found.claims] == [
+        ("failing", "CONN-3"),
+        ("failing", "CONN-1"),
+    ]
+
+
+def test_turns_of_other_versions_on_one_cluster_are_changes_and_not_flaky() -> None:
+    turns = [
+        run(day, {"CONN-1": verdict}, release=release)
+        for day, (verdict, release) in enumerate(
+            (("CONFIRMED", "v1"), ("VIOLATED", "v2"), ("CONFIRMED", "v3")), 1
+        )
+    ]
+    assert states(*turns) == {"CONN-1": "changed"}
+
+
 def test_no_output_has_markup_of_a_cluster_or_a_path_of_the_machine(tmp_path: Path) -> None:
     hostile = run(1, {"CONN-1": "VIOLATED"}, cluster=HOSTILE, release=f"{HOSTILE}|x")
     next(claim for claim in hostile["claims"] if claim["id"] == "CONN-1")["statement"] = HOSTILE

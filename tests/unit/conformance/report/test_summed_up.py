@@ -58,6 +58,24 @@ def test_a_cause_of_several_claims_is_said_once_with_the_worst_first() -> None:
     } == {FELIX: ["PLAT-14", "DEMO-5"]}
 
 
+def test_pods_without_a_node_are_undecided_for_the_loss_of_theirs_and_of_no_other() -> None:
+    lost = "node windows-2019 was lost during the run"
+    why = (
+        "0 of 2 pods ready after 22 s: pod a (no node yet, node {} is tainted "
+        "node.kubernetes.io/unreachable=:NoSchedule)"
+    )
+    plain = {
+        "claims": [
+            claim("CONN-1", "INCONCLUSIVE", reason=lost),
+            claim("DEMO-9", "INCONCLUSIVE", reason=why.format("windows-2019")),
+            claim("DEMO-8", "INCONCLUSIVE", reason=why.format("windows-2022")),
+        ],
+        "tests": [{"test": "CONN-1", "cause": lost}],
+    }
+    found = {cause: [one["id"] for one in claims] for cause, claims in summed_up.all_causes(plain)}
+    assert found == {lost: ["CONN-1", "DEMO-9"], why.format("windows-2022"): ["DEMO-8"]}
+
+
 def test_what_policy_closes_and_is_open_comes_first_in_the_summary() -> None:
     plain: dict[str, Any] = copy.deepcopy(dict(stored("leak").plain))
     plain["tests"] += [{"test": ident, "cause": FELIX} for ident in ("CONN-1", "CONN-3")]

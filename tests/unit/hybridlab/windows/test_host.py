@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from datetime import date
 from typing import Any
 
 import pytest
@@ -81,6 +83,20 @@ def test_networks_have_their_vsid_and_the_pod_network_its_routes() -> None:
     ]
     assert {"Type": "RemoteSubnetRoute", "IsolationId": 4096} in calico["Policies"]
     assert all(policy["Type"] != "RemoteSubnetRoute" for policy in external["Policies"])
+
+
+def test_a_network_says_when_it_was_last_changed_as_windows_counts_time() -> None:
+    before, harness = time.time(), Harness()
+
+    def changed() -> float:
+        ticks = harness.ask("networks")[1]["Health"]["LastUpdateTime"]
+        return float(ticks) / 10_000_000 - (date(1970, 1, 1) - date(1601, 1, 1)).days * 86400
+
+    made = changed()
+    assert before - 0.01 <= made <= time.time()
+    assert changed() == made
+    harness.hns.set_vsid(4097)
+    assert changed() > made
 
 
 def test_endpoints_have_the_plugin_s_policies_and_felix_acls() -> None:
