@@ -81,7 +81,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.registry.asked.append(f"{self.command} {self.host}{self.path}")
         getattr(self, f"answer_{self.registry.answer}".replace(" ", "_"))()
 
-    do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def answer_image(self, media: str = INDEX, of: str = "") -> None:
         if self.path == "/v2/":
