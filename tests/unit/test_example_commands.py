@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each command of the suite in the examples, the workflows and the pages about images is one that its
-program accepts: options, arguments and modules exist."""
+"""Each command of the suite in the examples and on the pages about images is one that its program
+accepts: options, arguments and modules exist."""
 
 from __future__ import annotations
 
