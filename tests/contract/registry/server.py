@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.authority.issue_cert(self.host).configure_cert(context)
         self.connection = context.wrap_socket(self.connection, server_side=True)
         self.rfile = self.connection.makefile("rb")
-        self.wfile = self.connection.makefile("wb", buffering=0)  # type: ignore[assignment]
+        self.wfile = self.connection.makefile("wb", buffering=0)
         self.close_connection = False
 
     def do_GET(self) -> None:
