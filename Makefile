@@ -248,6 +248,7 @@ DEV_GROUPS = lint types selftest changelog audit install
 lock: $(RELEASE)/made-from-lock
 	$(COMPILE) pyproject.toml --extra lab $(DEV_GROUPS:%=--group %) --output-file requirements-dev.lock
 	$(COMPILE) pyproject.toml --extra lab --group install --constraints requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) pyproject.toml --constraints requirements-dev.lock --output-file requirements-image.lock
 	$(COMPILE) --group pyproject.toml:release --output-file requirements-release.lock
 	$(COMPILE) --group pyproject.toml:docs --output-file requirements-docs.lock
 

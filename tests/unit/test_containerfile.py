@@ -4,10 +4,16 @@ has."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
+import pytest
 import yaml
 
 from conformance.cli import OF_JOBS
@@ -45,13 +51,64 @@ def test_every_stage_has_the_base_that_a_release_gives_by_digest() -> None:
 
 def test_packages_are_those_of_the_lock_and_none_is_built() -> None:
     (build,) = instructions("RUN")
-    assert "--constraint /build/requirements.lock" in build
-    assert "--only-binary=:all:" in build
+    (installs,) = re.findall('install="(.*?)"', build)
+    assert installs.endswith(
+        "-m pip install --no-cache-dir --disable-pip-version-check --no-deps --only-binary=:all:"
+    )
+    assert "$install --require-hashes --requirement /build/requirements-image.lock" in build
     assert "rm -r" in build.partition("uninstall")[2]
     assert "hybridlab" in build, "the lab is not in the image"
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    pinned = re.findall(r"^[\w.-]+==\S+.*\\\n +--hash=sha256:", lock, re.MULTILINE)
-    assert len(pinned) == len(re.findall(r"^[\w.-]+==", lock, re.MULTILINE))
+    (copied,) = (line for line in instructions("COPY") if "--from" not in line)
+    kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert ["*", *(f"!{each}" for each in copied.split()[:-1])] == kept
+
+
+def wheel(folder: Path, name: str, needs: str, *packages: str) -> Path:
+    """Write a wheel with packages, each with a program of its name."""
+    about = f"{name.replace('-', '_')}-1.dist-info"
+    programs = "".join(f"{each} = {each}:main\n" for each in packages)
+    files = {
+        **{f"{each}/__init__.py": "" for each in packages},
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n{needs}",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/entry_points.txt": f"[console_scripts]\n{programs}",
+    }
+    record = "".join(f"{file},,\n" for file in files)
+    path = folder / f"{name.replace('-', '_')}-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as made:
+        for file, text in {**files, f"{about}/RECORD": record}.items():
+            made.writestr(file, text)
+    return path
+
+
+@pytest.mark.parametrize("needs", ["Requires-Dist: needed\n", "Requires-Dist: forgotten\n"])
+def test_the_commands_of_the_build_install_the_lock_and_the_wheel_and_no_lab(
+    tmp_path: Path, needs: str
+) -> None:
+    """Executed as the engine would, with a wheel of two packages and what it needs."""
+    (build,) = instructions("RUN")
+    folder, suite = tmp_path / "build", tmp_path / "suite"
+    folder.mkdir()
+    wheel(folder, "calico-windows-conformance", needs, "conformance", "hybridlab")
+    digest = hashlib.sha256(wheel(tmp_path, "needed", "", "needed").read_bytes()).hexdigest()
+    (folder / "requirements-image.lock").write_text(f"needed==1 --hash=sha256:{digest}\n")
+    script = build.replace("/build/", f"{folder}/").replace("/opt/suite", str(suite))
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(tmp_path),
+    }
+    done = subprocess.run(
+        ["sh", "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    if "forgotten" in needs:
+        assert done.returncode == 1
+        assert "requires forgotten, which is not installed" in done.stdout
+        return
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {path.name for path in (suite / "bin").iterdir()} >= {"conformance", "needed"}
+    assert not [path for path in suite.rglob("*") if path.name in ("hybridlab", "pip")]
 
 
 def test_the_plugin_of_sonobuoy_tells_the_run_where_it_is_and_says_that_it_is_untried() -> None:

@@ -20,6 +20,7 @@ GROUPS = {
     "requirements-dev.lock": (
         "", "lab", "lint", "types", "selftest", "changelog", "audit", "install",
     ),
+    "requirements-image.lock": ("",),
     "requirements-release.lock": ("release",),
     "requirements-docs.lock": ("docs",),
 }  # fmt: skip
@@ -119,11 +120,12 @@ def test_a_lock_names_no_index_and_no_address(lock: str) -> None:
     assert re.findall(r"(?m)^.*(?:://|^--| @ ).*$", text) == []
 
 
-def test_the_checks_run_with_the_versions_that_the_suite_is_installed_with() -> None:
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-image.lock"])
+def test_the_checks_run_with_the_versions_that_the_suite_is_installed_with(lock: str) -> None:
     checked = of_lock("requirements-dev.lock")
-    assert {
-        name: (pin.version, pin.hashes) for name, pin in of_lock("requirements.lock").items()
-    }.items() <= {name: (pin.version, pin.hashes) for name, pin in checked.items()}.items()
+    assert {name: (pin.version, pin.hashes) for name, pin in of_lock(lock).items()}.items() <= {
+        name: (pin.version, pin.hashes) for name, pin in checked.items()
+    }.items()
 
 
 ADVISORIES = {

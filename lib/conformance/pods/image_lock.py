@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suite's images with their digests, as a file for ``--images``.
 
-Digests come from ``crane digest``, which knows registries' tokens and the user's logins.
+Manifests come from ``crane manifest``, which knows registries' tokens and the user's logins.
+``crane digest`` would also print the digest of a gateway's page.
 """
 
-import re
+import hashlib
+import json
 import subprocess
 from collections.abc import Iterator
 
@@ -14,7 +16,6 @@ from conformance.pods.images import HOST_PROCESS, published
 CRANE = "crane"
 WITHIN = 120.0
 """s.  For one image."""
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 BY_TAG = (
     "stays by tag: its digest changes with each monthly update of Windows, and an older one is "
     "neither on nodes nor patched"
@@ -39,9 +40,8 @@ def digest(image: str) -> str:
     """Return the digest of an image, of all its platforms together.  Raise like :func:`locked`."""
     try:
         done = subprocess.run(
-            [CRANE, "digest", image],
+            [CRANE, "manifest", image],
             capture_output=True,
-            text=True,
             timeout=WITHIN,
             check=False,
             stdin=subprocess.DEVNULL,
@@ -53,10 +53,24 @@ def digest(image: str) -> str:
         ) from None
     except subprocess.TimeoutExpired:
         raise SuiteError(
-            f"images --lock: crane digest {image} did not end within {WITHIN:.0f} s"
+            f"images --lock: crane manifest {image} did not end within {WITHIN:.0f} s"
         ) from None
-    found = done.stdout.strip()
-    if done.returncode or not DIGEST.fullmatch(found):
-        words = " ".join(done.stderr.split())[-300:] or f"it said {found[:100]!r}"
-        raise SuiteError(f"images --lock: no digest of {image}: {words}")
-    return found
+    if done.returncode:
+        words = " ".join(done.stderr.decode(errors="replace").split())[-300:]
+        raise SuiteError(f"images --lock: no digest of {image}: {words or 'crane failed'}")
+    if not _is_manifest(done.stdout):
+        begin = " ".join(done.stdout[:100].decode(errors="replace").split())
+        raise SuiteError(
+            f"images --lock: no digest of {image}: its registry, or a gateway before it, sends no "
+            f"manifest: {begin!r}"
+        )
+    return f"sha256:{hashlib.sha256(done.stdout).hexdigest()}"
+
+
+def _is_manifest(content: bytes) -> bool:
+    """Return whether it describes an image, of one platform or of several."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and found.get("schemaVersion") == 2

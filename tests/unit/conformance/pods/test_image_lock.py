@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from conformance.pods.images import HOST_PROCESS, published, reference
 from conformance.run.image_choices import image_choices
 from conformance.settings import Images
 
-DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+MANIFEST = '{"schemaVersion": 2, "manifests": []}'
+DIGEST = f"sha256:{hashlib.sha256(MANIFEST.encode()).hexdigest()}"
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def crane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.parent.mkdir()
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     monkeypatch.setattr(image_lock, "WITHIN", 2.0)
-    says(program, f"echo {DIGEST}")
+    says(program, f"printf '%s' '{MANIFEST}'")
     return program
 
 
@@ -45,7 +47,7 @@ def test_the_lock_is_an_images_file_with_every_digest_but_server_core_s(
         pinned, DIGEST
     )
     asked = (crane.parent / "asked").read_text().splitlines()
-    assert asked == [f"digest {image}" for image in choices]
+    assert asked == [f"manifest {image}" for image in choices]
     assert any(HOST_PROCESS in image for image in asked)
     chosen = Images(mirrors=(), choices=choices, pull_secrets=())
     assert reference(next(iter(pinned)), chosen).endswith(f"@{DIGEST}")
@@ -58,8 +60,10 @@ def test_the_lock_is_an_images_file_with_every_digest_but_server_core_s(
     ("script", "code", "words"),
     [
         ("echo 'Error: UNAUTHORIZED: log in' >&2; exit 1", 7, ": Error: UNAUTHORIZED: log in\n"),
-        ("echo latest", 7, ": it said 'latest'\n"),
-        ("exit 0", 7, ": it said ''\n"),
+        ("exit 1", 7, ": crane failed\n"),
+        ("echo '<title>Log in</title>'", 7, " sends no manifest: '<title>Log in</title>'\n"),
+        ("echo '[]'", 7, " sends no manifest: '[]'\n"),
+        ("exit 0", 7, " sends no manifest: ''\n"),
         ("exec sleep 30", 7, " did not end within 2 s\n"),
         (None, 4, "there is no crane on PATH, which asks registries for digests: go install "),
     ],
