@@ -92,12 +92,14 @@ def test_where_all_is_right_what_a_windows_host_has_is_left() -> None:
     assert "Get-NetRoute" not in blamed(Hosts(), L1, L2).sound
 
 
-@pytest.mark.parametrize("pair", [(L1, L2), (W1, L1), (W1, W2)])
-def test_without_routes_on_nodes_the_fabrics_routes_are_left(pair: Any) -> None:
-    found = blamed(Hosts(routes=(DEFAULT,)), *pair, cni="AzureVNET")
+@pytest.mark.parametrize(("source", "server"), [(L1, L2), (W1, L1), (W1, W2)])
+def test_without_routes_on_nodes_the_fabrics_routes_are_left(
+    source: Workload, server: Workload
+) -> None:
+    found = blamed(Hosts(routes=(DEFAULT,)), source, server, cni="AzureVNET")
     assert found.wrong == ()
     assert found.sound.startswith(
-        f"nodes have no routes to pods: a route of the fabric to pods of node {pair[0].node} or node {pair[1].node}"
+        f"nodes have no routes to pods: a route of the fabric to pods of node {source.node} or node {server.node}"
     )
 
 
