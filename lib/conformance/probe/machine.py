@@ -130,13 +130,13 @@ class Machine:
         self.given += 1
         return budget + behind
 
-    def overwhelmed(self, since: float, now: float) -> bool:
+    def overwhelmed(self, since: float, now: float, *, computes: bool = True) -> bool:
         """Return whether the lab shares the machine, and it was under pressure all the time and
-        late or starved."""
+        late or, if the lab ``computes`` meanwhile, starved."""
         shares = list(self._shares(since))
         if not self.shared or not shares or min(shares) < PRESSED:
             return False
-        if self._is_starved(since):
+        if computes and self._is_starved(since):
             return True
         with self._lock:
             felt = [at for at, seconds in self._late if at >= since and seconds >= FELT]

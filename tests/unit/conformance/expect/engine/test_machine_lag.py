@@ -66,6 +66,10 @@ class LateAsking(NetworkAsking):
         return answered
 
 
+def idle() -> tuple[float, float, float]:
+    return 0.0, 0.0, 0.0
+
+
 def unhurried(now: float) -> tuple[float, float, float]:
     """Beside eight processes that compute on two cores."""
     return 0.1 * now, 0.7 * now, 5.0
@@ -249,6 +253,13 @@ def test_of_a_route_that_stays_wrong_where_the_lab_is_starved_nothing_is_said_al
 
 
 @pytest.mark.parametrize("demand", [starved, crowded])
+def test_a_route_that_no_policy_closes_is_violated_where_the_lab_is_starved(demand: Demand) -> None:
+    story = Story(on_time, demand=demand)
+    story.says(closes_after(0))
+    assert story.opens() is ClaimVerdict.VIOLATED
+
+
+@pytest.mark.parametrize("demand", [starved, crowded])
 def test_no_packet_after_an_agreed_denial_is_excused_by_a_starved_lab(demand: Demand) -> None:
     story = Story(on_time, server=OVER_UDP, demand=demand)
     story.says(lambda moment: moment < 0.2 or moment > 1.2)
@@ -336,7 +347,7 @@ def test_a_budget_has_room_for_a_little_lateness() -> None:
 
 
 def test_a_kernel_that_tells_of_no_pressure_excuses_nothing() -> None:
-    machine = Machine(shared=True, pressure=lambda: None)
+    machine = Machine(shared=True, pressure=lambda: None, demand=idle)
     for moment in range(30):
         machine.record_lateness(BY_MUCH, moment)
     assert not machine.overwhelmed(0.0, 29.0)
@@ -344,7 +355,7 @@ def test_a_kernel_that_tells_of_no_pressure_excuses_nothing() -> None:
 
 def test_one_rest_of_two_seconds_is_enough() -> None:
     clock = Clock()
-    machine = Machine(shared=True, pressure=clock.monotonic)
+    machine = Machine(shared=True, pressure=clock.monotonic, demand=idle)
     for moment in [*range(10), *range(13, 30)]:
         clock.now = moment
         machine.record_lateness(BY_MUCH, moment)
