@@ -116,8 +116,8 @@ class Felix:
                 break
             if not left:
                 raise ControlBroken(
-                    f"Felix on node {', '.join(early)} was back before the change was "
-                    f"made, {AROUND} times, so the change without Felix was not tested: run it again",
+                    f"Felix on node {', '.join(early)} was back before the change was made, "
+                    f"{AROUND} times, so the change without Felix was not tested: run it again",
                     control="Felix is down",
                 )
             undone()

@@ -31,10 +31,12 @@ FELT = 0.5
 """s.  Behind by so much, a machine is late.  Pressure alone does not show that: beside a few processes that compute it
 is complete, while the kernel soon gives a core to whoever has slept, and things are late by milliseconds."""
 STARVED = 0.9
-"""Share of the time in which this process wanted a core and had none: from here on the lab's processes get less than a
-tenth of the time that they need, although a process that mostly sleeps may be hardly late."""
+"""Share of the time in which this process wanted a core and had none: from here on the lab's
+processes get less than a tenth of the time that they need, although a process that mostly sleeps
+may be hardly late."""
 CROWD = 12
-"""Tasks that want each core: what computes gets as little then, whatever this process, which sleeps, gets."""
+"""Tasks that want each core: what computes gets as little then, whatever this process, which
+sleeps, gets."""
 TICK = 0.005
 """s.  What is late by less is not kept."""
 WINDOW = 2.0

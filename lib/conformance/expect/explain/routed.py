@@ -80,8 +80,8 @@ class RoutedPaths:
             return ""
         if not by_nodes:
             return (
-                f"nodes have no routes to pods: a route of the fabric to pods of node {source.node} or "
-                f"node {server.node} is missing, or {checks}"
+                "nodes have no routes to pods: a route of the fabric to pods of "
+                f"node {source.node} or node {server.node} is missing, or {checks}"
             )
         windows = [end.node for end in (source, server) if end.os == "windows"]
         shown = " or ".join(f"node {node}" for node in windows)

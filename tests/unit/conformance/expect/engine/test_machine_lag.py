@@ -243,7 +243,7 @@ def test_of_a_route_that_stays_wrong_on_an_overwhelmed_machine_of_the_lab_nothin
 
 
 @pytest.mark.parametrize("demand", [starved, crowded])
-def test_of_a_route_that_stays_wrong_where_the_lab_is_starved_nothing_is_said_although_the_suite_is_in_time(
+def test_nothing_is_said_of_a_policy_that_is_late_in_a_starved_lab(
     demand: Demand,
 ) -> None:
     story = Story(on_time, demand=demand)

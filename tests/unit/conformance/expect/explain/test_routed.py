@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where others than Calico route pods' packets, a closed path names the missing route, the host's endpoint, or the fabric."""
+"""Where others than Calico route pods' packets, a closed path names what is missing."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def test_without_routes_on_nodes_the_fabrics_routes_are_left(
     found = blamed(Hosts(routes=(DEFAULT,)), source, server, cni="AzureVNET")
     assert found.wrong == ()
     assert found.sound.startswith(
-        f"nodes have no routes to pods: a route of the fabric to pods of node {source.node} or node {server.node}"
+        "nodes have no routes to pods: a route of the fabric to pods of "
+        f"node {source.node} or node {server.node}"
     )
 
 
