@@ -37,13 +37,13 @@ def test_the_new_friend_enters_and_the_former_one_no_more(
         Case(linux, servers, tcp=8080, open=False, because=NOT_ALLOWED),
         Case(linux + windows, not_selected, tcp=8080, open=True, because=NOT_SELECTED),
     )
-    expect.under(
-        former,
+    before = [
         Case(linux, servers, tcp=8080, open=True, because=ALLOWED),
         Case(windows, servers, tcp=8080, open=False, because=NOT_ALLOWED),
         Case(linux + windows, not_selected, tcp=8080, open=True, because=NOT_SELECTED),
-    )
-    felix.restart_around(own_nodes, new.apply)
+    ]
+    expect.under(former, *before)
+    felix.restart_around(own_nodes, new.apply, undone=lambda: expect.under(former, *before))
     expect.matrix(
         Case(windows, servers, tcp=8080, open=True, because=CHANGED),
         Case(linux, servers, tcp=8080, open=False, because=CHANGED),

@@ -150,6 +150,7 @@ NARROW = {
     "bgp-host-local-as-shipped",
     "bgp-v3.31.2-as-shipped",
     "bgp-v3.32-as-shipped",
+    "canal-host-gw-aws",
     "cloud-win-bridge",
     "eks-vpc-no-dsr",
     "two-versions",

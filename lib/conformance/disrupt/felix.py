@@ -46,6 +46,8 @@ FELIX_RESTART = Healer(
 GONE_POLL = 0.1
 """s.  Between looks at a pod that ends: its successor may come at once, and what is to happen
 without it is short."""
+AROUND = 3
+"""How often a change without Felix is tried."""
 LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}
 
 
@@ -89,19 +91,43 @@ class Felix:
         Raise MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time),
         LockLost.
         """
-        done = self._wait_until_ready(self._end(node))
+        done = self._wait_until_ready(self._end(node, *self._note(node)))
         known_good()
         return done
 
-    def restart_around(self, nodes: Sequence[str], change: Callable[[], object]) -> list[Restart]:
+    def restart_around(
+        self,
+        nodes: Sequence[str],
+        change: Callable[[], object],
+        *,
+        undone: Callable[[], object] = lambda: None,
+    ) -> list[Restart]:
         """Restart it by its pod on all of these nodes at once, and make a ``change`` while none of
         them has a Felix.
 
-        Returns when all are ready again.  Raise as :meth:`restart`, what the change raises, and
-        ControlBroken where a Felix was back too soon for the change to have been made without
-        it.
+        Returns when all are ready again.  A Felix that is back before the change was made, as
+        beside a busy API server, shows nothing: ``undone`` takes the change back, and all is done
+        again, a few times.  Raise as :meth:`restart`, what the functions raise, and ControlBroken
+        where Felix was back too soon each time.
         """
-        begun = [self._end(node) for node in nodes]
+        for left in reversed(range(AROUND)):
+            back, early = self._restart_around(nodes, change)
+            if not early:
+                break
+            if not left:
+                raise ControlBroken(
+                    f"Felix on node {', '.join(early)} was back before the change was made, "
+                    f"{AROUND} times, so the change without Felix was not tested: run it again",
+                    control="Felix is down",
+                )
+            undone()
+        return back
+
+    def _restart_around(
+        self, nodes: Sequence[str], change: Callable[[], object]
+    ) -> tuple[list[Restart], list[str]]:
+        """Return the restarts around a change, and the nodes where Felix was back before it."""
+        begun = [self._end(*noted) for noted in [(node, *self._note(node)) for node in nodes]]
         for restart in begun:
             self._wait_until_gone(restart)
         change()
@@ -110,20 +136,13 @@ class Felix:
             for restart in begun
             if any(_moved(restart.pod, pod) and _runs(pod) for pod in self._pods(restart.node))
         ]
-        back = [self._wait_until_ready(restart) for restart in begun]
-        if early:
-            raise ControlBroken(
-                f"Felix on node {', '.join(early)} was back before the change was "
-                "made, so the change without Felix was not tested: run it again",
-                control="Felix is down",
-            )
-        return back
+        return [self._wait_until_ready(restart) for restart in begun], early
 
     def restart_together(self, nodes: Sequence[str]) -> list[Restart]:
         """Restart it by its pod on all of these nodes at once, or, of a host's service, that.
         Raise as above."""
         in_hosts = [node for node in nodes if self._service_of(node)]
-        begun = [self._end(node) for node in nodes if node not in in_hosts]
+        begun = [self._end(node, *self._note(node)) for node in nodes if node not in in_hosts]
         return [*self.restart_each(in_hosts), *map(self._wait_until_ready, begun)]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
@@ -226,10 +245,12 @@ class Felix:
             clock=self._clock,
         )
 
-    def _end(self, node: str) -> _BegunRestart:
-        """Note that it is about to be restarted, and delete its pod."""
-        before = self.pod(node)
-        entry = FELIX_RESTART.note(self._journal, node)
+    def _note(self, node: str) -> tuple[Obj, Any]:
+        """Note that it is about to be restarted; return its pod, and the journal's entry."""
+        return self.pod(node), FELIX_RESTART.note(self._journal, node)
+
+    def _end(self, node: str, before: Obj, entry: Any) -> _BegunRestart:
+        """Delete its pod."""
         self._journal.delete_owned_pod(pod_reference(before), f"restarts Felix on node {node}")
         return _BegunRestart(node, before, entry, self._clock.monotonic())
 

@@ -3,10 +3,12 @@
 
 If the suite sends or receives late, its own machine is late; if the lab runs on the same machine,
 the whole lab is late, too.  The kernel shows that as well: ``/proc/pressure/cpu`` has the time in
-which any task waited for a core (the kernel's documentation, "PSI - Pressure Stall Information").
-Moments are seconds of ``time.monotonic``.
+which any task waited for a core (the kernel's documentation, "PSI - Pressure Stall Information"),
+``/proc/self/schedstat`` that of this process ("Scheduler Statistics"), and ``/proc/stat`` how many
+tasks want one.  Moments are seconds of ``time.monotonic``.
 """
 
+import os
 import re
 import threading
 from collections import deque
@@ -14,8 +16,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 PRESSURE = Path("/proc/pressure/cpu")
+SCHEDULED = Path("/proc/self/schedstat")
+TASKS = Path("/proc/stat")
 LATE = 0.05
 """Share of a budget.  Of a machine that is behind by less nothing is excused: the budget has room
 for that."""
@@ -25,6 +30,13 @@ than it can."""
 FELT = 0.5
 """s.  Behind by so much, a machine is late.  Pressure alone does not show that: beside a few processes that compute it
 is complete, while the kernel soon gives a core to whoever has slept, and things are late by milliseconds."""
+STARVED = 0.9
+"""Share of the time in which this process wanted a core and had none: from here on the lab's
+processes get less than a tenth of the time that they need, although a process that mostly sleeps
+may be hardly late."""
+CROWD = 12
+"""Tasks that want each core: what computes gets as little then, whatever this process, which
+sleeps, gets."""
 TICK = 0.005
 """s.  What is late by less is not kept."""
 WINDOW = 2.0
@@ -55,6 +67,19 @@ def _pressure(field: str) -> float | None:
     return float(found[1]) if found else None
 
 
+def demand() -> tuple[float, float, float]:
+    """Return the seconds in which this process had a core and in which it waited for one, and the
+    number of tasks that want each core; zeros if the kernel does not report them.
+    """
+    try:
+        ran, delayed = map(int, SCHEDULED.read_text(encoding="ascii").split()[:2])
+        found = re.search(r"^procs_running (\d+)", TASKS.read_text(encoding="ascii"), re.MULTILINE)
+    except (OSError, ValueError):
+        return 0.0, 0.0, 0.0
+    wanted = int(found[1]) / len(os.sched_getaffinity(0)) if found else 0.0
+    return ran / 1e9, delayed / 1e9, wanted
+
+
 @dataclass
 class Machine:
     """The measurements that a process made of its machine.  Thread-safe."""
@@ -62,6 +87,7 @@ class Machine:
     shared: bool = False
     """The cluster is a lab on the same machine."""
     pressure: Callable[[], float | None] = waited
+    demand: Callable[[], tuple[float, float, float]] = demand
     worst: float = 0.0
     """s.  The most that something was late."""
     given: int = 0
@@ -69,9 +95,9 @@ class Machine:
     excused: int = 0
     """Paths that were left undecided, since the machine was late all the time."""
     _late: deque[tuple[float, float]] = field(default_factory=deque)
-    _waited: deque[tuple[float, float]] = field(default_factory=deque)
-    """When it was looked, at least a second apart, and how long something had waited for a core by
-    then."""
+    _waited: deque[tuple[float, float, float, float, float]] = field(default_factory=deque)
+    """When it was looked, at least a second apart, how long something had waited for a core by
+    then, and :func:`demand`."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_lateness(self, seconds: float, now: float) -> None:
@@ -80,10 +106,11 @@ class Machine:
         with self._lock:
             is_due = self.shared and (not self._waited or now - self._waited[-1][0] >= 1.0)
             if is_due and (total := self.pressure()) is not None:
-                self._waited.append((now, total))
+                self._waited.append((now, total, *self.demand()))
             self.worst = max(self.worst, seconds)
             if seconds > TICK:
                 self._late.append((now, seconds))
+            kept: deque[Any]
             for kept in (self._late, self._waited):
                 while kept and kept[0][0] < now - KEPT:
                     kept.popleft()
@@ -105,22 +132,34 @@ class Machine:
         self.given += 1
         return budget + behind
 
-    def overwhelmed(self, since: float, now: float) -> bool:
-        """Return whether the lab shares the machine, and it was late and under pressure all the
-        time."""
+    def overwhelmed(self, since: float, now: float, *, computes: bool = True) -> bool:
+        """Return whether the lab shares the machine, and it was under pressure all the time and
+        late or, if the lab ``computes`` meanwhile, starved."""
         shares = list(self._shares(since))
         if not self.shared or not shares or min(shares) < PRESSED:
             return False
+        if computes and self._is_starved(since):
+            return True
         with self._lock:
             felt = [at for at, seconds in self._late if at >= since and seconds >= FELT]
         moments = [since, *felt, now]
         return all(later - earlier < WINDOW for earlier, later in pairwise(moments))
+
+    def _is_starved(self, since: float) -> bool:
+        """Return whether what computes got less than a tenth of a core."""
+        with self._lock:
+            looks = [look[2:] for look in self._waited if look[0] >= since]
+        if len(looks) < 2:
+            return False
+        ran, delayed = (looks[-1][place] - looks[0][place] for place in (0, 1))
+        crowded = sum(wanted for _, _, wanted in looks) >= CROWD * len(looks)
+        return crowded or delayed > STARVED * (ran + delayed)
 
     def _shares(self, since: float) -> Iterator[float]:
         """Return, between each two looks, the share of the time in which something waited for a
         core."""
         with self._lock:
             looks = list(self._waited)
-        for (before, total), (after, later) in pairwise(looks):
+        for (before, total, *_), (after, later, *_) in pairwise(looks):
             if after > since:
                 yield (later - total) / (after - before)

@@ -34,6 +34,8 @@ class Blamed:
     """The carrier of pods there, as a message names it."""
     see: str = "VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9"
     """The claims about it."""
+    do: str = "then restart calico-node on that node (on Windows that resets its pods' connections)"
+    """What mends a wrong entry."""
     sound: str = ""
     """The entries that are right on both nodes; empty: an entry is wrong or unknown, or there are
     no two nodes."""

@@ -145,8 +145,7 @@ def _lines(found: Blamed) -> dict[str, str]:
     if found.wrong:
         return {
             found.by: found.shown,
-            "do": f"see {found.see}; then restart calico-node on that node (on Windows that resets its pods' "
-            "connections)",
+            "do": f"see {found.see}; {found.do}",
         }
     return {found.by: found.unread} if found.unread else {}
 

@@ -71,12 +71,37 @@ def running(old: Any) -> Any:
     return {**old, "metadata": {**old["metadata"], "name": name, "uid": name}, "status": status}
 
 
-def test_a_change_that_came_too_late_is_told_once_felix_is_back(
+def test_a_change_that_came_too_late_each_time_is_told_once_felix_is_back(
     cluster: Any, patience: Any, clock: Any
 ) -> None:
     cluster.brought_back = lambda old, number: running(old)
-    with pytest.raises(ControlBroken, match="Felix on node w1 was back before the change was made"):
-        felix(cluster, patience, clock).restart_around(["w1"], lambda: None)
+    done: list[str] = []
+    with pytest.raises(
+        ControlBroken, match="Felix on node w1 was back before the change was made, 3 times"
+    ):
+        felix(cluster, patience, clock).restart_around(
+            ["w1"], lambda: done.append("change"), undone=lambda: done.append("undone")
+        )
+    assert done == ["change", "undone", "change", "undone", "change"]
+    assert cluster.noted == []
+
+
+def test_a_change_that_came_too_late_is_taken_back_and_made_again(
+    cluster: Any, patience: Any, clock: Any
+) -> None:
+    done: list[str] = []
+    came, starts = cluster.brought_back, cluster.pods[0]["status"]
+    cluster.brought_back = lambda old, number: running(old)
+
+    def undone() -> None:
+        done.append("undone")
+        cluster.brought_back = lambda old, number: {**came(old, number), "status": starts}
+
+    back = felix(cluster, patience, clock).restart_around(
+        ["w1"], lambda: done.append("change"), undone=undone
+    )
+    assert done == ["change", "undone", "change"]
+    assert [restart.node for restart in back] == ["w1"]
     assert cluster.noted == []
 
 

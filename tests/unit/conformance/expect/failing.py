@@ -150,7 +150,7 @@ class Cluster:
             others=self.others,
             runs=self.runs,
         )
-        machine: Any = SimpleNamespace(overwhelmed=lambda since, now: self.overwhelmed, excused=0)
+        machine: Any = SimpleNamespace(overwhelmed=lambda *_, **__: self.overwhelmed, excused=0)
         return replace(made, context=replace(made.context, pace=Pace(machine=machine)))
 
 

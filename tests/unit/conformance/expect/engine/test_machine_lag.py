@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 import pytest
 
@@ -22,7 +23,7 @@ from conformance.model.decision import Decision
 from conformance.model.endpoint import Target
 from conformance.model.observation import Observation, Verdict
 from conformance.probe.asking import Answered
-from conformance.probe.machine import FELT, LATE, Machine
+from conformance.probe.machine import FELT, LATE, Machine, demand
 from conformance.settings import load_timings
 from conformance.timing import until
 from tests.unit.conformance.builders import a_workload
@@ -35,6 +36,7 @@ FRIEND, STRANGER = a_workload("friend"), a_workload("stranger")
 SERVER = replace(target(), backends=(a_workload("server"),))
 BEYOND = replace(target("192.168.0.200"), backends=(a_workload("beyond"),))
 Behind = Callable[[float], float]
+Demand = Callable[[float], tuple[float, float, float]]
 BY_MUCH = 2 * FELT
 PAUSE = 0.4
 """s.  In which the asker is in time."""
@@ -64,11 +66,36 @@ class LateAsking(NetworkAsking):
         return answered
 
 
+def idle() -> tuple[float, float, float]:
+    return 0.0, 0.0, 0.0
+
+
+def unhurried(now: float) -> tuple[float, float, float]:
+    """Beside eight processes that compute on two cores."""
+    return 0.1 * now, 0.7 * now, 5.0
+
+
+def starved(now: float) -> tuple[float, float, float]:
+    """A process that gets a core for a twentieth of the time in which it wants one."""
+    return 0.02 * now, 0.38 * now, 5.0
+
+
+def crowded(now: float) -> tuple[float, float, float]:
+    """A process that mostly sleeps, beside forty that compute."""
+    return 0.02 * now, 0.02 * now, 22.0
+
+
 class Story:
     """A client whose way to a server is to be closed, on a machine that is behind."""
 
     def __init__(
-        self, behind: Behind, *, shared: bool = True, pressed: float = 1.0, server: Target = SERVER
+        self,
+        behind: Behind,
+        *,
+        shared: bool = True,
+        pressed: float = 1.0,
+        server: Target = SERVER,
+        demand: Demand = unhurried,
     ) -> None:
         self.server, self.network, self.kept = (
             server,
@@ -76,7 +103,9 @@ class Story:
             list[Decision](),
         )
         clock = self.network.clock
-        self.machine = Machine(shared=shared, pressure=lambda: pressed * clock.now)
+        self.machine = Machine(
+            shared=shared, pressure=lambda: pressed * clock.now, demand=lambda: demand(clock.now)
+        )
         context = Context(claims=("POL-1",), sink=Sink(self.kept), pace=Pace(machine=self.machine))
         self.expect = Expect(self.network, LAB, context, clock)
         self.expect.control([FRIEND, STRANGER], server, because="no policy is in force yet")
@@ -213,6 +242,30 @@ def test_of_a_route_that_stays_wrong_on_an_overwhelmed_machine_of_the_lab_nothin
     assert story.machine.excused == 1
 
 
+@pytest.mark.parametrize("demand", [starved, crowded])
+def test_nothing_is_said_of_a_policy_that_is_late_in_a_starved_lab(
+    demand: Demand,
+) -> None:
+    story = Story(on_time, demand=demand)
+    story.says(always)
+    assert story.closes() is ClaimVerdict.INCONCLUSIVE
+    assert story.error.startswith("POL-1  the machine of the lab was overwhelmed all the while")
+
+
+@pytest.mark.parametrize("demand", [starved, crowded])
+def test_a_route_that_no_policy_closes_is_violated_where_the_lab_is_starved(demand: Demand) -> None:
+    story = Story(on_time, demand=demand)
+    story.says(closes_after(0))
+    assert story.opens() is ClaimVerdict.VIOLATED
+
+
+@pytest.mark.parametrize("demand", [starved, crowded])
+def test_no_packet_after_an_agreed_denial_is_excused_by_a_starved_lab(demand: Demand) -> None:
+    story = Story(on_time, server=OVER_UDP, demand=demand)
+    story.says(lambda moment: moment < 0.2 or moment > 1.2)
+    assert story.closes() is ClaimVerdict.VIOLATED
+
+
 def test_another_pods_answer_is_never_excused() -> None:
     story = Story(behind)
     story.network.servers[SERVER.host] = "ns/another"
@@ -294,7 +347,7 @@ def test_a_budget_has_room_for_a_little_lateness() -> None:
 
 
 def test_a_kernel_that_tells_of_no_pressure_excuses_nothing() -> None:
-    machine = Machine(shared=True, pressure=lambda: None)
+    machine = Machine(shared=True, pressure=lambda: None, demand=idle)
     for moment in range(30):
         machine.record_lateness(BY_MUCH, moment)
     assert not machine.overwhelmed(0.0, 29.0)
@@ -302,7 +355,7 @@ def test_a_kernel_that_tells_of_no_pressure_excuses_nothing() -> None:
 
 def test_one_rest_of_two_seconds_is_enough() -> None:
     clock = Clock()
-    machine = Machine(shared=True, pressure=clock.monotonic)
+    machine = Machine(shared=True, pressure=clock.monotonic, demand=idle)
     for moment in [*range(10), *range(13, 30)]:
         clock.now = moment
         machine.record_lateness(BY_MUCH, moment)
@@ -332,3 +385,19 @@ def test_a_wait_gets_the_time_that_a_late_machine_takes_once() -> None:
     )
     assert not never.converged
     assert never.seconds == pytest.approx(17, abs=1.1)
+
+
+def test_the_kernel_tells_how_long_this_process_ran_and_waited_and_how_many_want_a_core() -> None:
+    before = demand()
+    assert sum(number * number for number in range(100_000))
+    after = demand()
+    assert after[0] > before[0] > 0.0
+    assert after[1] >= before[1]
+    assert after[2] > 0.0
+
+
+def test_a_kernel_that_tells_nothing_of_it_excuses_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: PurePath
+) -> None:
+    monkeypatch.setattr("conformance.probe.machine.SCHEDULED", tmp_path / "none")
+    assert demand() == (0.0, 0.0, 0.0)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The likely cause of a closed path between nodes where others than Calico route pods' packets.
+
+Linux nodes show their routes, and Windows hosts their endpoint among the pods.  What a Windows host
+and a cloud's router have is not shown here; it is named where everything else is right.  The module
+judges nothing.
+"""
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from conformance.errors import SuiteError, first_line
+from conformance.expect.explain.between_nodes import Blamed
+from conformance.model.endpoint import Target, Workload
+from conformance.model.facts import Facts
+from conformance.model.host import HnsEndpoint, HnsNetwork, LinuxFacts, RouteEntry
+
+OF_CLOUDS = ("AmazonVPC", "AzureVNET")
+"""Plugins that give a Windows host no endpoint among its pods."""
+TO_ALL = "0.0.0.0/0"
+SEE = "CONN-3, and CP-2 or FL-1 where nodes have routes to each other's pods"
+DO = "then lay the route, or make the network anew from which the endpoint is missing"
+
+
+class Hosts(Protocol):
+    """The readings of hosts that are needed (``conformance.probe.host.Hosts``)."""
+
+    def linux(self, node: str) -> LinuxFacts:
+        """Networking of a Linux node."""
+
+    def hns_networks(self, node: str) -> Sequence[HnsNetwork]:
+        """HNS networks of a Windows node."""
+
+    def hns_endpoints(self, node: str) -> Sequence[HnsEndpoint]:
+        """HNS endpoints of a Windows node."""
+
+
+@dataclass(frozen=True)
+class RoutedPaths:
+    """The routes and gateways that a test's closed paths need."""
+
+    hosts: Hosts
+    facts: Facts
+
+    def blamed(self, source: Workload, target: Target) -> Blamed:
+        """Return what is wrong at the ends of a path, and what is left where nothing is; empty
+        within a node."""
+        wrong: dict[str, None] = {}
+        unread = ""
+        ends = [(source, server) for server in target.backends if server.node != source.node]
+        for here, there in [*ends, *((server, client) for client, server in ends)]:
+            try:
+                wrong |= dict.fromkeys(self._wrong(here, there))
+            except SuiteError as error:
+                unread = unread or f"node {here.node} could not be read: {first_line(error)}"
+        sound = "" if not ends or wrong or unread else self._left(*ends[0])
+        return Blamed(tuple(wrong), unread, by="routes", see=SEE, sound=sound, do=DO)
+
+    def _wrong(self, here: Workload, there: Workload) -> Iterator[str]:
+        """Yield what a node lacks on the path to a pod of another node."""
+        if here.os == "linux":
+            laid = self._laid(here.node)
+            hops = [route.gateway for route in laid if _contains(route.destination, there.address)]
+            if laid and there.node_address not in hops:
+                text = f"by {hops[0]}, which is another" if hops else "no route"
+                yield f"route of node {here.node} to pods of node {there.node}: {text}"
+        elif self._plugin(here.node) not in OF_CLOUDS and not self._has_gateway(here.node):
+            yield f"endpoint of node {here.node} among its pods, which is their gateway: none"
+
+    def _left(self, source: Workload, server: Workload) -> str:
+        """Return what is left to explain a path at whose ends nothing is wrong."""
+        linux = [node.name for node in self.facts.by_os("linux")]
+        asked = next((end.node for end in (source, server) if end.os == "linux"), linux[0])
+        checks = "the fabric's check of sources, which has to let pods' own addresses pass"
+        try:
+            by_nodes = bool(self._laid(asked))
+        except SuiteError:
+            return ""
+        if not by_nodes:
+            return (
+                "nodes have no routes to pods: a route of the fabric to pods of "
+                f"node {source.node} or node {server.node} is missing, or {checks}"
+            )
+        windows = [end.node for end in (source, server) if end.os == "windows"]
+        shown = " or ".join(f"node {node}" for node in windows)
+        route = f"a route of {shown} is missing (Get-NetRoute), or " if windows else ""
+        return f"Linux nodes' routes to pods are right: {route}{checks}"
+
+    def _laid(self, node: str) -> list[RouteEntry]:
+        """Return a Linux node's routes by other nodes; none where the fabric has them."""
+        peers = {peer.address for os in ("linux", "windows") for peer in self.facts.by_os(os)}
+        routes = self.hosts.linux(node).routes
+        return [one for one in routes if one.gateway in peers and one.destination != TO_ALL]
+
+    def _plugin(self, node: str) -> str | None:
+        own = next((one.cni for one in self.facts.by_os("windows") if one.name == node), None)
+        return (own or self.facts.cni).value
+
+    def _has_gateway(self, node: str) -> bool:
+        """Return whether a Windows host has an endpoint among its pods: ``cbr0_ep``, ``cbr0``."""
+        names = {network.name for network in self.hosts.hns_networks(node)}
+        endpoints = self.hosts.hns_endpoints(node)
+        return any(one.name.endswith("_ep") or one.name in names for one in endpoints)
+
+
+def _contains(network: str, address: str) -> bool:
+    return ipaddress.ip_address(address) in ipaddress.ip_network(network, strict=False)
