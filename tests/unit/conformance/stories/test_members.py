@@ -31,6 +31,7 @@ class Kubelets:
     words: dict[str, dict[str, str]] = field(default_factory=dict)
     writes: list[str] = field(default_factory=list)
     asleep: bool = False
+    restarts: bool = True
     dry_run: bool = False
     count: int = 0
     lock: Any = field(default_factory=threading.Lock)
@@ -71,7 +72,7 @@ class Kubelets:
 
     def _follow(self, name: str) -> None:
         """Restart a container whose life is over."""
-        if (pod := self.pods.get(name)) and self.words[name]["lives"] == "no":
+        if (pod := self.pods.get(name)) and self.words[name]["lives"] == "no" and self.restarts:
             pod["restarts"] += 1
 
     def status(self, name: str) -> Obj:
@@ -187,6 +188,15 @@ def test_a_restart_counts_and_leaves_the_pod(members: Members) -> None:
     members.act("restarted")
     assert {pod.restarts for pod in members.seats.member_pods.values()} == {1}
     assert uids(members) == before
+
+
+def test_a_container_that_was_never_restarted_is_no_restart(
+    members: Members, cluster: Kubelets
+) -> None:
+    members.come()
+    cluster.restarts = False
+    with pytest.raises(EnvironmentBroken, match="is not restarted in time"):
+        members.act("restarted")
 
 
 def test_pods_before_their_containers_have_an_address_and_no_seat(
