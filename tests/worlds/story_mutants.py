@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stale data planes over time: from an event of a class on, the nodes of a system forget something of policy.
+"""Stale data planes over time: from an event of a class on, the nodes of a system forget something.
 
-No planted bug is asked, and no cluster: a stale data plane is shown by a story in which the oracle expects something
-else of at least one cell, after such an event, than it would if the ends on that system had forgotten it.
+No planted bug is asked, and no cluster: a story shows a stale data plane in which the oracle
+expects something else of at least one cell, after such an event, than it would if the ends on that
+system had forgotten it.
 
-``python -m tests.worlds.story_mutants`` prints which are shown by how many committed stories;
-``python -m tests.worlds.story_mutants NUMBER FOLDER`` draws so many stories, and writes those into the folder that show
-what is not yet shown twice.
+``python -m tests.worlds.story_mutants`` prints which are shown by how many committed stories.
+``python -m tests.worlds.story_mutants NUMBER FOLDER`` draws so many stories, and writes those into
+the folder that show what is not yet shown twice.
 """
 
 from __future__ import annotations

@@ -122,9 +122,7 @@ class _Failure:
         lines = self._lines(lost)
         near = self._nearer() if first.path.want else Nearest()
         lines |= near.lines
-        is_policys = self.removed and "policies there" not in near.lines
-        is_policys = is_policys or (self._is_withheld and not near.observed)
-        if "do" not in near.lines or is_policys:
+        if "do" not in near.lines or self._is_policys(near):
             lines["do"] = _control_advice(lost) if lost else self._advice()
         led = _led(first, path.observations, name_leads_to(self.expect, first))
         text = message.explanation(
@@ -150,6 +148,11 @@ class _Failure:
         return ControlBroken(
             message.of_control(text), control=path.attempt.label, observations=observation
         )
+
+    def _is_policys(self, near: Nearest) -> bool:
+        """Return whether policy explains a closed path better than what is nearest."""
+        stays = self.removed and "policies there" not in near.lines
+        return stays or (self._is_withheld and not near.observed)
 
     def _lines(self, lost: Path | None) -> dict[str, str]:
         """Return the lines of the message except the nearest cause and the advice."""

@@ -393,8 +393,7 @@ class InWorld(Session):
         if wrong or unsure:
             self.context.sink.attach("matrix", table([result.outcome for result in asked]))
         if wrong:
-            held = [result for result in asked if result.outcome.held]
-            raise self._violation(wrong, held, because)
+            raise self._violation(wrong, asked, because)
         for result in unsure:
             if isinstance(result.outcome.standing, Broken):
                 raise result.outcome.standing.error
@@ -420,7 +419,7 @@ class InWorld(Session):
         self.context.sink.keep([replace(each, claim=result.cell.claim) for each in decisions])
 
     def _violation(
-        self, wrong: Sequence[tuple[CellResult, str]], held: Sequence[CellResult], because: str
+        self, wrong: Sequence[tuple[CellResult, str]], asked: Sequence[CellResult], because: str
     ) -> Nonconformance:
         """Return the error about cells that are wrong, each with the reason."""
         first, reason = wrong[0]
@@ -431,7 +430,8 @@ class InWorld(Session):
         of_side = cause.withholds if first.want else cause.passes
         side = first.side
         if side == "both":
-            peers = [each.outcome.path.attempt for each in held if each.want is first.want]
+            held = [each.outcome for each in asked if each.outcome.held]
+            peers = [each.path.attempt for each in held if each.path.want is first.want]
             side = cause.differs_at(alike, peers)
         text = self._message(first, so, because, cells[1:])
         error = Nonconformance(replace(text, cause=of_side(alike, side)), every)

@@ -282,6 +282,12 @@ class _OfNode:
             and since <= turn["released"] + after
         ]
 
+    def _outlasted(self, path: Watched, stretch: Stretch) -> list[Mapping[str, Any]]:
+        """Return the pauses in which a path surely became so, if it was so after their time, too."""
+        (began, agreed, ended) = stretch.asked
+        is_over = stretch.sure and not self._pauses(path, ended, ended)
+        return self._pauses(path, began, agreed) if is_over else []
+
     def _silence(self, path: Watched) -> Exception | None:
         """Return the error of a path without an answer for half of the watch while its pods were
         there."""
@@ -309,9 +315,7 @@ class _OfNode:
             (began, agreed, ended), first = stretch.asked, path.stretches[0].asked[0]
             denied = denied or (stretch.open is False and stretch.sure)
             early = began <= first + patience or not denied
-            pauses = self._pauses(path, began, agreed) if stretch.sure else []
-            if pauses and self._pauses(path, ended, ended):
-                pauses = []  # it may still come back
+            pauses = self._outlasted(path, stretch)
             if (
                 not stretch.open
                 or (early and ended <= first + 2 * patience)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to the members of a story is brought about by writes that users make, and read from the API."""
+"""Events of a story's members are writes that users make, and are read from the API."""
 
 from __future__ import annotations
 
