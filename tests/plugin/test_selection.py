@@ -139,7 +139,7 @@ def test_words_that_reports_print_in_brackets_select(project: Project, words: st
 
 
 def test_words_that_leave_the_standing_watch_out_say_so(project: Project) -> None:
-    watch = '@after_all_others()\n@verifies("POL-1", part="throughout the run")\ndef test_watch(): pass\n'
+    watch = '@after_all_others()\n@verifies("POL-1", part="all")\ndef test_watch(): pass\n'
     project.suite(watch, name="test_watching.py")
     said = "leaves the standing watch out"
     assert said in project.run("-k", "overlay").out

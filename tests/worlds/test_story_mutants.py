@@ -14,7 +14,9 @@ POLICY = {
     "metadata": {"name": "p", "namespace": "${a}"},
     "spec": {"selector": "role == 'member'", "types": ["Ingress"]},
 }
-OPEN = POLICY | {"spec": {**POLICY["spec"], "ingress": [{"action": "Allow"}]}}  # type: ignore[dict-item]
+SELECTS = {"selector": "role == 'member'", "types": ["Ingress"]}
+OPEN = POLICY | {"spec": {**SELECTS, "ingress": [{"action": "Allow"}]}}
+FORGOTTEN = ("all policies", "policies for ingress", "Calico's policies", "labels of members")
 
 
 def names(*events: dict[str, object]) -> set[str]:
@@ -26,7 +28,7 @@ def test_a_stale_data_plane_is_shown_by_what_follows_its_event_alone() -> None:
     assert names({"pods": "again"}) == {
         f"{os} forgets {what} when: pod made again"
         for os in ("linux", "windows")
-        for what in ("all policies", "policies for ingress", "Calico's policies", "labels of members")
+        for what in FORGOTTEN
     }  # fmt: skip
     assert not any("pod replaced" in name for name in names({"pods": "again"}))
     edits = names({"put": OPEN})

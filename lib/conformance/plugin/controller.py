@@ -530,8 +530,8 @@ class Controller:
         ):
             return ""
         return (
-            f"-k {config.option.keyword!r} leaves the standing watch out: policy between and beside "
-            "these tests was not observed (or standing_watch, in -k, takes it in)"
+            f"-k {config.option.keyword!r} leaves the standing watch out: policy between and "
+            "beside these tests was not observed (or standing_watch, in -k, takes it in)"
         )
 
     @property

@@ -350,7 +350,7 @@ class Pods:
             restarts=waits.restarts(pod),
             host_network=bool(pod["spec"].get("hostNetwork")),
             windows_build=node.revision if node else "",
-            created=meta.get("creationTimestamp") or "",
+            created=str(meta.get("creationTimestamp", "")),
         )
 
     def remove(self, *, within: float | None = None) -> None:

@@ -283,7 +283,7 @@ class _OfNode:
         ]
 
     def _outlasted(self, path: Watched, stretch: Stretch) -> list[Mapping[str, Any]]:
-        """Return the pauses in which a path surely became so, if it was so after their time, too."""
+        """Return the pauses in which a path surely became so, if it was so after them, too."""
         (began, agreed, ended) = stretch.asked
         is_over = stretch.sure and not self._pauses(path, ended, ended)
         return self._pauses(path, began, agreed) if is_over else []

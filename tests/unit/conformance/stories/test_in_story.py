@@ -22,7 +22,8 @@ from tests.unit.conformance.stories.test_story import MEMBERS, POLICY
 from tests.unit.conformance.worlds.test_in_world import TIMINGS, Chairs, Rig, Way, verdicts
 from tests.worlds.seats import NAMESPACES, SEATS
 
-ALLOWED = {**POLICY, "spec": {**POLICY["spec"], "ingress": [{"action": "Allow"}]}}  # type: ignore[dict-item]
+SELECTS = {"selector": "role == 'member'", "types": ["Ingress"]}
+ALLOWED = {**POLICY, "spec": {**SELECTS, "ingress": [{"action": "Allow"}]}}
 
 
 @dataclass

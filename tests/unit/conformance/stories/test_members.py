@@ -86,7 +86,9 @@ class Kubelets:
             "phase": "Failed" if is_over else "Pending" if waits else "Running",
             "podIP": "10.0.0.9",
             "conditions": [{"type": "Ready", "status": str(ready)}],
-            "containerStatuses": [{"name": "agent", "ready": ready, "restartCount": pod["restarts"], "state": {}}],
+            "containerStatuses": [
+                {"name": "agent", "ready": ready, "restartCount": pod["restarts"], "state": {}}
+            ],
             "initContainerStatuses": [{"state": {"running": {}}}] if waits else [],
         }  # fmt: skip
 
@@ -148,7 +150,8 @@ def test_they_come_once_on_each_node_with_seats(members: Members, cluster: Kubel
 
 
 @pytest.mark.parametrize(
-    ("event", "writes"), [("again", "delete"), ("evicted", "evict"), ("gone", "delete"), ("replaced", "delete")]
+    ("event", "writes"),
+    [("again", "delete"), ("evicted", "evict"), ("gone", "delete"), ("replaced", "delete")],
 )  # fmt: skip
 def test_others_are_there_after_events_that_take_them(
     members: Members, cluster: Kubelets, event: str, writes: str
