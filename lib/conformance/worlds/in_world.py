@@ -426,7 +426,9 @@ class InWorld(Session):
         cells = [result for result, _ in wrong]
         so = f"{NOT_HONOURED}; {first.rule}" if NOT_HONOURED in reason else first.rule
         every = [observation for result in cells for observation in result.outcome.observations]
-        alike = [result.outcome.path.attempt for result in cells if result.want is first.want]
+        kind = (first.want, first.side)
+        same = [result for result in cells if (result.want, result.side) == kind]
+        alike = [result.outcome.path.attempt for result in same]
         of_side = cause.withholds if first.want else cause.passes
         side = first.side
         if side == "both":
