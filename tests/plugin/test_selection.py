@@ -125,6 +125,45 @@ def test_words_that_select_nothing_are_listed_before_anything_is_started(
     assert not (project.path / "cluster.log").exists()
 
 
+@pytest.mark.parametrize(
+    "words", ["overlay and kubernetes-windows", "test_overlay[kubernetes-windows]"]
+)
+def test_words_that_reports_print_in_brackets_select(project: Project, words: str) -> None:
+    ids = '@pytest.mark.parametrize("os", ["windows"])\n'
+    apis = '@pytest.mark.parametrize("api", ["kubernetes", "calico"])\n'
+    project.suite(
+        "import pytest\n" + ids + apis + '@verifies("VXLAN-1")\ndef test_overlay(api, os): pass\n',
+        name="test_ids.py",
+    )
+    assert set(ran(project, "-k", words)) == {"overlay[kubernetes-windows]"}
+
+
+def test_words_that_leave_the_standing_watch_out_say_so(project: Project) -> None:
+    watch = '@after_all_others()\n@verifies("POL-1", part="all")\ndef test_watch(): pass\n'
+    project.suite(watch, name="test_watching.py")
+    said = "leaves the standing watch out"
+    assert said in project.run("-k", "overlay").out
+    assert said not in project.run("--claim", "VXLAN-1").out
+
+
+def test_a_cluster_that_goes_away_ends_a_run_with_its_report(project: Project) -> None:
+    """Session fixtures cannot remove what they made; the run is cut short by --maxfail."""
+    project.suite(
+        "import pytest\nfrom conformance.errors import EnvironmentBroken\n"
+        '@pytest.fixture(scope="session")\ndef made():\n    yield\n'
+        '    raise EnvironmentBroken("the API server does not answer")\n'
+        '@pytest.fixture\ndef own():\n    yield\n    raise EnvironmentBroken("gone")\n'
+        '@verifies("VXLAN-1")\ndef test_a(made, own): pass\n'
+        '@verifies("CONN-6")\ndef test_b(made, own): pass\n'
+        '@verifies("ENC-3")\ndef test_c(made): pass\n'
+    )
+    run = project.run("--maxfail=2")
+    assert run.code == 6, run.out
+    assert run.verdict("VXLAN-1") == run.verdict("CONN-6") == "INCONCLUSIVE"
+    assert "Traceback" not in run.out
+    assert "not removed at the run's end: the API server does not answer" in run.out
+
+
 def test_the_half_of_a_claim_that_is_only_read_is_not_disruptive(project: Project) -> None:
     project.suite('@verifies("VXLAN-9")\ndef test_vsids(): pass\n', name="test_read.py")
     assert set(ran(project, "--claim", "VXLAN-9", "-m", "not disruptive")) == {"vsids"}

@@ -20,6 +20,8 @@ class SuiteTest:
     """Its node id, without parameters; ``suites/dns/test_records.py::test_a_record``."""
     claims: set[str] = field(default_factory=set)
     said: set[str] = field(default_factory=set)
+    is_last: bool = False
+    """It judges the standing watch, after all others."""
 
     def about(self, catalog: Catalog) -> set[str]:
         """Return its claims, their subjects, and the subjects that it names itself."""
@@ -48,6 +50,7 @@ def suite_tests(suites: Path) -> list[SuiteTest]:
                 )
                 for mark in node.decorator_list:
                     _read(mark, test)
+                    test.is_last |= "after_all_others" in ast.unparse(mark)
                     if re.search("each_(world|story)", ast.unparse(mark)):
                         test.claims |= _of_worlds(suites)
                 found.append(test)

@@ -2,6 +2,7 @@
 """The failure of an expectation: the failure of its worst path, in a message that names the other
 paths."""
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,11 +15,13 @@ from conformance.expect.excuses import pods_of
 from conformance.expect.explain import advice, cause, message
 from conformance.expect.explain.dns_servers import LONGER
 from conformance.expect.explain.nearest import Nearest, nearest
+from conformance.expect.observed_paths import key_of
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.session import Session
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
+from conformance.model.endpoint import Workload
 from conformance.model.observation import Observation, Verdict
 from conformance.settings.assumptions import DENIED_VERDICTS
 
@@ -85,17 +88,21 @@ class _Failure:
 
     @property
     def side(self) -> advice.Side:
-        """Return the end whose node enforces the policies."""
-        return self.expect.context.enforced_at or "both"
+        """Return the end whose node enforces the policies; of both, the end whose pods differ
+        from their peers."""
+        side = self.first.at or self.expect.context.enforced_at or "both"
+        want = self.first.path.want
+        held = [each.path.attempt for each in self.outcomes if each.held and each.path.want is want]
+        return cause.differs_at(self.alike, held) if side == "both" else side
 
     @property
     def alike(self) -> list[Attempt]:
         """Return the attempts of the paths that are wrong in the same way as the first."""
-        kind = (self.first.rank, self.first.path.want)
+        kind = (self.first.rank, self.first.path.want, self.first.at)
         return [
             outcome.path.attempt
             for outcome in self.wrong
-            if (outcome.rank, outcome.path.want) == kind
+            if (outcome.rank, outcome.path.want, outcome.at) == kind
         ]
 
     @property
@@ -116,7 +123,7 @@ class _Failure:
         lines = self._lines(lost)
         near = self._nearer() if first.path.want else Nearest()
         lines |= near.lines
-        if "do" not in near.lines or (self.removed and "policies there" not in near.lines):
+        if "do" not in near.lines or self._is_policys(near):
             lines["do"] = _control_advice(lost) if lost else self._advice()
         led = _led(first, path.observations, name_leads_to(self.expect, first))
         text = message.explanation(
@@ -143,6 +150,11 @@ class _Failure:
             message.of_control(text), control=path.attempt.label, observations=observation
         )
 
+    def _is_policys(self, near: Nearest) -> bool:
+        """Return whether policy explains a closed path better than what is nearest."""
+        stays = self.removed and "policies there" not in near.lines
+        return stays or (self._is_withheld and not near.observed)
+
     def _lines(self, lost: Path | None) -> dict[str, str]:
         """Return the lines of the message except the nearest cause and the advice."""
         first = self.first
@@ -168,6 +180,9 @@ class _Failure:
             lines["earlier"] = f"{first.wavered}, and at the run's end it wavers again"
         lines["machine"] = machine_lag.describe(first.path, first.standing).removeprefix("; ")
         lines["when"] = _when(first)
+        if first.path.want and first.standing == BrokenControl(Why.WAVERS):
+            lines["so"] = "it was open before, and a path that loses packets shows no policy"
+            lines["age"] = ", ".join(filter(None, map(_age, pods_of(first.path.attempt))))
         return {name: line for name, line in lines.items() if line}
 
     def _nearer(self) -> Nearest:
@@ -201,7 +216,24 @@ class _Failure:
             return ""
         if self._stays_closed:
             return cause.stays(attempts, self.side)
+        if self._is_withheld:
+            return cause.withholds(attempts, self.side)
         return cause.closed(attempts, observations)
+
+    @property
+    def _is_withheld(self) -> bool:
+        """Return whether the first path was open before the test's policies, and is closed under
+        them while other paths are open."""
+        attempt = self.first.path.attempt
+        known = (*key_of(attempt), True)
+        return (
+            not self.removed
+            and self.first.standing == Wrong(Why.CLOSED)
+            and {each.verdict for each in self.first.observations[-1:]} <= DENIED_VERDICTS
+            and self.expect.context.world.change() is not None
+            and known in self.expect.context.since
+            and any(outcome.held and outcome.path.want for outcome in self.outcomes)
+        )
 
     @property
     def _stays_closed(self) -> bool:
@@ -217,6 +249,8 @@ class _Failure:
         if first.path.want:
             if self._stays_closed:
                 return f"the policies are gone, what they programmed may not be: {felix}"
+            if self._is_withheld:
+                return felix
             return advice.open_path(attempt, first.observations)
         standing = first.standing
         refused = {observation.verdict for observation in first.observations} == {Verdict.REFUSED}
@@ -235,6 +269,15 @@ class _Failure:
         shown = self.outcomes if len(self.outcomes) <= SHOWN else self.wrong[:SHOWN]
         left_out = len(self.outcomes) - len(shown)
         return table(shown) + (f"\n({left_out} more: attachment)" if left_out else "")
+
+
+def _age(pod: Workload) -> str:
+    """Return how old a pod is; empty: its beginning is not known."""
+    if not pod.created:
+        return ""
+    created = datetime.datetime.fromisoformat(pod.created)
+    seconds = (datetime.datetime.now(datetime.UTC) - created).total_seconds()
+    return f"pod {pod.namespace}/{pod.pod} is {seconds:.0f} s old"
 
 
 def _control_cause(lost: Path) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from conformance.errors import ControlBroken
 from conformance.expect.engine import names
-from conformance.expect.engine.decide import Broken, Path
+from conformance.expect.engine.decide import Broken, BrokenControl, Path, Why, Wrong
 from conformance.expect.engine.pairs import key
 from conformance.expect.outcome import Outcome
 from conformance.model.attempt import Attempt
@@ -60,6 +60,14 @@ class ObservedPaths:
                     f"{now or 'nothing'} now: that nothing arrived proves nothing"
                 )
                 outcome.standing = Broken(ControlBroken(text, control="name"))
+
+    def lose_controls(self, outcomes: Iterable[Outcome]) -> None:
+        """Take open paths that worked in this test and waver under its policies for controls: a
+        path that loses packets says nothing about policies."""
+        for outcome in outcomes:
+            wavers = outcome.standing == Wrong(Why.WAVERS)
+            if wavers and outcome.path.want and key_of(outcome.path.attempt) in self.opened:
+                outcome.standing = BrokenControl(Why.WAVERS)
 
     def demand_controls(
         self,

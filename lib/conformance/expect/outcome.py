@@ -18,7 +18,7 @@ from conformance.expect.engine.decide import (
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.decision import UNANSWERED
+from conformance.model.decision import UNANSWERED, Side
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Observation, Verdict
 from conformance.verdicts.meaning import of_path
@@ -39,6 +39,8 @@ class Outcome:
     """The witness only shows that policies are in force; another claim covers what passes."""
     because: str = ""
     """Why the path is to be open, or closed."""
+    at: Side | None = None
+    """The end whose node enforces what the path's row is about; None: what the change selects."""
     wavered: str = ""
     """The observations from earlier in the run, when it lost connections; it is asked once more
     now."""

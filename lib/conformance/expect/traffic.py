@@ -413,6 +413,7 @@ class Expect(Session):
                 self._is_control(path, ask),
                 is_witness=key_of(path.attempt) in ask.witnesses,
                 because=ask.because or self._rows[key_of(path.attempt)].because,
+                at=row.at if (row := self._rows.get(key_of(path.attempt))) else None,
             )
             for path, standing in zip(paths, standings, strict=True)
         ]
@@ -526,6 +527,8 @@ class Expect(Session):
         """
         excuses.look_after_pods(self, outcomes)
         excuses.excuse(self, outcomes)
+        if self.context.world.change() is not None:
+            self._so_far.lose_controls(outcomes)
         self.context.pace.open_paths.look_at(
             outcomes,
             self.context.claims,

@@ -36,6 +36,8 @@ class Workload:
     host_network: bool = False
     windows_build: str = ""
     """``20348.2762``; empty: not known, or Linux."""
+    created: str = ""
+    """Its creationTimestamp (RFC 3339); empty: not known."""
     is_ending: bool = False
     """A test has deleted it, and asks it while its grace period lasts."""
 

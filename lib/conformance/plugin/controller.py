@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
+from conformance.catalog.suite_tests import suite_tests
 from conformance.errors import SuiteError
 from conformance.journal import Outcome
 from conformance.kube.ownership import removed_by_hand
@@ -34,7 +35,7 @@ from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
-from conformance.plugin.state import WORKER_INPUT, State, is_listing, passive, selects_all
+from conformance.plugin.state import SUITES, WORKER_INPUT, State, is_listing, passive, selects_all
 from conformance.printing import line
 from conformance.qualify.sets import suite_parts
 from conformance.report import (
@@ -494,6 +495,7 @@ class Controller:
             *header.assumed_versions(settings),
             *header.assumptions(facts),
             "" if settings.workers.watch else header.NO_WATCH,
+            self._watch_left_out,
             plan.by_kubernetes(self._plan(), ran, facts, settings),
             windows_agents(facts) if run.evidence == "lab" else "",
             *claims_blocked_by_missing_rights(settings.lacking, tests),
@@ -514,6 +516,23 @@ class Controller:
             self._cut_short(tests),
         )
         return tuple(filter(None, lines))
+
+    @property
+    def _watch_left_out(self) -> str:
+        """Return a note where ``-k`` leaves out the test that judges the standing watch."""
+        config = self.state.config
+        tests = suite_tests(config.rootpath / SUITES) if config.option.keyword else []
+        planned = any(test.exclusivity.kind == "last" for test in self._plan())
+        if (
+            planned
+            or not any(test.is_last for test in tests)
+            or not self.run.settings.workers.watch
+        ):
+            return ""
+        return (
+            f"-k {config.option.keyword!r} leaves the standing watch out: policy between and "
+            "beside these tests was not observed (or standing_watch, in -k, takes it in)"
+        )
 
     @property
     def _selection(self) -> str:

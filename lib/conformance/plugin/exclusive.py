@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from conformance.catalog import catalog
+from conformance.errors import SuiteError, first_line
 from conformance.model.endpoint import OS
 from conformance.plugin.judge import PLANNED, WAITED
 from conformance.plugin.state import State
@@ -109,12 +110,21 @@ class Exclusive:
                 self._gate.leave()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Let other processes' exclusive turns begin, which need not wait for this process'
         clearing up.
+
+        Fixtures that a run cut short left are torn down here: where the API server is gone they
+        cannot remove what they made, which must not keep the run from its report.
         """
         if self._gate is not None:
             self._gate.leave()
+        try:
+            # pytest does so itself, after this, and lets any error end the process
+            session._setupstate.teardown_exact(None)
+        except* SuiteError as errors:
+            for error in errors.exceptions:
+                self._tell(f"not removed at the run's end: {first_line(error)}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

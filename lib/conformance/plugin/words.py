@@ -107,6 +107,9 @@ def _may_be_an_id(word: str, suites: Path, tests: Iterable[SuiteTest]) -> bool:
     file."""
     if word.isdecimal() or any(word in item for item in UNTOLD):
         return True
+    parts = [part for part in re.split(r"[][-]", word) if part]
+    if parts != [word] and all(_is_part(part, tests) for part in parts):
+        return True  # as ids of several parameters stand in brackets
     if any(word in name.lower() for test in tests for name in test.names):
         return False
     if any(word in path.stem for path in suites.rglob("*.yaml")):  # a world of policies, or a story
@@ -114,6 +117,12 @@ def _may_be_an_id(word: str, suites: Path, tests: Iterable[SuiteTest]) -> bool:
     return any(
         word in path.read_text(encoding="utf-8").lower() for path in suites.rglob("test_*.py")
     )
+
+
+def _is_part(word: str, tests: Iterable[SuiteTest]) -> bool:
+    """Return whether a word may be a part of a test's name with its parameters' ids."""
+    ids = word.isdecimal() or any(word in item for item in UNTOLD)
+    return ids or any(word in name.lower() for test in tests for name in test.names)
 
 
 def _evaluated(expression: str, match: Callable[[str], bool]) -> bool:

@@ -350,6 +350,7 @@ class Pods:
             restarts=waits.restarts(pod),
             host_network=bool(pod["spec"].get("hostNetwork")),
             windows_build=node.revision if node else "",
+            created=str(meta.get("creationTimestamp", "")),
         )
 
     def remove(self, *, within: float | None = None) -> None:

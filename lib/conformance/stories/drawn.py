@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conformance.policy.placeholders import Obj
 from conformance.stories.model import story
-from conformance.stories.model.lives import TURNS, State, after
+from conformance.stories.model.lives import ONE_OF, TURNS, State, after
 from conformance.stories.model.story import Story
 
 Draw = Any
@@ -123,7 +123,8 @@ def stories(draw: Draw) -> Story:
     members: State = "there"
     told: list[Obj] = []
     for _ in range(draw(st.integers(FEWEST, MOST))):
-        can = sorted(turn for turn in TURNS if after(members, turn))
+        never = ONE_OF - {one.get("pods") for one in told} if told_one_of(told) else set()
+        can = sorted(turn for turn in TURNS if after(members, turn) and turn not in never)
         event = {"pods": draw(st.sampled_from(can))} if draw(st.booleans()) else draw(edits(there))
         if "pods" in event:
             members = after(members, event["pods"]) or members
@@ -132,6 +133,11 @@ def stories(draw: Draw) -> Story:
         told.append(event)
     given = {"claim": CLAIM, "objects": list(made.values()), "events": told}
     return story.read("drawn", given)
+
+
+def told_one_of(told: list[Obj]) -> bool:
+    """Return whether an event was drawn that excludes another."""
+    return any(one.get("pods") in ONE_OF for one in told)
 
 
 def label(obj: Obj) -> str:

@@ -45,6 +45,8 @@ class Exploring:
     _shortest: tuple[Story, Nonconformance] | None = None
     _repeated: int = 0
     _because: str = field(default="")
+    _known: dict[str, Nonconformance | None] = field(default_factory=dict)
+    """What stories have shown, by their files: hypothesis comes to some again."""
 
     def holds(self, *, because: str) -> None:
         """Expect every random story to be as the oracle says.
@@ -86,8 +88,11 @@ class Exploring:
             raise TimeOver
         if self._ends_felix(story):
             return
-        self._ran += 1
-        failed = self._run(story)
+        text = written(story)
+        if text not in self._known:
+            self._ran += 1
+            self._known[text] = self._run(story)
+        failed = self._known[text]
         if failed is None:
             return
         if self._shortest is None:

@@ -25,7 +25,9 @@ class InStory(InWorld):
         """
         seats = self.ground.seats
         self.context.sink.keep(seats.taken())
-        self.members.last = any(event.pods == "ending" for event in self.story.events)
+        happen = {event.pods for event in self.story.events}
+        self.members.last = "ending" in happen
+        self.members.fail = "failed" in happen
         self.members.come()
         self._at_rest("before the story")
         seats.at_rest = False

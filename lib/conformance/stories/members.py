@@ -43,6 +43,8 @@ class Members:
     """Labels of members that the story changed, as worlds write them."""
     last: bool = False
     """They end slowly in the story, so that they have a hook which holds their end up."""
+    fail: bool = False
+    """They fail in the story, so that their containers are never started again."""
     _words: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Name of a member to the words that it reads."""
     _nodes: dict[str, NodeFacts] = field(default_factory=dict)
@@ -80,6 +82,7 @@ class Members:
             "ready": self._begun,
             "restarted": self._restarted,
             "ending": self._ending,
+            "failed": self._failed,
         }
         acts[event]()
 
@@ -159,6 +162,13 @@ class Members:
             self.deployer.changes.delete(self._reference(name), "a story's event")
             self.seats.member_pods[name] = replace(pod, is_ending=True)
 
+    def _failed(self) -> None:
+        """Have the kubelet kill every member's container, which it starts no more."""
+        self._each(lambda node: self._write(node, lives="no"))
+        self._each(lambda node: self._taken(node, "failed", _has_failed))
+        self.seats.members.clear()
+        self.seats.member_pods.clear()
+
     # --- how ----------------------------------------------------------------------------------
 
     def _name(self, node: str) -> str:
@@ -204,6 +214,8 @@ class Members:
                 volume["configMap"]["name"] = name
         if self._words[name]["begins"] == "yes":
             del made["spec"]["initContainers"]
+        if self.fail:
+            made["spec"]["restartPolicy"] = "Never"
         if not self.last:
             del made["spec"]["containers"][0]["lifecycle"]
         pods.apply(made, "a pod that a story's events happen to", self.namespace)
@@ -242,6 +254,10 @@ def _begins(pod: Obj) -> bool:
     status = pod.get("status") or {}
     states = [one["state"] for one in status.get("initContainerStatuses") or []]
     return bool(status.get("podIP")) and any("running" in state for state in states)
+
+
+def _has_failed(pod: Obj) -> bool:
+    return (pod.get("status") or {}).get("phase") == "Failed"
 
 
 def _is_unready(pod: Obj) -> bool:

@@ -107,6 +107,8 @@ class Watch:
         """Denials that no test need watch."""
         self._began = 0.0
         """When the policies were accepted."""
+        self._end_asked = 0.0
+        """When it was asked to end first; 0: not yet."""
         self._over = False
         self._events = PolicyEvents(
             kube,
@@ -295,10 +297,20 @@ class Watch:
         return [path for path in due if not asking.waits(path.attempt.source.uid)]
 
     def _is_to_end(self, now: float) -> bool:
-        """Return whether the watch was asked to end, after the least time under its policies."""
+        """Return whether the watch was asked to end, after the least time under its policies; while
+        a closed path is open, only after the time in which its policy has to be back."""
         least = max(self._timings.run.watch_least, self._timings.run.denial_watch)
         has_lasted = bool(self._began) and now - self._began > least
-        return has_lasted and (self._directory.shared / ENDS).exists()
+        if not has_lasted or not (self._directory.shared / ENDS).exists():
+            return False
+        self._end_asked = self._end_asked or now
+        effect = max(self._timings.of(os).policy_effect for os in SYSTEMS)
+        is_over = now - self._end_asked > effect + 2 * self._timings.run.watch_every
+        return is_over or not any(
+            path.stretches[-1].open
+            for path in self._paths
+            if path.way in SIDES and path.stretches and not path.gone
+        )
 
     def _receive(self, path: Watched, asked: float, answer: Answered) -> None:
         if answer.observation is None:

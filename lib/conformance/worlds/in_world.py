@@ -22,7 +22,7 @@ from conformance.expect import excuses, machine_lag, owners
 from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.ask import MARGIN, ask
 from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Try, Wrong
-from conformance.expect.explain import advice, message
+from conformance.expect.explain import advice, cause, message
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.session import Session
 from conformance.model.claim import ClaimKind, ClaimVerdict
@@ -393,7 +393,7 @@ class InWorld(Session):
         if wrong or unsure:
             self.context.sink.attach("matrix", table([result.outcome for result in asked]))
         if wrong:
-            raise self._violation(wrong, because)
+            raise self._violation(wrong, asked, because)
         for result in unsure:
             if isinstance(result.outcome.standing, Broken):
                 raise result.outcome.standing.error
@@ -418,13 +418,25 @@ class InWorld(Session):
         )
         self.context.sink.keep([replace(each, claim=result.cell.claim) for each in decisions])
 
-    def _violation(self, wrong: Sequence[tuple[CellResult, str]], because: str) -> Nonconformance:
+    def _violation(
+        self, wrong: Sequence[tuple[CellResult, str]], asked: Sequence[CellResult], because: str
+    ) -> Nonconformance:
         """Return the error about cells that are wrong, each with the reason."""
         first, reason = wrong[0]
         cells = [result for result, _ in wrong]
         so = f"{NOT_HONOURED}; {first.rule}" if NOT_HONOURED in reason else first.rule
         every = [observation for result in cells for observation in result.outcome.observations]
-        error = Nonconformance(self._message(first, so, because, cells[1:]), every)
+        kind = (first.want, first.side)
+        same = [result for result in cells if (result.want, result.side) == kind]
+        alike = [result.outcome.path.attempt for result in same]
+        of_side = cause.withholds if first.want else cause.passes
+        side = first.side
+        if side == "both":
+            held = [each.outcome for each in asked if each.outcome.held]
+            peers = [each.path.attempt for each in held if each.path.want is first.want]
+            side = cause.differs_at(alike, peers)
+        text = self._message(first, so, because, cells[1:])
+        error = Nonconformance(replace(text, cause=of_side(alike, side)), every)
         error.paths = [result.outcome.path.attempt for result in cells]
         return error
 

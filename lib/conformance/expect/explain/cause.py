@@ -23,7 +23,7 @@ def passes(attempts: Sequence[Attempt], side: Side) -> str:
     ``side``: the end that has to enforce it; if both have to, the end that all paths share, else
     either.
     """
-    return f"{_enforcing(attempts, side)} the policy"
+    return _enforcing(attempts, side, ("does not enforce", "do not enforce")) + " the policy"
 
 
 def refuses(attempts: Sequence[Attempt], side: Side) -> str:
@@ -36,10 +36,34 @@ def refuses(attempts: Sequence[Attempt], side: Side) -> str:
     )
 
 
+def withholds(attempts: Sequence[Attempt], side: Side) -> str:
+    """Return which node closes paths that its policies allow, and that were open before them."""
+    return _enforcing(attempts, side, ("closes", "close")) + " what the policy allows"
+
+
+def differs_at(wrong: Sequence[Attempt], held: Sequence[Attempt]) -> Side:
+    """Return the end at which all paths of the same pods, protocol and port are wrong; both where
+    this holds of both ends, or of none.
+
+    ``held``: the paths of the same expectation that are as expected.
+    """
+    sides: tuple[Side, Side] = ("source", "target")
+    found = [side for side in sides if _pods(wrong, side).isdisjoint(_pods(held, side))]
+    return found[0] if len(found) == 1 else "both"
+
+
+def _pods(attempts: Sequence[Attempt], side: Side) -> set[tuple[str, str, int]]:
+    return {
+        (pod.uid, attempt.target.protocol, attempt.target.port)
+        for attempt in attempts
+        if attempt.target
+        for pod in ([attempt.source] if side == "source" else attempt.target.backends)
+    }
+
+
 def stays(attempts: Sequence[Attempt], side: Side) -> str:
     """Return which node still enforces policies that are gone."""
-    who = _enforcing(attempts, side)
-    return f"{who.replace('does not enforce', 'enforces').replace('do not enforce', 'enforce')} a policy that is gone"
+    return _enforcing(attempts, side, ("enforces", "enforce")) + " a policy that is gone"
 
 
 def closed(attempts: Sequence[Attempt], observations: Sequence[Observation]) -> str:
@@ -80,25 +104,33 @@ def _unreached(attempts: Sequence[Attempt], does: str) -> str:
         return f"{clients} {does} {first.host if first else 'a server'}"
     if sources == targets and len(sources) == 1:
         return f"pods on {_named(sources)} {does} each other"
-    if len(sources) == 1 or len(targets) == 1:
+    pairs = {
+        (attempt.source.node, pod.node)
+        for attempt in attempts
+        for pod in (attempt.target.backends if attempt.target else ())
+    }
+    is_one_way = not any((end, begin) in pairs for begin, end in pairs if begin != end)
+    if len(sources) == 1 or len(targets) == 1 or is_one_way:
         return f"{clients} {does} pods on {_named(targets)}"
     if len(shared := _shared(attempts)) == 1:
         return f"pods on {shared[0]} and those on other nodes {does} each other"
     return f"pods on {_named(sources | targets)} {does} each other"
 
 
-def _enforcing(attempts: Sequence[Attempt], side: Side) -> str:
+def _enforcing(attempts: Sequence[Attempt], side: Side, does: tuple[str, str]) -> str:
+    """Return the nodes of the end that enforces policies; ``does``: the verb of one, and of
+    several."""
     sources = _sources(attempts)
     targets = _targets(attempts)
     nodes = targets if side == "target" and targets else sources
     if side == "both" and len(shared := _shared(attempts)) == 1:
-        return f"{shared[0]} does not enforce"
+        return f"{shared[0]} {does[0]}"
     if side == "both" and targets:
         alone = [nodes for nodes in (targets, sources) if len(nodes) == 1]
         if len(alone) == 2 and sources != targets:
-            return f"{_named(sources)} or {_named(targets)} does not enforce"
+            return f"{_named(sources)} or {_named(targets)} {does[0]}"
         nodes = alone[0] if alone else targets
-    return f"{_named(nodes)} {'does' if len(nodes) == 1 else 'do'} not enforce"
+    return f"{_named(nodes)} {does[0 if len(nodes) == 1 else 1]}"
 
 
 def _sources(attempts: Iterable[Attempt]) -> set[str]:

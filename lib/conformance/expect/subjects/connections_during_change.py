@@ -12,7 +12,7 @@ again. The observations of each end are recorded, never expected.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformance.catalog import Range, Version
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
@@ -26,11 +26,16 @@ from conformance.model.facts import Facts
 from conformance.model.stream import StreamState
 from conformance.pods.groups import PodPair
 from conformance.probe.streams import Stream
+from conformance.timing import until
 from conformance.verdicts.meaning import of_chance, of_failure
 
 LEFT_ALONE = Range(">=3.31")
 """Versions of Calico that give an ACL list anew only when it has changed (calico#10199,
 calico#10437)."""
+
+
+ROUNDS = 3
+"""Times that streams may be lost, one after the other, by changes of before."""
 
 
 @dataclass
@@ -85,6 +90,38 @@ class ConnectionsDuringChange:
             )
         self._begun = _Begun(dict(zip(begun.streams, again, strict=True)), begun.beside, control)
         self.streams.mark("the change begins")
+
+    def quiet(self, *, because: str) -> None:
+        """Wait until no stream was lost for as long as a policy's change may take effect, so that
+        what is lost later is no work of earlier changes; lost streams are opened again.
+
+        Raise ControlBroken if streams are lost :data:`ROUNDS` times although nothing changes.
+        """
+        expect = self.expect
+        change = expect.context.world.change()
+        since = change.at if change else expect.clock.monotonic()
+        for _ in range(ROUNDS):
+            begun = self._opened()
+            watched = list(begun.streams.values())
+            ends = {end.os for stream in watched for end in (stream.client, stream.server)}
+            patience = max(expect.timings.of(os).policy_effect for os in ends)
+            settled = until(
+                lambda watched=watched: self.streams.streams.look(watched),  # type: ignore[misc]
+                lambda states: any(state.lost for state in states),
+                within=max(since + patience - expect.clock.monotonic(), 0.0),
+                every=min(expect.timings.of(os).poll_every for os in ends),
+                description=because,
+                clock=expect.clock,
+            )
+            if not settled.converged:
+                return
+            again = self._come_back(watched, because)
+            self._begun = replace(begun, streams=dict(zip(begun.streams, again, strict=True)))
+            self.streams.mark("streams that earlier changes lost: opened again")
+            since = expect.clock.monotonic()
+        raise ControlBroken(
+            f"streams were lost {ROUNDS} times although nothing changed", control="quiet"
+        )
 
     def survive_or_reconnect(
         self,

@@ -260,21 +260,34 @@ class _OfNode:
 
     def _excused(self, path: Watched, since: float, until: float) -> bool:
         """Return whether the run had the node of an end to itself then, or a pod may have been
-        gone.
+        gone."""
+        return self._may_be_gone(path, until) or bool(self._pauses(path, since, until))
 
-        The address of a pod that is gone soon belongs to another pod.
-        """
-        nodes = {end.node for end in path.ends}
-        after = self._patience(path)
+    def _may_be_gone(self, path: Watched, at: float) -> bool:
+        """Return whether a pod may have been gone: its address soon belongs to another pod."""
         noticed = max(
             self.expect.timings.of(end.os).pod_ready for end in path.ends
         )  # so long its successor is awaited
-        return bool(path.gone and until > path.gone - noticed) or any(
-            (turn["kind"] == "cluster" or nodes & set(turn["nodes"]))
+        return bool(path.gone and at > path.gone - noticed)
+
+    def _pauses(self, path: Watched, since: float, until: float) -> list[Mapping[str, Any]]:
+        """Return the turns in which the run had the node of an end to itself then, each with the
+        time after it in which policy may still come back."""
+        nodes = {end.node for end in path.ends}
+        after = self._patience(path)
+        return [
+            turn
+            for turn in self.turns
+            if (turn["kind"] == "cluster" or nodes & set(turn["nodes"]))
             and turn["began"] <= until
             and since <= turn["released"] + after
-            for turn in self.turns
-        )
+        ]
+
+    def _outlasted(self, path: Watched, stretch: Stretch) -> list[Mapping[str, Any]]:
+        """Return the pauses in which a path surely became so, if it was so after them, too."""
+        (began, agreed, ended) = stretch.asked
+        is_over = stretch.sure and not self._pauses(path, ended, ended)
+        return self._pauses(path, began, agreed) if is_over else []
 
     def _silence(self, path: Watched) -> Exception | None:
         """Return the error of a path without an answer for half of the watch while its pods were
@@ -303,13 +316,16 @@ class _OfNode:
             (began, agreed, ended), first = stretch.asked, path.stretches[0].asked[0]
             denied = denied or (stretch.open is False and stretch.sure)
             early = began <= first + patience or not denied
+            pauses = self._outlasted(path, stretch)
             if (
                 not stretch.open
                 or (early and ended <= first + 2 * patience)
-                or self._excused(path, began, agreed)
+                or (not pauses and self._excused(path, began, agreed))
             ):
                 continue
             second = f"second {began - self.kept.began:.0f} of the watch"
+            if pauses:
+                return self._not_back(path, stretch, pauses[-1], same=denied)
             if stretch.sure:
                 so = (
                     "was never in force" if early else f"was lost in {second} ({self._then(began)})"
@@ -319,6 +335,25 @@ class _OfNode:
                 )
             self.notes.append(f"one connection got through in {second}, which alone shows nothing")
         return None
+
+    def _not_back(
+        self, path: Watched, stretch: Stretch, pause: Mapping[str, Any], *, same: bool
+    ) -> Exception:
+        """Return the error of a denied path that opened in a pause of the watch, and is open after
+        its policy had to be back; ``same``: between the pods between which it was closed before."""
+        (began, _, ended) = stretch.asked
+        test = pause["test"].rpartition("::")[2]
+        since = f"{ended - pause['released']:.0f} s after {test} ended"
+        if not same or self._may_be_gone(path, ended):
+            return EnvironmentBroken(
+                f"the path {path.way} of node {self.node} is open {since}, but its pods are others "
+                "than those that were closed before, or changed since"
+            )
+        second = f"second {began - self.kept.began:.0f} of the watch"
+        so = f"was lost in {second} ({self._then(began)}) and is not back {since}"
+        return self._wrong(
+            path, stretch, "TIMED_OUT", so, f"for {ended - began:.0f} s", turned=True
+        )
 
     def _shut(self, path: Watched) -> Exception | None:
         """Return the error of an allowed path that stayed closed while a path that no policy

@@ -25,6 +25,9 @@ from conformance.probe.streams import NotOpened, Stream, Streams
 from conformance.settings import OsTimings
 from conformance.timing import Settled, until
 
+LATE = 3
+"""Times ``stream_watch`` after which a change's list resets no stream any more."""
+
 
 @dataclass
 class StreamExpect:
@@ -242,7 +245,8 @@ class StreamExpect:
         since: float,
     ) -> Settled[list[StreamState]]:
         patience = self._patience(streams)
-        ends = since + max(timings.stream_watch for timings in patience)
+        # a list may reset streams long after it was given; until all are lost, they are watched
+        ends = since + LATE * max(timings.stream_watch for timings in patience)
         return until(
             lambda: self.streams.look(streams),
             done,

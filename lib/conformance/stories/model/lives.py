@@ -7,9 +7,10 @@ Members are pods of their own name, one on each covered node; an event happens t
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["there", "unready", "beginning", "ending", "gone"]
+State = Literal["there", "unready", "beginning", "ending", "over", "gone"]
 """Of the members: they answer and are ready; are not ready; have an address, and their init
-container runs; answer until their grace period ends; are not there."""
+container runs; answer until their grace period ends; have failed, so that only their objects are
+there; are not there."""
 
 ANSWER: tuple[State, ...] = ("there", "unready", "ending")
 """States in which members send and serve."""
@@ -24,9 +25,9 @@ class Turn:
 
 
 TURNS: dict[str, Turn] = {
-    "again": Turn(("there", "unready"), "there"),
+    "again": Turn(("there", "unready", "over"), "there"),
     "replaced": Turn(("there", "unready"), "there"),
-    "gone": Turn(("there", "unready", "ending"), "gone"),
+    "gone": Turn(("there", "unready", "ending", "over"), "gone"),
     "evicted": Turn(("there", "unready"), "gone"),
     "come": Turn(("gone",), "there"),
     "begin": Turn(("gone",), "beginning"),
@@ -35,8 +36,11 @@ TURNS: dict[str, Turn] = {
     "ready": Turn(("unready",), "there"),
     "restarted": Turn(("there",), "there"),
     "ending": Turn(("there",), "ending"),
+    "failed": Turn(("there", "unready"), "over"),
 }
 """Events of pods, by the word that stories use."""
+ONE_OF = {"restarted", "failed"}
+"""Events that no story has both: by a pod's restart policy its containers start again, or never."""
 
 
 def after(state: State, event: str) -> State | None:

@@ -16,7 +16,7 @@ from conformance.policy import worlds
 from conformance.policy.oracle import fields
 from conformance.policy.placeholders import Obj
 from conformance.policy.worlds import Seat, World
-from conformance.stories.model.lives import ANSWER, TURNS, State, after
+from conformance.stories.model.lives import ANSWER, ONE_OF, TURNS, State, after
 
 EVENTS = ("put", "gone", "labels", "pods")
 """Words by which a story says an event, each on its own."""
@@ -112,6 +112,8 @@ def read(name: str, given: Any) -> Story:
                 f"story {name}: event {number} is one of {', '.join(EVENTS)}; pods are one of "
                 f"{', '.join(TURNS)}"
             )
+    if {one.get("pods") for one in told} >= ONE_OF:
+        raise UsageProblem(f"story {name}: pods are {' or '.join(sorted(ONE_OF))}, never both")
     rest = {key: value for key, value in said.items() if key != "events"}
     story = Story(worlds.read(name, rest), tuple(map(Event, told)))
     for _ in story.scenes():

@@ -61,14 +61,14 @@ CONDITIONS = (
     "PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready",
 )  # fmt: skip
 LIFE = (
-    *("Pending", "Running"),
+    *("Pending", "Running", "Failed"),
     *(f"{condition} {value}" for condition in CONDITIONS for value in ("True", "False")),
     *("DisruptionTarget True", "deletionTimestamp", "replaced"),
     *(f"container {state}" for state in ("waiting", "running", "terminated", "ready", "restarted")),
     *("init container waiting", "init container running", "init container terminated"),
 )  # fmt: skip
 """What Kubernetes documents of a pod's life (workloads/pods/pod-lifecycle), but for its ends."""
-ENDS = ("Succeeded", "Failed", "Unknown")
+ENDS = ("Succeeded", "Unknown")
 """Phases that no event of a story brings about: the only part of a pod's life that is left out."""
 
 

@@ -88,6 +88,7 @@ def test_each_event_has_its_world_and_the_state_of_its_members() -> None:
         ([{"pods": "explode"}], "event 1 is one of"),
         ([{"pods": "again", "gone": "Tier x"}], "event 1 is one of"),
         ([{"happens": "again"}], "event 1"),
+        ([{"pods": "restarted"}, {"pods": "failed"}], "pods are failed or restarted, never both"),
         ([], "1 to 8 events"),
         ([{"pods": "again"}] * 9, "1 to 8 events"),
     ],

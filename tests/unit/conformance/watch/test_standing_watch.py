@@ -109,6 +109,25 @@ def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_
     assert taken() == ["denial-source-linux-1"]
 
 
+def test_the_watch_waits_with_its_end_until_a_policy_had_to_be_back(tmp_path: Path) -> None:
+    directory, _ = RunDirectory.create(tmp_path)
+    watch: Any = object.__new__(standing_watch.Watch)
+    watch._directory, watch._timings = directory, load_timings(lab=True)
+    watch._began, watch._end_asked = 1.0, 0.0
+    enters = watched("in", (100.0, LOST), (101.0, CONNECTED))
+    watch._paths = [watched("free", (100.0, CONNECTED)), enters]
+    assert not watch._is_to_end(101.0)  # nobody asked
+    (directory.shared / result.ENDS).touch()
+    assert not watch._is_to_end(101.0)
+    enters.gone = 101.0
+    assert watch._is_to_end(102.0)
+    enters.gone = 0.0
+    assert not watch._is_to_end(112.0)
+    assert watch._is_to_end(114.0)
+    enters.record(105.0, Observation(attempt=enters.attempt, verdict=LOST, at=0.0, seconds=1.0))
+    assert watch._is_to_end(105.0)
+
+
 class Served:
     """A cluster whose API for Calico's policies is served, with one Tier."""
 
@@ -204,7 +223,7 @@ def test_policies_of_the_run_of_other_namespaces_and_twins_are_not_kept() -> Non
 def watched(way: str, *answers: tuple[float, Verdict]) -> Watched:
     """A path of node linux-1 with these answers at these seconds."""
     source = a_workload("client", node="linux-1")
-    target = a_workload("web").tcp(80) if way == "service" else None
+    target = a_workload("web").tcp(80) if way in ("service", "in") else None
     kind = Kind.DNS if target is None else Kind.TCP
     one = Attempt(source=source, target=target, kind=kind, give_up_after=1.0, query="kubernetes")
     path = Watched(node="linux-1", way=way, attempt=one)  # type: ignore[arg-type]

@@ -48,6 +48,18 @@ def test_who_does_not_enforce_a_policy(paths: list[Attempt], side: Side, told: s
     assert cause.passes(paths, side) == told
 
 
+def test_the_end_is_named_whose_pods_differ_from_their_peers() -> None:
+    leaks = [path("w", other) for other in "abw"]
+    closed = [path(one, other) for one in "ab" for other in "abw"]
+    assert cause.differs_at(leaks, closed) == "source"
+    assert cause.differs_at([path(one, "w") for one in "ab"], [path("w", "a")]) == "target"
+    assert cause.differs_at(leaks, []) == "both"
+    assert cause.differs_at(leaks, leaks) == "both"
+    other_port = [path("w", "a", port=8080), path("b", "a")]
+    assert cause.differs_at([path("w", "a")], other_port) == "source"
+    assert cause.withholds(leaks, "source") == "w closes what the policy allows"
+
+
 def test_a_policy_that_stays_and_one_that_refuses_name_the_node_too() -> None:
     assert (
         cause.stays([path("a", "w"), path("b", "w")], "target")
@@ -66,7 +78,14 @@ def test_a_policy_that_stays_and_one_that_refuses_name_the_node_too() -> None:
         ([path("a", "w"), path("b", "w")], "clients on a and b do not reach pods on w"),
         ([path("w", "w")], "pods on w do not reach each other"),
         (MANY, "pods on w and those on other nodes do not reach each other"),
-        ([path("a", "b"), path("c", "d")], "pods on 4 nodes do not reach each other"),
+        (
+            [path("a", "b"), path("c", "d"), path("b", "a")],
+            "pods on 4 nodes do not reach each other",
+        ),
+        (
+            [path(one, other) for one in "abc" for other in "xy"],
+            "clients on a, b and c do not reach pods on x and y",
+        ),
         ([path("a", "w", backends=())], "clients on a do not reach 192.168.0.5"),
         (
             [path("a", "w", path=Addressing.CLUSTER_IP)],

@@ -169,13 +169,36 @@ def test_what_opens_while_the_run_had_an_ends_node_is_excused_until_it_was_close
     nodes: tuple[str, ...],
 ) -> None:
     drain = turn("drain", 19, 25, *nodes, kind="node" if nodes else "cluster")
-    assert watch(opened=opens(20, 30), turns=[drain])
+    assert watch(opened=opens(20, 15), turns=[drain])
 
 
 def test_what_opens_on_its_own_beside_a_turn_of_another_node_or_long_after_one_is_not() -> None:
     for node, ended in (("linux-3", 19), ("linux-1", 2)):
         with pytest.raises(Nonconformance, match="second 20"):
             watch(opened=opens(20, 3), turns=[turn("t", 0, ended, node, kind="node")])
+
+
+def test_what_opens_in_a_pause_and_is_open_when_policy_had_to_be_back_is_wrong_with_its_event() -> (
+    None
+):
+    felix = turn("felix_edit", 19, 25, kind="cluster")
+    with pytest.raises(Nonconformance) as told:
+        watch(opened=opens(20, 40), turns=[felix])
+    first = str(told.value).splitlines()[0]
+    assert "policy of node linux-1 was lost in second 20 of the watch (during felix_edit)" in first
+    assert "is not back 34 s after felix_edit ended" in first
+    again = turn("once_more", 50, 58, kind="cluster")
+    assert watch(opened=opens(20, 40), turns=[felix, again])  # the second pause is not over
+
+
+@pytest.mark.parametrize("opened", [[UP] * 60, opens(20, 40)])
+def test_what_is_open_after_a_pause_between_other_pods_than_before_decides_nothing(
+    opened: list[Verdict],
+) -> None:
+    felix = turn("felix_edit", 0, 25, kind="cluster")
+    told = "path in of node linux-1 is open 34 s after felix_edit ended, but its pods are others"
+    with pytest.raises(EnvironmentBroken, match=told):
+        watch(opened=opened, turns=[felix], gone=60 if opened[0] is DROPPED else 0)
 
 
 def test_an_address_that_may_have_been_given_to_another_pod_opens_nothing() -> None:

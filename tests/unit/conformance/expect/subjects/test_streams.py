@@ -435,6 +435,28 @@ def test_an_irrelevant_change_loses_nothing_from_v3_31_on(
         assert bool(expected.unobserved) is (outcome == "not observed")
 
 
+def test_what_earlier_changes_lose_late_is_opened_again_before_the_change() -> None:
+    expected = Expectations(ScriptedStreams(*[WELL] * 8, *[BACK] * 3, WELL))
+    expected.begin(Policy(expected))
+    began = expected.prober.clock.now
+    expected.connections_during_change.quiet(because="no change is left")
+    assert expected.prober.clock.now - began > TIMINGS.windows.policy_effect
+    marks = [mark.what for mark in expected.streams.marks]
+    assert marks[-1] == "streams that earlier changes lost: opened again"
+
+
+def test_streams_that_nothing_loses_are_waited_for_once_and_others_are_a_broken_control() -> None:
+    expected = Expectations(ScriptedStreams(WELL))
+    expected.begin(Policy(expected))
+    marks = len(expected.streams.marks)
+    expected.connections_during_change.quiet(because="no change is left")
+    assert len(expected.streams.marks) == marks
+    expected = Expectations(ScriptedStreams(*[WELL] * 8, BACK))
+    expected.begin(Policy(expected))
+    with pytest.raises(ControlBroken, match="lost 3 times although nothing changed"):
+        expected.connections_during_change.quiet(because="no change is left")
+
+
 def test_what_policies_close_stays_closed() -> None:
     expected = Expectations(ScriptedStreams(BACK))
     changed(expected)
@@ -464,7 +486,7 @@ def test_streams_are_watched_while_what_is_closed_is_looked_at() -> None:
         expected.survive_or_reconnect(opened=(), restarts=[Restart()], **after)
         return expected.prober.clock.now - restarted
 
-    watch = max(TIMINGS.windows.stream_watch, TIMINGS.linux.stream_watch)
+    watch = 3 * max(TIMINGS.windows.stream_watch, TIMINGS.linux.stream_watch)
     row = TIMINGS.linux.agree_span + TIMINGS.linux.hold
     assert seconds() >= watch
     assert max(watch, row) <= seconds(still=GUEST_STAYS_OUT) < watch + row

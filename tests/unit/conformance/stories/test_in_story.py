@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A story is decided event by event: what differs is told with the event, the node and the rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from conformance.errors import EnvironmentBroken, Nonconformance
+from conformance.expect.context import Context, Sink
+from conformance.policy import worlds
+from conformance.policy.oracle.oracle import Verdict
+from conformance.policy.worlds import Seat, World
+from conformance.stories.in_story import InStory
+from conformance.stories.model import story
+from conformance.stories.model.lives import ANSWER, State, after
+from conformance.stories.model.story import Story
+from tests.unit.conformance.stories.test_story import MEMBERS, POLICY
+from tests.unit.conformance.worlds.test_in_world import TIMINGS, Chairs, Rig, Way, verdicts
+from tests.worlds.seats import NAMESPACES, SEATS
+
+SELECTS = {"selector": "role == 'member'", "types": ["Ingress"]}
+ALLOWED = {**POLICY, "spec": {**SELECTS, "ingress": [{"action": "Allow"}]}}
+
+
+@dataclass
+class Actors:
+    """Stands in for members: pods that are there at once."""
+
+    chairs: StoryChairs
+    breaks: str = ""
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    last: bool = False
+    fail: bool = False
+    acted: list[str] = field(default_factory=list)
+    state: State = "gone"
+
+    def come(self) -> None:
+        self.state = "there"
+        self._sit()
+
+    def act(self, event: str) -> None:
+        if event == self.breaks:
+            raise EnvironmentBroken(f"the pods are not {event} in time")
+        self.acted.append(event)
+        self.state = after(self.state, event) or self.state
+        self._sit()
+
+    def remove(self) -> None:
+        self.state = "gone"
+        self._sit()
+
+    def _sit(self) -> None:
+        ready = self.state == "there"
+        there = MEMBERS if self.state in ANSWER else ()
+        self.chairs.seats = (*SEATS, *(replace(seat, ready=ready) for seat in there))
+
+
+@dataclass
+class StoryChairs(Chairs):
+    """The seats of the least cluster, and its members."""
+
+    seats: tuple[Seat, ...] = SEATS
+
+
+@dataclass
+class Stage(Rig):
+    """A cluster with members; ``reads``: the world in force there."""
+
+    seats: StoryChairs = field(default_factory=StoryChairs)
+    members: Actors = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.members = Actors(self.seats)
+
+    def expected(self, world: World) -> dict[Way, Verdict]:
+        seats = self.seats.seats
+        objects = [*worlds.surroundings(world, seats, NAMESPACES), *world.filled(seats, NAMESPACES)]
+        return {
+            (cell.source.address, cell.destination.address, cell.protocol, cell.port): cell.expected
+            for cell in worlds.cells(objects, seats, world.claim)
+        }
+
+
+def told(*events: dict[str, Any]) -> Story:
+    return story.read("s", {"claim": "POL-1", "objects": [POLICY], "events": list(events)})
+
+
+def judged(
+    told_story: Story,
+    reads: Callable[[Rig], World | None] = lambda rig: rig.now,
+    breaks: str = "",
+) -> Stage:
+    """The stage once the story was told on it; raises what the story says."""
+    stage = Stage(TIMINGS, reads=reads)
+    stage.members.breaks = breaks
+    ground: Any = stage
+    members: Any = stage.members
+    context = Context(claims=("POL-1",), sink=Sink(stage.kept))
+    try:
+        InStory(
+            stage, TIMINGS, context, stage.clock, ground=ground, world=told_story.world,
+            replay="pytest --story=x.yaml", story=told_story, members=members,
+        ).holds(because="so it is")  # fmt: skip
+    except Exception as error:
+        error.stage = stage  # type: ignore[attr-defined]
+        raise
+    finally:
+        assert (stage.now, stage.members.state) == (None, "gone"), "nothing is left of it"
+    return stage
+
+
+def open_since(event: str) -> Callable[[Rig], World | None]:
+    """A data plane that forgets all policies when this happens to pods."""
+    return lambda rig: None if event in rig.members.acted else rig.now  # type: ignore[attr-defined]
+
+
+def test_what_is_as_the_oracle_says_after_each_event_is_confirmed() -> None:
+    events = ({"pods": "again"}, {"pods": "ending"}, {"pods": "gone"}, {"put": ALLOWED})
+    stage = judged(told(*events))
+    assert verdicts(stage) == {("POL-1", "CONFIRMED")}
+    assert stage.members.acted == ["again", "ending", "gone"]
+    assert (stage.members.last, stage.members.fail) == (True, False)
+    assert any(one.reason.startswith("so it is after event 4") for one in stage.kept)
+
+
+def test_a_policy_that_an_event_takes_is_told_with_the_event_and_its_rule() -> None:
+    events = ({"pods": "unready"}, {"pods": "again"}, {"put": ALLOWED})
+    with pytest.raises(Nonconformance) as caught:
+        judged(told(*events), open_since("again"))
+    first, *rest = str(caught.value).splitlines()
+    stage = caught.value.stage  # type: ignore[attr-defined]
+    assert stage.members.acted == ["unready", "again"], "it ends with what is different"
+    assert "expected TIMED_OUT, observed CONNECTED" in first
+    assert f"NetworkPolicy {NAMESPACES['a']}/p" in first
+    assert any("after event 2, pods again" in line for line in rest)
+    assert any("pytest --story=x.yaml" in line for line in rest)
+    assert ("POL-1", "VIOLATED") in verdicts(stage)
+
+
+def test_an_edit_that_is_not_heard_of_is_told_with_its_event() -> None:
+    old = told({"put": ALLOWED}).world
+
+    def deaf(rig: Rig) -> World | None:
+        return old if rig.now is not None and rig.clears == 0 else rig.now
+
+    with pytest.raises(Nonconformance) as caught:
+        judged(told({"pods": "again"}, {"put": ALLOWED}), deaf)
+    assert "event 2, NetworkPolicy ${a}/p written" in str(caught.value)
+    assert "an edit is not honoured" in str(caught.value).splitlines()[0]
+
+
+def test_an_event_that_does_not_take_effect_decides_nothing_and_leaves_nothing() -> None:
+    with pytest.raises(EnvironmentBroken, match="the pods are not evicted in time") as caught:
+        judged(told({"pods": "evicted"}), breaks="evicted")
+    assert caught.value.stage.kept == []  # type: ignore[attr-defined]
+
+
+def test_members_are_given_the_labels_that_the_story_has_given_them() -> None:
+    stage = judged(told({"labels": {"m.linux": {"role": "member", "x": "9"}}}, {"pods": "failed"}))
+    assert stage.members.labels == {"m.linux": {"role": "member", "x": "9"}}
+    assert stage.members.fail

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The committed stories are chosen by stale data planes, and what they do not show is named."""
+
+from __future__ import annotations
+
+from conformance.stories.model import story
+from tests.unit.conformance.stories.test_classes import TABLE
+from tests.worlds.story_mutants import FORGETS, MUTANTS, shown
+
+MOST = 500
+POLICY = {
+    "apiVersion": "projectcalico.org/v3",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "p", "namespace": "${a}"},
+    "spec": {"selector": "role == 'member'", "types": ["Ingress"]},
+}
+SELECTS = {"selector": "role == 'member'", "types": ["Ingress"]}
+OPEN = POLICY | {"spec": {**SELECTS, "ingress": [{"action": "Allow"}]}}
+FORGOTTEN = ("all policies", "policies for ingress", "Calico's policies", "labels of members")
+
+
+def names(*events: dict[str, object]) -> set[str]:
+    told = story.read("s", {"claim": "POL-1", "objects": [POLICY], "events": list(events)})
+    return {str(mutant) for mutant in shown(told)}
+
+
+def test_a_stale_data_plane_is_shown_by_what_follows_its_event_alone() -> None:
+    assert names({"pods": "again"}) == {
+        f"{os} forgets {what} when: pod made again"
+        for os in ("linux", "windows")
+        for what in FORGOTTEN
+    }  # fmt: skip
+    assert not any("pod replaced" in name for name in names({"pods": "again"}))
+    edits = names({"put": OPEN})
+    assert "linux forgets the event itself when: action or traffic edited" in edits
+    assert not any("all policies" in name for name in edits), "nothing is closed any more"
+
+
+def test_there_are_not_too_many_of_them_and_each_event_has_some() -> None:
+    assert len(MUTANTS) == len(set(MUTANTS)) <= MOST
+    assert {mutant.event for mutant in MUTANTS} == {one.name for one in TABLE.classes}
+    assert {mutant.forgets for mutant in MUTANTS} > set(FORGETS)
