@@ -308,6 +308,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         windows_laid_by_the_operator,
         ipip_turned_on,
         wireguard,
+        ebpf,
         dual_stack,
         calico_runs_for_days,
         labels_of_aks,

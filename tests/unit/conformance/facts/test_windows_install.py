@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def there(install: str = "manual", pods: Any = (), **answers: Any) -> WindowsInstall:
+def there(install: Any = "manual", pods: Any = (), **answers: Any) -> WindowsInstall:
     known = {"cni": "Calico", "datastore": "kubernetes"} | {
         name: answers.pop(name) for name in ("cni", "datastore") if name in answers
     }
