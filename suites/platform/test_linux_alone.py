@@ -67,8 +67,10 @@ def test_policies_of_windows_pods_are_enforced_while_linux_nodes_run_ebpf(
     server = pods.servers("windows")
     friend = pods.clients("linux")
     others = pods.clients("windows")
+    not_selected = pods.servers("linux")
     expect.change(
         policy.filled(server=server, friend=friend),
         Case(friend, server, tcp=8080, open=True, because=FRIEND),
         Case(others, server, tcp=8080, open=False, because=OTHERS),
+        Case(others, not_selected, tcp=8080, open=True, because="no policy selects this server"),
     )

@@ -36,8 +36,8 @@ class WindowsInstall:
         pod."""
         if self.facts.install.value == "manifest":
             pod = felix_pod_states(calico_pods(self.kube, [node])).get(node)
-            told = RUNNING if pod and pod.runs else pod.told if pod else "missing"
-            return {f"pod of calico-node on node {node}": Fact(told, "its status")}
+            state = RUNNING if pod and pod.runs else pod.told if pod else "missing"
+            return {f"pod of calico-node on node {node}": Fact(state, "its status")}
         return {
             f"service {name} on node {node}": Fact(
                 self.hosts.service(node, name) or "not installed", f"Get-Service {name}"

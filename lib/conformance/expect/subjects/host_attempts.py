@@ -31,9 +31,9 @@ Round = dict[str, Verdict]
 class Ends(NamedTuple):
     """How all rounds of a goal may end."""
 
-    lost: tuple[Verdict, ...]
-    """As documented."""
-    reached: ClaimVerdict
+    documented: tuple[Verdict, ...]
+    """Results as documented."""
+    verdict_if_connected: ClaimVerdict
     """The verdict where the host connects each time."""
 
 
@@ -53,11 +53,11 @@ class HostAttempts(Subject):
         Nonconformance for anything else, ControlBroken where a control fails.
         """
 
-        def seen(again: str) -> None:
+        def check_witness(again: str) -> None:
             self.expect.control(witness, because=f"the witness{again}: {because}")
 
         ends = Ends((Verdict.TIMED_OUT,), of_limitation(gone=True))
-        self._decide(goals, control, because, seen, ends)
+        self._decide(goals, control, because, check_witness, ends)
 
     def may_lack(
         self,
@@ -94,16 +94,16 @@ class HostAttempts(Subject):
         goals: Sequence[Pair],
         control: Target,
         because: str,
-        seen: Callable[[str], None],
+        check_witness: Callable[[str], None],
         ends: Ends,
     ) -> None:
         """Try all goals, in rounds, each beside the control, and decide each by all rounds."""
         rounds: list[list[Round]] = []
         for _ in range(self.expect.timings.windows.agree):
-            seen("")
+            check_witness("")
             with ThreadPoolExecutor(len(goals)) as pool:
                 rounds.append(list(pool.map(lambda goal: self._tried(goal, control), goals)))
-        seen(", again")
+        check_witness(", again")
 
         def judge(place: int) -> Judged:
             pod, target = goals[place]
@@ -118,10 +118,10 @@ class HostAttempts(Subject):
                     f"observed {lost[0][_address(control)]}: {CONTROL}"
                 )
                 return ControlBroken(text, control=CONTROL)
-            if set(answers) <= {*ends.lost}:
+            if set(answers) <= {*ends.documented}:
                 return f"{because}: {label}: {shown}"
             if set(answers) == {Verdict.CONNECTED}:
-                return Ruling(f"{label}: {shown}, although {because}", ends.reached)
+                return Ruling(f"{label}: {shown}, although {because}", ends.verdict_if_connected)
             return self._neither(pod, target, shown, because)
 
         self.check("behaviour", [(None, goal[0], place) for place, goal in enumerate(goals)], judge)
