@@ -7,7 +7,7 @@ The host connects by a program in a HostProcess pod, and sends nothing but the h
 from conformance.fixtures import HostAttempts, MetadataService, Services, WorkerPods
 from conformance.marks import needs, verifies
 
-LOST = "the virtual switch has taken the route to the metadata service away"
+LOST = "creating the virtual switch can take the route to the metadata service away"
 
 
 @verifies("META-1")
