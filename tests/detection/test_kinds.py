@@ -42,8 +42,10 @@ def test_a_kind_with_a_profile_says_what_its_clean_row_says(
 
 
 def test_every_claim_with_a_test_has_a_row_in_which_it_holds_and_one_in_which_it_does_not() -> None:
-    """A check that nothing turns red, or nothing green, is no check; a known issue that can happen is red where it is
-    there."""
+    """A check that nothing turns red, or nothing green, is no check.
+
+    A known issue that can happen is red where it is there.
+    """
     table = read()
     profiles = [table.clean_of(name) for name in ("", *table.profiles)]
     lacking = {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of documents by version of Calico or of Kubernetes (``tables.yaml``), with the source of
-each row.  They are independent of any cluster."""
+"""The tables of documents by version of Calico or of Kubernetes (``tables.yaml``), with the source
+of each row.  They are independent of any cluster."""
 
 import functools
 from collections.abc import Mapping

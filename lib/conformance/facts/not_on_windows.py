@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about features that only Linux nodes have: WireGuard, IPv6, eBPF.  The module judges nothing.
+"""Facts about features that only Linux nodes have: WireGuard, IPv6, eBPF.  The module judges
+nothing.
 
 If no Linux node uses a feature, its absence on Windows shows nothing, so each read raises
 MissingCapability.
