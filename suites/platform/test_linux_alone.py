@@ -1,10 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WireGuard and IPv6 are for Linux nodes alone, and Windows nodes in the same cluster keep
+"""WireGuard, IPv6 and eBPF are for Linux nodes alone, and Windows nodes in the same cluster keep
 working."""
 
-from conformance.fixtures import CalicoObjects, Case, Expect, NotOnWindows, Readings, WorkerPods
-from conformance.marks import verifies
+from conformance.fixtures import (
+    CalicoObjects,
+    Case,
+    Expect,
+    NotOnWindows,
+    Policy,
+    Readings,
+    WorkerPods,
+)
+from conformance.marks import manifest, verifies
 
+FRIEND = "the one rule allows this label"
+OTHERS = "no rule allows this label, and HNS enforces it, whatever Linux nodes run"
 ENDS = "each encrypts what it sends to nodes with a key alone"
 
 
@@ -39,4 +49,28 @@ def test_windows_pods_have_no_address_of_ipv6(
     do = "read the pod's status.podIPs and its node's annotations"
     requires.that(
         not_on_windows.of_ipv6, "none", on=calico.windows, lifted=bool, because=because, do=do
+    )
+
+
+@manifest("policy/kubernetes/ingress_by_selector.yaml")
+@verifies("UNSUP-4")
+def test_policies_of_windows_pods_are_enforced_while_linux_nodes_run_ebpf(
+    *,
+    pods: WorkerPods,
+    not_on_windows: NotOnWindows,
+    requires: Readings,
+    policy: Policy,
+    expect: Expect,
+) -> None:
+    because = "without eBPF on Linux nodes nothing is shown"
+    requires.that(not_on_windows.ebpf(), "eBPF", because=because, do="set linuxDataplane to BPF")
+    server = pods.servers("windows")
+    friend = pods.clients("linux")
+    others = pods.clients("windows")
+    not_selected = pods.servers("linux")
+    expect.change(
+        policy.filled(server=server, friend=friend),
+        Case(friend, server, tcp=8080, open=True, because=FRIEND),
+        Case(others, server, tcp=8080, open=False, because=OTHERS),
+        Case(others, not_selected, tcp=8080, open=True, because="no policy selects this server"),
     )

@@ -33,6 +33,16 @@ def test_this_kubernetes_was_tested_with_this_calico(
     requires.that(supported.kubernetes(), "listed", because=because, do=do)
 
 
+@verifies("PLAT-12")
+def test_every_windows_build_is_listed_for_this_kubernetes(
+    calico: CalicoObjects, supported: Supported, requires: Readings
+) -> None:
+    because = "this release of Kubernetes is tested with these builds of Windows only"
+    do = "use a build that the release of Kubernetes lists"
+    nodes = calico.windows
+    requires.that(supported.windows_build, "listed", on=nodes, because=because, do=do)
+
+
 @verifies("PLAT-11")
 def test_the_platform_is_one_that_is_not_supported(
     supported: Supported, requires: Readings

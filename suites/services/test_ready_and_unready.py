@@ -40,7 +40,7 @@ def test_a_service_that_asks_for_it_uses_backends_that_are_not_ready(
 @about("clusterip")
 @each_os("server_os")
 @manifest("services/cluster-ip.yaml")
-@verifies("CONN-4", part="{server_os} backend unready and ready again", provisional=True)
+@verifies("XSVC-9", part="{server_os} backend")
 def test_a_backend_is_used_again_once_it_is_ready_again(
     pods: WorkerPods,
     services: Services,

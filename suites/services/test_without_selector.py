@@ -11,7 +11,7 @@ OTHERS = "the EndpointSlice names another pod now"
 @about("clusterip")
 @each_os("server_os")
 @manifest("services/without-selector.yaml")
-@verifies("CONN-4", part="without a selector, {server_os} backends", provisional=True)
+@verifies("XSVC-8", part="{server_os} backends")
 def test_a_service_without_a_selector_leads_to_what_its_slice_names(
     pods: WorkerPods, backends: Backends, own_backends: OwnBackends, server_os: OS
 ) -> None:

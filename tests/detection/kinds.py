@@ -140,6 +140,7 @@ REASONS = {
     "supported, so that a lab's Windows host would only repeat what was chosen for it",
     "UNSUP-3": "nothing there asks for it: WireGuard is off",
     "XLC-1": "nothing there has run for the 24 h that a token lives",
+    "UNSUP-4": "nothing there asks for it: Linux nodes run no eBPF",
     "UNSUP-5": "nothing there asks for it: no pod has an address of IPv6",
     "BGP-2": "nothing there asks for it: no BGPPeer selects a Windows node; it is decided on dual-subnet",
     "SVC-3": "nothing there asks for it: Calico advertises no service network",

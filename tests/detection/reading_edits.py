@@ -211,6 +211,15 @@ def wireguard(api: Api, node: str = "") -> Iterator[None]:
 
 
 @contextmanager
+def ebpf(api: Api) -> Iterator[None]:
+    """Felix is told to run eBPF; the lab's Linux nodes carry packets as before."""
+    felix = "/apis/projectcalico.org/v3/felixconfigurations/default"
+    api.merge(felix, {"spec": {"bpfEnabled": True}})
+    yield
+    api.merge(felix, {"spec": {"bpfEnabled": None}})
+
+
+@contextmanager
 def dual_stack(api: Api, windows: str = "") -> Iterator[None]:
     """A Linux pod has an address of IPv6 beside its own, and so has a pod of a Windows node, or of ``all``."""
     pods = "/api/v1/namespaces/default/pods"
@@ -299,6 +308,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         windows_laid_by_the_operator,
         ipip_turned_on,
         wireguard,
+        ebpf,
         dual_stack,
         calico_runs_for_days,
         labels_of_aks,

@@ -10,7 +10,9 @@ from conformance import cli
 from conformance.catalog import catalog
 from conformance.catalog.kinds import DATA
 from tests.detection import kinds
-from tests.detection.table import read
+from tests.detection.table import RED, read
+
+PARTS = DATA.parents[1] / "qualify" / "data" / "parts.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,38 @@ def test_a_kind_with_a_profile_says_what_its_clean_row_says(
     assert isinstance(told, dict)
     assert {claim: told[claim].partition(":")[0] for claim in clean} == clean
     assert set(told) <= set(catalog())
+
+
+def test_every_claim_with_a_test_has_a_row_in_which_it_holds_and_one_in_which_it_does_not() -> None:
+    """A check that nothing turns red, or nothing green, is no check.
+
+    A known issue that can happen is red where it is there.
+    """
+    table = read()
+    profiles = [table.clean_of(name) for name in ("", *table.profiles)]
+    lacking = {}
+    for claim, known in demanded_parts().items():
+        can_happen = catalog()[claim].modality == "can happen"
+        there = {
+            verdict
+            for row in table.rows
+            for verdict in (row.expect.get(claim), row.on_node.get(claim))
+            if verdict
+        }
+        health = {clean.get(claim) for clean in profiles}
+        holds = {"CONFIRMED", "NOT_OBSERVED"} & (health | there)
+        red = {*RED, *(["CONFIRMED"] if can_happen else [])} & there
+        if known and not (holds and red):
+            lacking[claim] = "red" if holds else "green"
+    assert lacking == {
+        "PLAT-11": "red"
+    }  # its table has no cluster that it is about and that is otherwise
+
+
+def demanded_parts() -> dict[str, object]:
+    """Claims that have a test, with their parts."""
+    found: dict[str, object] = yaml.safe_load(PARTS.read_text(encoding="utf-8"))
+    return found
 
 
 def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> None:

@@ -18,7 +18,7 @@ OF_THE_CLUSTER = (
 )  # fmt: skip
 OF_WINDOWS_NODES = (
     "DS-1", "INST-3", "XIPAM-2", "XIPAM-3", "VXLAN-5", "UNSUP-3", "UNSUP-5", "XSTAT-1", "XLC-1", "SVC-3", "BGP-1",
-    "BGP-4", "BGP-6", "XBGP-1",
+    "BGP-4", "BGP-6", "XBGP-1", "PLAT-12",
 )  # fmt: skip
 OF_LINUX_NODES = ("BGP-3",)
 OTHERWISE = {

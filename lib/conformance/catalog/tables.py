@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of documents by version of Calico (``tables.yaml``), with the source of each row.
-They are independent of any cluster."""
+"""The tables of documents by version of Calico or of Kubernetes (``tables.yaml``), with the source
+of each row.  They are independent of any cluster."""
 
 import functools
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class Row:
     """A row of a table."""
 
     versions: Range
-    """Versions of Calico."""
+    """Versions of Calico; of Kubernetes in the table ``windows``."""
     listed: tuple[str, ...]
     source: str
     """A document with its versions, or ``owner/repository@commit:path``."""

@@ -79,8 +79,8 @@ class Hosts(Protocol):
     def calico_program(self, node: str) -> tuple[str, str]:
         """Path and version of the program that runs as Felix; empty where none runs."""
 
-    def has_service(self, node: str, name: str) -> bool:
-        """Return whether a Windows service is installed."""
+    def service(self, node: str, name: str) -> str:
+        """Return the state of a Windows service; empty if it is not installed."""
 
     def command_lines(self, node: str, program: str) -> list[str]:
         """Command lines of a program's processes."""
@@ -197,7 +197,7 @@ class NodeReadings:
         own = self._node(node)
         if own.felix is None or own.felix.known:
             return
-        there, error = _ask(lambda: bool(path) or hosts.has_service(node, SERVICE))
+        there, error = _ask(lambda: bool(path or hosts.service(node, SERVICE)))
         if there:
             text = f"{path} runs there" if path else f"service {SERVICE} is installed there"
             self._learn("felix", node, Fact(True, text))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about features that only Linux nodes have: WireGuard and IPv6.  The module judges nothing.
+"""Facts about features that only Linux nodes have: WireGuard, IPv6, eBPF.  The module judges
+nothing.
 
 If no Linux node uses a feature, its absence on Windows shows nothing, so each read raises
 MissingCapability.
@@ -47,6 +48,15 @@ class NotOnWindows:
                 said.get(node, {}).get(KEY, NONE), f"its annotation {KEY}"
             )
         }
+
+    def ebpf(self) -> dict[str, Fact[str]]:
+        """Return the data plane of Linux nodes, ``eBPF``."""
+        found = self.calico.facts.kube_proxy_mode
+        if found.value != "ebpf":
+            raise NotObservable(
+                f"Linux nodes run no eBPF ({found.source})", "set linuxDataplane to BPF"
+            )
+        return {"the data plane of Linux nodes": Fact("eBPF", found.source)}
 
     def of_ipv6(self, node: str) -> dict[str, Fact[str]]:
         """Addresses of IPv6 of a node's pods and in its annotations, or ``none``, while Linux pods

@@ -18,8 +18,9 @@ from conformance.facts.calico_workloads import workloads
 from conformance.facts.reading import Reading, required
 from conformance.facts.workloads import described, variable
 from conformance.kube.client import Kube, Obj
-from conformance.kube.fields import mapping_at, pod_address, value_at
+from conformance.kube.fields import list_at, mapping_at, pod_address, value_at
 from conformance.model.builds import BuildUnderCalico
+from conformance.model.endpoint import Addressing, Target
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 IP_POOLS_ONLY = "IPPoolsOnly"
@@ -130,6 +131,38 @@ class CalicoObjects:
             if not anywhere
             or all(pool["spec"].get(key) in (None, "", "all()") for key in SELECTORS)
         }
+
+    def api_servers(self) -> list[Target]:
+        """Return the API server's own addresses outside the IP pools, behind Service
+        default/kubernetes.  Raise MissingCapability if there are none."""
+        label = "kubernetes.io/service-name=kubernetes"
+        kind = ("discovery.k8s.io/v1", "EndpointSlice", "default")
+        slices = required(
+            "EndpointSlice kubernetes", "list them", lambda: self.kube.objects(*kind, labels=label)
+        )
+        pools = [ipaddress.ip_network(fact.value or "") for fact in self.pool_cidrs().values()]
+        found = [
+            Target(
+                host=address,
+                port=int(port["port"]),
+                protocol="tcp",
+                path=Addressing.EXTERNAL,
+                name="the API server",
+            )
+            for each in slices
+            if each.get("addressType") == "IPv4"
+            for port in list_at(each, "ports")
+            for endpoint in list_at(each, "endpoints")
+            for address in map(str, list_at(endpoint, "addresses"))
+            if not any(ipaddress.ip_address(address) in pool for pool in pools)
+        ]
+        if not found:
+            raise MissingCapability(
+                "no address of the API server outside the IP pools is known "
+                "(EndpointSlice of Service default/kubernetes)",
+                "name a host beyond the cluster: --external-target",
+            )
+        return found
 
     def shapes(self) -> dict[str, Fact[str]]:
         """Return every enabled IPv4 pool's encapsulation together with BGP: ``VXLAN with BGP

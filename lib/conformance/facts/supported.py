@@ -4,7 +4,7 @@ platform, network and Kubernetes."""
 
 from dataclasses import dataclass
 
-from conformance.catalog import Version, row
+from conformance.catalog import Version, row, tables
 from conformance.model.facts import Fact, Facts
 
 LISTED = "listed"
@@ -46,6 +46,22 @@ class Supported:
                 "kubernetes", Fact(release, reported.source)
             )
         }
+
+    def windows_build(self, node: str) -> dict[str, Fact[str]]:
+        """Return whether this release of Kubernetes lists the build of a Windows node."""
+        reported = self.facts.kubernetes_version
+        build = next(one for one in self.facts.by_os("windows") if one.name == node).windows_build
+        release = Version.parse(reported.value) if reported.value else None
+        rows = [one for one in tables()["windows"] if release and release in one.versions]
+        name = f"build of node {node}"
+        if not build:
+            return {name: Fact(None, "its .status.nodeInfo.kernelVersion has none")}
+        if not rows:
+            text = f"not in the table: Kubernetes {reported.value} ({reported.source})"
+            return {name: Fact(None, text)}
+        own, listed = str(build[0]), rows[0].listed
+        value = LISTED if own in listed else f"{own}, where {', '.join(listed)} are listed"
+        return {name: Fact(value, f"Kubernetes {reported.value}: {rows[0].source}")}
 
     def unsupported(self) -> dict[str, Fact[str]]:
         """Return whether the documents name the platform as not supported."""

@@ -215,13 +215,12 @@ class Hosts:
         said = self._text(node, STOP + windows_host.VERSION)
         return windows_host.calico_program(said, f"node {node}")
 
-    def has_service(self, node: str, name: str) -> bool:
-        """Return whether a Windows service is installed.  Raise the errors of
-        :meth:`hns_networks`."""
-        script = (
-            f"Get-Service -Name {name} -ErrorAction SilentlyContinue | ForEach-Object {{ $_.Name }}"
-        )
-        return name in self._lines(node, STOP + script)
+    def service(self, node: str, name: str) -> str:
+        """Return the state of a Windows service, ``Running``; empty if it is not installed.  Raise
+        the errors of :meth:`hns_networks`."""
+        found = f"Get-Service -Name {name} -ErrorAction SilentlyContinue"
+        lines = self._lines(node, f"{STOP}{found} | ForEach-Object {{ '' + $_.Status }}")
+        return lines[0].strip() if lines else ""
 
     def differences(self, node: str) -> dict[str, str]:
         r"""Return what may differ between Windows nodes of a build: HNS and VFP switches, .NET,

@@ -87,6 +87,16 @@ def _wrong(name: str, answer: str, zone: Zone, *_: object) -> Zone:
     return replace(zone, a={**zone.a, **addresses})
 
 
+@TYPES.fault("dns-alias-wrong", "dns")
+def dns_alias_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+    """Services of type ExternalName lead to a name that nobody has."""
+
+    def wrong(zone: Zone, *_: object) -> Zone:
+        return replace(zone, cname={name: f"not-{to}" for name, to in zone.cname.items()})
+
+    return _of_zone(lab, identity, ["ExternalName Services lead to another name"], wrong)
+
+
 @TYPES.fault("dns-stale", "dns")
 def dns_stale(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Names keep the addresses of their first answer."""

@@ -125,12 +125,19 @@ class FelixCrashLoops(Fault):
         self._lab = lab
         self._identity = identity
         self._felixes = {node: lab.calico.felixes[node] for node in lab.nodes(parameters["node"])}
+        self._on_hosts: list[Felix] = []
         self._killing: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
-        """End each Felix at its start from now on."""
+        """End each Felix at its start from now on; one that is a process of its host stays away."""
         for felix in self._felixes.values():
             felix.faults.dead[self._identity] = True
+        in_pods = {pod["spec"].get("nodeName") for pod in await self._pods()}
+        self._on_hosts = [
+            felix for node, felix in self._felixes.items() if felix.running and node not in in_pods
+        ]
+        for felix in self._on_hosts:
+            await felix.stop()
         self._killing = asyncio.create_task(self._kill(), name=f"fault {self._identity}")
 
     async def heal(self) -> None:
@@ -143,6 +150,9 @@ class FelixCrashLoops(Fault):
         for felix in self._felixes.values():
             felix.faults.dead.pop(self._identity, None)
             felix.start_if_asked()
+        for felix in self._on_hosts:
+            felix.start()
+        self._on_hosts = []
 
     async def evidence(self) -> list[str]:
         return [
@@ -153,10 +163,7 @@ class FelixCrashLoops(Fault):
 
     async def _kill(self) -> None:
         while True:
-            pods, _ = await self._lab.client.list(
-                "pods", labels=f"k8s-app in ({', '.join(CONTAINERS)})"
-            )
-            for pod in pods:
+            for pod in await self._pods():
                 container = CONTAINERS[pod["metadata"]["labels"]["k8s-app"]]
                 if pod["spec"].get("nodeName") in self._felixes and _runs(pod, container):
                     with contextlib.suppress(
@@ -164,6 +171,11 @@ class FelixCrashLoops(Fault):
                     ):  # it has just ended by itself
                         await self._lab.kill_container(pod, container)
             await asyncio.sleep(LOOK_EVERY)
+
+    async def _pods(self) -> list[Obj]:
+        labels = f"k8s-app in ({', '.join(CONTAINERS)})"
+        pods, _ = await self._lab.client.list("pods", labels=labels)
+        return pods
 
 
 def _runs(pod: Obj, container: str) -> bool:

@@ -10,20 +10,31 @@ underlay is the cause.
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from conformance.errors import ControlBroken, Nonconformance
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance
 from conformance.expect.check import Judged, Ruling
 from conformance.expect.guard import unless_changed
 from conformance.expect.subject import Subject
-from conformance.model.endpoint import Pair, Target, Workload
+from conformance.model.claim import ClaimVerdict
+from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.explanation import Explanation
 from conformance.model.observation import Verdict
-from conformance.verdicts.meaning import of_limitation
+from conformance.verdicts.meaning import of_chance, of_limitation
 
 Connect = Callable[[str, Sequence[str], float], dict[str, Verdict]]
 """Connects from the host of a node to some targets within some seconds; raises ProbeBroken."""
 CONTROL = "the host reaches a port of a Linux node"
 Round = dict[str, Verdict]
+
+
+class Ends(NamedTuple):
+    """How all rounds of a goal may end."""
+
+    documented: tuple[Verdict, ...]
+    """Results as documented."""
+    verdict_if_connected: ClaimVerdict
+    """The verdict where the host connects each time."""
 
 
 @dataclass
@@ -41,12 +52,58 @@ class HostAttempts(Subject):
         goal.  TIMED_OUT in all rounds is as documented, CONNECTED in all rounds is LIFTED.  Raise
         Nonconformance for anything else, ControlBroken where a control fails.
         """
+
+        def check_witness(again: str) -> None:
+            self.expect.control(witness, because=f"the witness{again}: {because}")
+
+        ends = Ends((Verdict.TIMED_OUT,), of_limitation(gone=True))
+        self._decide(goals, control, because, check_witness, ends)
+
+    def may_lack(
+        self,
+        pods: Sequence[Workload],
+        service: tuple[str, int] | None,
+        *,
+        control: Target,
+        because: str,
+    ) -> None:
+        """Record whether the hosts of these pods' nodes get no answer of a cloud's metadata service
+        (address and port), each time beside ``control``: silence is the known issue.
+
+        Raise MissingCapability without a service, else as :meth:`limited`.
+        """
+        if service is None:
+            raise MissingCapability(
+                "this lab has no host beyond the cluster to stand for a metadata service",
+                "name one: --external-target",
+            )
+        host, port = service
+        goal = Target(
+            host=host,
+            port=port,
+            protocol="tcp",
+            path=Addressing.EXTERNAL,
+            name="the metadata service",
+        )
+        ends = Ends((Verdict.TIMED_OUT, Verdict.UNREACHABLE), of_chance(False))
+        goals = [(pod, goal) for pod in pods]
+        self._decide(goals, control, because, lambda again: None, ends)
+
+    def _decide(
+        self,
+        goals: Sequence[Pair],
+        control: Target,
+        because: str,
+        check_witness: Callable[[str], None],
+        ends: Ends,
+    ) -> None:
+        """Try all goals, in rounds, each beside the control, and decide each by all rounds."""
         rounds: list[list[Round]] = []
         for _ in range(self.expect.timings.windows.agree):
-            self.expect.control(witness, because=f"the witness: {because}")
+            check_witness("")
             with ThreadPoolExecutor(len(goals)) as pool:
                 rounds.append(list(pool.map(lambda goal: self._tried(goal, control), goals)))
-        self.expect.control(witness, because=f"the witness, again: {because}")
+        check_witness(", again")
 
         def judge(place: int) -> Judged:
             pod, target = goals[place]
@@ -61,10 +118,10 @@ class HostAttempts(Subject):
                     f"observed {lost[0][_address(control)]}: {CONTROL}"
                 )
                 return ControlBroken(text, control=CONTROL)
-            if set(answers) == {Verdict.TIMED_OUT}:
+            if set(answers) <= {*ends.documented}:
                 return f"{because}: {label}: {shown}"
             if set(answers) == {Verdict.CONNECTED}:
-                return Ruling(f"{label}: {shown}, although {because}", of_limitation(gone=True))
+                return Ruling(f"{label}: {shown}, although {because}", ends.verdict_if_connected)
             return self._neither(pod, target, shown, because)
 
         self.check("behaviour", [(None, goal[0], place) for place, goal in enumerate(goals)], judge)

@@ -173,13 +173,13 @@ def test_a_look_into_the_node_decides_where_the_api_says_nothing(
     )
     host.known = replace(host.known, nodes=nodes)
 
-    def has_service(name: str, which: str) -> bool:
+    def state(name: str, which: str) -> str:
         assert (name, which) == ("win-0", SERVICE)
         if isinstance(service, Exception):
             raise service
-        return bool(service)
+        return "Running" if service else ""
 
-    host.has_service = has_service  # type: ignore[attr-defined]
+    host.service = state  # type: ignore[attr-defined]
     (found,) = host.looked().by_os("windows")
     assert found.felix is not None
     assert found.felix.value is wanted

@@ -108,3 +108,26 @@ def test_an_unsupported_platform_is_one_that_the_documents_name() -> None:
     assert list(values(supported("v3.17.0", platform="self-managed").unsupported()).values()) == [
         "not named"
     ]
+
+
+@pytest.mark.parametrize(
+    ("release", "build", "value"),
+    [
+        ("v1.34.2+rke2r1", 20348, "listed"),
+        ("v1.34.1", 26100, "26100, where 17763, 19042, 20348 are listed"),
+        ("v1.18.20", 18362, "listed"),
+        ("v1.20.1", 18362, "18362, where 17763, 18363, 19041 are listed"),
+        ("v1.22.17", 20348, "20348, where 17763, 19041, 19042 are listed"),
+        ("v1.35.0", 20348, None),
+        ("v1.21.0", 17763, None),
+        (None, 20348, None),
+    ],
+)
+def test_a_build_is_one_that_the_release_of_kubernetes_lists(
+    release: str | None, build: int, value: str | None
+) -> None:
+    one = supported(kubernetes_version=release)
+    windows = one.facts.by_os("windows")[0]
+    nodes = (replace(windows, windows_build=(build, 1)),)
+    there = Supported(replace(one.facts, nodes=nodes))
+    assert values(there.windows_build(windows.name)) == {f"build of node {windows.name}": value}

@@ -166,7 +166,7 @@ def test_v3_33_is_in_every_table(tmp_path: Path) -> None:
     assert [fact.value for fact in supported.kubernetes().values()] == ["listed"]
     assert [fact.value for fact in supported.platform().values()] == ["listed"]
     assert Builds(supported.facts).listed(BuildUnderCalico((20348, 2762), "v3.33.1"))
-    for name in tables():
+    for name in tables().keys() - {"windows"}:  # by release of Kubernetes
         found = row(name, "v3.33.1")
         assert found is not None, name
         assert "v3.3" not in found.source

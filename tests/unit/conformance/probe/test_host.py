@@ -390,11 +390,11 @@ def test_command_lines_of_a_program_are_read_or_none_when_it_does_not_run() -> N
 
 
 def test_a_service_is_installed_or_not() -> None:
-    one, node = hosts(Get_Service=["CalicoFelix\r\n"])
-    assert one.has_service("w1", "CalicoFelix")
+    one, node = hosts(Get_Service=["Running\r\n"])
+    assert one.service("w1", "CalicoFelix") == "Running"
     assert "Get-Service -Name CalicoFelix -ErrorAction SilentlyContinue" in node.asked[-1]
     without, _ = hosts(Get_Service=[""])
-    assert not without.has_service("w1", "CalicoFelix")
+    assert without.service("w1", "CalicoFelix") == ""
 
 
 def test_updates_are_the_ids_that_windows_lists_or_none_where_it_lists_none() -> None:

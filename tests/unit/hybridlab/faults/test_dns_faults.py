@@ -243,3 +243,19 @@ def test_new_windows_pods_get_another_suffix_or_none(wrong: str, searches: tuple
             assert found == [searches, searches, ("other.svc.cluster.local",)]
 
     asyncio.run(run())
+
+
+def test_a_wrong_alias_leads_to_another_name_also_where_it_is_made_later() -> None:
+    async def run() -> None:
+        async with lab() as made:
+            identity = await made.injector.inject("dns-alias-wrong")
+            later = Zone(domain="cluster.local", a=ZONE.a, cname={"other": "web.demo"})
+            await made.gate.set_zone(later)
+            assert made.dataplane.zone
+            assert made.dataplane.zone.cname == {"other": "not-web.demo"}
+            assert made.dataplane.zone.a == ZONE.a
+            assert len(await made.injector.evidence(identity)) == 1
+            await made.injector.heal(identity)
+            assert made.dataplane.zone == later
+
+    asyncio.run(run())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import ControlBroken, Nonconformance
+from conformance.errors import ControlBroken, MissingCapability, Nonconformance
 from conformance.expect.subjects.host_attempts import HostAttempts
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
@@ -64,3 +64,39 @@ def test_a_host_that_does_not_reach_a_linux_node_shows_nothing(
         ControlBroken, match=r"host of node w1 -> 10\.0\.0\.11:30080/tcp: expected CON"
     ):
         decided(*results, control=(IN, OUT, IN))
+
+
+def recorded(
+    *results: Verdict, service: tuple[str, int] | None = ("127.0.0.1", 80)
+) -> list[Decision]:
+    """Let the host get these results of the metadata service, round by round."""
+    kept: list[Decision] = []
+    expect = an_expect(Network(load_timings()), "META-1", kept=kept)
+    rounds = iter(results)
+
+    def connect(node: str, targets: Sequence[str], seconds: float) -> dict[str, Verdict]:
+        assert (node, list(targets)) == ("w1", ["127.0.0.1:80", "10.0.0.11:30080"])
+        return dict(zip(targets, (next(rounds), IN), strict=True))
+
+    HostAttempts(expect, connect).may_lack([POD], service, control=CONTROL, because="lost")
+    return kept
+
+
+def test_a_metadata_service_that_gives_no_answer_is_the_known_issue() -> None:
+    assert [one.verdict for one in recorded(OUT, OUT, OUT)] == [ClaimVerdict.CONFIRMED]
+    lost = recorded(OUT, Verdict.UNREACHABLE, Verdict.UNREACHABLE)
+    assert [one.verdict for one in lost] == [ClaimVerdict.CONFIRMED]
+    assert [one.verdict for one in recorded(IN, IN, IN)] == [ClaimVerdict.NOT_OBSERVED]
+
+
+@pytest.mark.parametrize("results", [(OUT, IN, OUT), (Verdict.REFUSED,) * 3])
+def test_a_metadata_service_that_answers_now_and_then_is_neither(
+    results: tuple[Verdict, ...],
+) -> None:
+    with pytest.raises(Nonconformance, match="host of w1"):
+        recorded(*results)
+
+
+def test_without_a_service_nothing_is_recorded() -> None:
+    with pytest.raises(MissingCapability, match="no host beyond the cluster"):
+        recorded(service=None)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about Calico on Windows nodes that was installed by hand or by manifest: whether it runs
+there, and the kubeconfig of its CNI plugin.  The module judges nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from conformance.errors import MissingCapability
+from conformance.facts.diagnostics_bundle import calico_pods
+from conformance.facts.felix_state import felix_pod_states
+from conformance.facts.node_readings import Hosts
+from conformance.kube.client import Kube
+from conformance.model.facts import Fact, Facts, NodeFacts
+
+SERVICES = ("CalicoNode", "CalicoFelix")
+"""Windows services that install-calico.ps1 makes in every mode
+(projectcalico/calico node/windows-packaging)."""
+RUNNING = "Running"
+VALID = "valid"
+
+
+@dataclass(frozen=True)
+class WindowsInstall:
+    """The facts that a single test reads."""
+
+    kube: Kube
+    hosts: Hosts
+    facts: Facts
+    windows: Sequence[NodeFacts]
+    """The nodes that may be looked into."""
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def state(self, node: str) -> dict[str, Fact[str]]:
+        """Return ``Running`` or what else Calico does on a node: its services, or the DaemonSet's
+        pod."""
+        if self.facts.install.value == "manifest":
+            pod = felix_pod_states(calico_pods(self.kube, [node])).get(node)
+            state = RUNNING if pod and pod.runs else pod.told if pod else "missing"
+            return {f"pod of calico-node on node {node}": Fact(state, "its status")}
+        return {
+            f"service {name} on node {node}": Fact(
+                self.hosts.service(node, name) or "not installed", f"Get-Service {name}"
+            )
+            for name in SERVICES
+        }
+
+    def kubeconfig(self, node: str) -> dict[str, Fact[str]]:
+        """Return whether the kubeconfig of Calico's CNI plugin is there with a token that has not
+        ended: ``valid``, ``missing``, or since when it is over.
+
+        Raise MissingCapability where Calico keeps its data in etcd, or the plugin is another.
+        """
+        cni, datastore = self.facts.cni, self.facts.datastore
+        if cni.value != "Calico" or datastore.value != "kubernetes":
+            raise MissingCapability(
+                f"CNI plugin {cni.value}, datastore {datastore.value}: which files it uses, and "
+                "whether they are valid, is not read",
+                "read them on the node",
+            )
+        ends = self.hosts.cni_tokens(node)
+        over = [end for end in ends if end is not None and end <= self.now]
+        value = VALID if ends else "missing"
+        if over and len(over) == len(ends):
+            value = f"token ended at {max(over):%Y-%m-%dT%H:%M:%SZ}"
+        name = f"kubeconfig of Calico's CNI plugin on node {node}"
+        return {name: Fact(value, "calico-kubeconfig in the folder of CNI configurations")}

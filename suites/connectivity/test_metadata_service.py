@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Windows host may lose its way to the cloud's metadata service when the virtual switch is made.
+
+The host connects by a program in a HostProcess pod, and sends nothing but the handshake.
+"""
+
+from conformance.fixtures import HostAttempts, MetadataService, Services, WorkerPods
+from conformance.marks import needs, verifies
+
+LOST = "creating the virtual switch can take the route to the metadata service away"
+
+
+@verifies("META-1")
+@needs(host_process=True)
+def test_a_windows_host_may_lose_the_metadata_service(
+    pods: WorkerPods,
+    services: Services,
+    host_attempts: HostAttempts,
+    metadata_service: MetadataService,
+) -> None:
+    hosts = pods.clients("windows")
+    control = services.by_node_port(pods.server("linux"))
+    host_attempts.may_lack(hosts, metadata_service, control=control, because=LOST)

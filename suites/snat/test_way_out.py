@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods get out of the IP pools at all: the API server's own address answers each pod, whatever
+source it sees."""
+
+from conformance.fixtures import OS, CalicoObjects, WayOut, WorkerPods
+from conformance.marks import about, each_os, verifies
+
+BECAUSE = (
+    "natOutgoing of its pool translates what a pod sends beyond the pools, and answers find back"
+)
+
+
+@about("tcp")
+@verifies("XNAT-3", part="{os} pods")
+@each_os("os")
+def test_pods_reach_an_address_outside_the_pools(
+    pods: WorkerPods, way_out: WayOut, calico: CalicoObjects, os: OS
+) -> None:
+    clients = pods.clients(os)
+    natted = calico.pools("natOutgoing")
+    way_out.leads(clients, calico.api_servers(), natted, because=BECAUSE)
