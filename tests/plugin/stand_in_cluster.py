@@ -22,7 +22,7 @@ from conformance.model.installed import Installed
 from conformance.plugin.judge import PLANNED, recorder
 from conformance.run.directory import RunDirectory
 from conformance.run.provider import Connection, Inspection
-from conformance.schedule.workers import Room
+from conformance.facts.room import Room
 
 
 def node(

@@ -79,6 +79,16 @@ class HnsHealth:
             without: self._lasting(node, self._of_endpoints, self._without_endpoint),
         }
 
+    def at(self, *names: str) -> list[NodeFacts]:
+        """Return the covered nodes of these names."""
+        return [node for node in self.windows if node.name in names]
+
+    def left_behind(self, node: str) -> Fact[bool]:
+        """Return whether a local endpoint belongs to no pod, or a pod of the run has none."""
+        found = list(self.endpoints_of_nobody(node).items())
+        wrong = [f"{name}: {', '.join(fact.value)}" for name, fact in found if fact.value]
+        return Fact(bool(wrong), "; ".join([*wrong, found[0][1].source]))
+
     def services_without_balancer(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
         """Return the ports of stable ClusterIP Services whose load balancer is missing or has other
         members; leftovers of Services without endpoints are told as the source."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from conformance.catalog import Conditions
+from conformance.errors import MissingCapability
 from conformance.facts.objects import CalicoObjects, confirmed
 from conformance.kube.client import Obj
 from conformance.kube.fields import value_at
@@ -128,6 +129,18 @@ class IpamFacts:
         return {
             f"pods that node {node} takes": Fact(value, "its .status.allocatable.pods; IPAMBlocks")
         }
+
+    def own_block(self, node: str) -> tuple[str, int, int]:
+        """Return a Windows node's only block, how many addresses it leaves to pods, and how many of
+        these nobody has.  Raise MissingCapability where it has not a single block."""
+        blocks, source = self._blocks(node)
+        if len(blocks) != 1:
+            text = f"node {node} has {counted(len(blocks), 'block')} ({source})"
+            raise MissingCapability(text, "see IPAM-6")
+        spec = blocks[0]["spec"]
+        held = sum(index is not None for index in spec["allocations"]) - len(reservations(spec))
+        capacity = len(spec["allocations"]) - len(RESERVATION)
+        return spec["cidr"], capacity, capacity - held
 
     def takings(self, node: str) -> dict[str, Fact[str]]:
         """Return for every pod of a node ``not reserved``, or its address and the reservation it
