@@ -7,7 +7,7 @@ a pod of another owner waits for the node, all pause pods go at once, and nothin
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -69,7 +69,7 @@ class FullNode:
         start for another reason.
         """
         there = self._nodes(nodes)
-        counts = {node.name: _fitting(node, room) for node, room in there.items()}
+        counts = {node.name: _fitting(node, room) for node, room in there}
 
         def judge(node: NodeFacts) -> Judged:
             count = counts[node.name]
@@ -82,7 +82,7 @@ class FullNode:
             self.context.sink.record(f"seconds for {count} pods at once", arrival.seconds)
             return Ruling(f"{text}: {because}", of_chance(bool(arrival.refused)))
 
-        check(self.context, "behaviour", [(None, node, node) for node in there], judge)
+        check(self.context, "behaviour", [(None, node, node) for node, _ in there], judge)
 
     def takes_no_more(self, nodes: Sequence[str], *, because: str, do: str) -> None:
         """Expect each address of a node's block to be given to a pod, the next pod to be refused by
@@ -92,11 +92,11 @@ class FullNode:
         EnvironmentBroken where somebody else's pods take part, or a pod is refused by the kubelet.
         """
         there = self._nodes(nodes)
-        blocks = {node.name: self._block(node, room) for node, room in there.items()}
+        blocks = [(node, self._block(node, room)) for node, room in there]
         errors = list[Exception]()
-        for node in there:
+        for node, block in blocks:
             self._cordon(node)
-            found = self._fill(node, blocks[node.name], f"  because  {because}\n  do       {do}")
+            found = self._fill(node, block, f"  because  {because}\n  do       {do}")
             self.remove()
             for claim, judged in zip((BLOCK, FULL), found, strict=True):
                 context = self.context.of_part("", claim)
@@ -167,10 +167,10 @@ class FullNode:
             return Nonconformance(f"{head} with an address of it, observed {address}\n{more}")
         return f"the next pod of node {node.name} waited until another one went"
 
-    def _nodes(self, names: Sequence[str]) -> Mapping[NodeFacts, Room]:
+    def _nodes(self, names: Sequence[str]) -> list[tuple[NodeFacts, Room]]:
         """Return the nodes with their room.  Raise MissingCapability where a pod of another owner
         waits for one of them, or its room is not known."""
-        found = {}
+        found = []
         room = room_on_windows(self.pods.kube, self.pods.facts)
         for node in [node for node in self.pods.facts.nodes if node.name in names]:
             if waiting := self._waiting(node):
@@ -181,7 +181,7 @@ class FullNode:
                 raise MissingCapability(
                     f"how many pods node {node.name} still takes is not known", "list all pods"
                 )
-            found[node] = room[node.name]
+            found.append((node, room[node.name]))
         return found
 
     def _own_block(self, node: NodeFacts) -> _Block:

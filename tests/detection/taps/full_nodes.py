@@ -20,7 +20,12 @@ EXHAUSTED = "cannot allocate new block due to per host block limit"
     WINDOWS_OR_ALL,
     Parameter("beyond", "addresses that its pods have when it begins to refuse", "20"),
     Parameter("words", "what it says", "lock", choices=("lock", "exhausted")),
-    Parameter("ever", "true: once it has refused a pod, it refuses all", "false", choices=("false", "true")),
+    Parameter(
+        "ever",
+        "true: once it has refused a pod, it refuses all",
+        "false",
+        choices=("false", "true"),
+    ),
 )
 class PluginRefuses(Fault):
     """The CNI plugin of a Windows node refuses further pods, though addresses are left."""
