@@ -262,13 +262,7 @@ def _gate(option: Any) -> str:
 
 def _not_with_prefix(option: Any) -> str:
     """Return the option that ``--namespaces-prefix`` rules out; empty: none is given."""
-    names = (
-        "allow_disruptive",
-        "allow_cluster_disruptive",
-        "allow_node_fill",
-        "calicoctl",
-        "keep",
-    )
+    names = ("allow_disruptive", "allow_cluster_disruptive", "calicoctl", "keep")
     given = (_written(name) for name in names if getattr(option, name))
     return next(given, "") if option.namespaces_prefix else ""
 

@@ -123,7 +123,6 @@ REFUSED: list[tuple[list[str], str]] = [
         for option in (
             "--allow-disruptive",
             "--allow-cluster-disruptive",
-            "--allow-node-fill",
             "--keep",
         )
     ),
