@@ -79,10 +79,6 @@ class HnsHealth:
             without: self._lasting(node, self._of_endpoints, self._without_endpoint),
         }
 
-    def at(self, *names: str) -> list[NodeFacts]:
-        """Return the covered nodes of these names."""
-        return [node for node in self.windows if node.name in names]
-
     def left_behind(self, node: str) -> Fact[bool]:
         """Return whether a local endpoint belongs to no pod, or a pod of the run has none."""
         found = list(self.endpoints_of_nobody(node).items())

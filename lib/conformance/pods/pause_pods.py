@@ -3,13 +3,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeVar
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube import manifest
 from conformance.kube.client import Obj
-from conformance.kube.fields import pod_address
+from conformance.kube.fields import pod_address, value_at
 from conformance.kube.node_conditions import CORDON
 from conformance.model.change import ObjectRef
 from conformance.model.facts import NodeFacts
@@ -23,20 +22,7 @@ from conformance.timing import until
 T = TypeVar("T")
 MEMORY = 32
 """MiB that each requests (manifests/pause)."""
-WHY = "a pod that does nothing but have a network"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Arrival:
-    """What became of pause pods that were started at once."""
-
-    names: Sequence[str]
-    refused: str
-    """The network plugin's words about the first pod that it refused to the end; empty: all have
-    started."""
-    late: Sequence[str]
-    """Pods that it refused to the end."""
-    seconds: float
+WHY = "a pod that does nothing but have a network, for as long as its test needs it"
 
 
 class PausePods:
@@ -64,23 +50,23 @@ class PausePods:
         count: int,
         *,
         look_after: Callable[[], object] = lambda: None,
-    ) -> Arrival:
-        """Start pods at once and wait until they have started, or their time is over.
+    ) -> tuple[list[str], str]:
+        """Start pods at once and wait until they have started, or their time is over; return their
+        names, and the network plugin's words about one that it refused to the end, with how many it
+        refused; empty: all have started.
 
         ``look_after`` is called at each look, and may end the wait by an exception.  Raise
         EnvironmentBroken for a pod that has not started, and not for the network plugin's refusal.
         """
         names = self.start(node, count)
         late, seconds = self.wait(node, names, look_after=look_after)
-        words = {str(pod["metadata"]["name"]): self.refusal(pod) for pod in late}
-        for pod in late:
-            if not words[pod["metadata"]["name"]]:
-                raise EnvironmentBroken(
-                    f"{len(late)} of {count} pods have not started after {seconds:.0f} s: "
-                    f"{self._pods.changes.waits.said_of(pod)}"
-                )
-        first = next(iter(words.values()), "")
-        return Arrival(names=names, refused=first, late=list(words), seconds=seconds)
+        if silent := [pod for pod in late if not self.refusal(pod)]:
+            raise EnvironmentBroken(
+                f"{len(late)} of {count} pods have not started after {seconds:.0f} s: "
+                f"{self._pods.changes.waits.said_of(silent[0])}"
+            )
+        words = f"{self.refusal(late[0])}; {len(late)} of {count} pods refused" if late else ""
+        return names, words
 
     def wait(
         self,
@@ -117,25 +103,25 @@ class PausePods:
 
     def remove(self, names: Sequence[str] | None = None) -> None:
         """Delete these pods, or all, and wait until their addresses are free."""
-        gone = list(self._there) if names is None else list(names)
+        gone = list(self._there if names is None else names)
         changes = self._pods.changes
         within = self._pods.settings.timings.windows.delete
         targets = [
             ObjectRef(api_version="v1", kind="Pod", name=name, namespace=self._pods.namespace)
             for name in gone
         ]
-        _each(lambda target: changes.delete(target, "it has done its part"), targets)
+        _each(lambda target: changes.delete_and_wait(target, WHY, within=within), targets)
         self._there = [name for name in self._there if name not in gone]
-        if not changes.dry_run:
-            _each(lambda target: changes.waits.gone(target, within=within), targets)
 
     def _create(self, name: str, node: NodeFacts) -> None:
         pods = self._pods
         (made,) = manifest.load(MANIFESTS / "pause" / f"{node.os}.yaml")
         made["metadata"]["name"] = name
         tailor.fit(made["spec"], node, pods.settings.images, pods.settings.pod_limits)
-        cordon = {**CORDON, "operator": "Exists"}
-        made["spec"]["tolerations"] = [*tolerations(pods.settings.tolerations), cordon]
+        made["spec"]["tolerations"] = [
+            *tolerations(pods.settings.tolerations),
+            {**CORDON, "operator": "Exists"},
+        ]
         made["spec"]["affinity"] = tailor.on_nodes(node.name)
         pods.apply(made, WHY, pods.namespace)
 
@@ -148,10 +134,9 @@ class PausePods:
 
 
 def _each(act: Callable[[T], object], items: Iterable[T]) -> None:
-    with ThreadPoolExecutor(max_workers=16) as threads:
+    with ThreadPoolExecutor(max_workers=64) as threads:
         list(threads.map(act, items))
 
 
 def _has_started(pod: Obj) -> bool:
-    status = pod.get("status") or {}
-    return status.get("phase") == "Running" and bool(pod_address(status))
+    return value_at(pod, "status", "phase") == "Running" and bool(pod_address(pod["status"]))

@@ -49,8 +49,7 @@ class PodChurn(Subject):
             went = f"{PODS} pods came and went {counted(times, 'time')}: {because}"
             return Ruling(words or went, of_chance(bool(words)))
 
-        places = [(None, node, place) for place, node in enumerate(there)]
-        self.check("behaviour", places, judge)
+        self.check("behaviour", [(None, node, n) for n, node in enumerate(there)], judge)
 
     def next_may_fail(
         self, servers: Group, *, client: Workload, name: Target, because: str
@@ -84,9 +83,8 @@ class PodChurn(Subject):
         pause = PausePods(self.pods, f"churn-{node.name}")
         try:
             for _ in range(times):
-                arrival = pause.come(node, PODS)
-                if arrival.refused:
-                    return f"{len(arrival.late)} of {PODS} pods refused: {arrival.refused}"
+                if words := pause.come(node, PODS)[1]:
+                    return words
                 pause.remove()
         finally:
             pause.remove()

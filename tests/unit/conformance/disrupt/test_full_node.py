@@ -13,7 +13,7 @@ from conformance.disrupt import full_node
 from conformance.disrupt.full_node import FullNode
 from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance
 from conformance.expect.context import Context, Sink
-from conformance.pods.pause_pods import Arrival
+from conformance.facts.ipam import OwnBlock
 from tests.unit.conformance.builders import Obj, a_node, a_pod, a_windows_node, some_facts
 
 CIDR = "10.0.0.0/26"
@@ -32,12 +32,13 @@ class Pause:
         self.words = WORDS
         self.given = "10.0.0.9"
 
-    def come(self, node: Any, count: int, *, look_after: Callable[[], object]) -> Arrival:
+    def come(
+        self, node: Any, count: int, *, look_after: Callable[[], object]
+    ) -> tuple[list[str], str]:
         self.log.append(f"{count} come to {node.name}")
         look_after()
-        late = ["pause-1"] if self.refused else []
         names = [f"pause-{number}" for number in range(count)]
-        return Arrival(names=names, refused=self.refused, late=late, seconds=1.0)
+        return names, self.refused
 
     def start(self, node: Any, count: int) -> list[str]:
         return ["last"]
@@ -82,8 +83,8 @@ class Node:
     def patch(self, target: Any, patch: Any, why: str) -> None:
         self.patched.append(patch)
 
-    def own_block(self, _: str) -> tuple[str, int, int]:
-        return CIDR, 60, self.free
+    def own_block(self, _: str) -> OwnBlock:
+        return OwnBlock(CIDR, 60, self.free)
 
     def filled(self) -> FullNode:
         facts = some_facts(a_windows_node("win"), a_node())
@@ -109,7 +110,7 @@ def test_a_full_block_confirms_both_and_the_node_is_cordoned_and_empty_again() -
 @pytest.mark.parametrize(
     ("script", "verdicts", "says"),
     [
-        ({"refused": WORDS}, ("VIOLATED", "INCONCLUSIVE"), "observed 1 of its last 50 refused"),
+        ({"refused": WORDS}, ("VIOLATED", "INCONCLUSIVE"), "observed one refused: cannot"),
         ({"late": [False]}, ("VIOLATED", "INCONCLUSIVE"), "observed it with 10.0.0.9"),
         ({"late": [False], "given": "10.0.0.70"}, ("VIOLATED", "VIOLATED"), "with 10.0.0.70"),
         ({"late": [True, True]}, ("CONFIRMED", "VIOLATED"), "observed it waits after 7 s: cannot"),
@@ -140,7 +141,7 @@ def test_addresses_that_others_took_meanwhile_violate_nothing() -> None:
     node.pause.refused = WORDS
     come = node.pause.come
 
-    def others_come(*given: Any, **more: Any) -> Arrival:
+    def others_come(*given: Any, **more: Any) -> tuple[list[str], str]:
         node.free = 0
         return come(*given, **more)
 
@@ -180,7 +181,9 @@ def test_a_pod_of_another_owner_that_waits_ends_it_at_once(pod: Obj, waits: bool
     if not waits:
         filled.takes_no_more(["win"], **SAYS)
         return
-    with pytest.raises(MissingCapability, match="pod default/theirs waits for node win"):
+    with pytest.raises(
+        MissingCapability, match="win is not to be filled: pod default/theirs waits"
+    ):
         filled.takes_no_more(["win"], **SAYS)
     assert node.patched == []
     with pytest.raises(EnvironmentBroken, match="default/theirs of another owner waits"):
@@ -194,8 +197,14 @@ def test_a_burst_is_as_large_as_fits_and_a_refusal_is_the_known_issue() -> None:
     node.pause.refused = "timeout acquiring mutex"
     node.filled().burst_may_be_refused(["win"], because="it waits for its lock")
     assert [str(one.verdict) for one in node.sink.decisions] == ["NOT_OBSERVED", "CONFIRMED"]
-    assert node.sink.decisions[1].reason.startswith("timeout acquiring mutex (1 of ")
+    assert node.sink.decisions[1].reason.startswith("timeout acquiring mutex: it waits")
     assert node.pause.log[0] == f"{22 - len(node.pending)} come to win"
+
+
+def test_a_node_of_which_nothing_is_known_is_left_alone() -> None:
+    node = Node()
+    with pytest.raises(MissingCapability, match="node gone is not ready and open to pods"):
+        node.filled().takes_no_more(["gone"], **SAYS)
 
 
 def test_fewer_than_ten_pods_show_nothing() -> None:
@@ -206,6 +215,6 @@ def test_fewer_than_ten_pods_show_nothing() -> None:
 
 def test_another_size_of_block_says_nothing_about_sixty_addresses() -> None:
     node = Node(free=10)
-    node.own_block = lambda _: ("10.0.0.0/28", 12, 10)  # type: ignore[method-assign]
+    node.own_block = lambda _: OwnBlock("10.0.0.0/28", 12, 10)  # type: ignore[method-assign]
     node.filled().takes_no_more(["win"], **SAYS)
     assert node.decided() == {"IPAM-4": "NOT_RUN", "IPAM-7": "CONFIRMED"}

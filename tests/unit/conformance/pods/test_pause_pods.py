@@ -32,9 +32,8 @@ class Pods:
         waits = SimpleNamespace(
             events=lambda pod: list(events),
             said_of=lambda pod: "0/3 nodes are available: Too many pods",
-            gone=lambda target, within: None,
         )
-        self.changes = SimpleNamespace(waits=waits, dry_run=False, delete=self._delete)
+        self.changes = SimpleNamespace(waits=waits, delete_and_wait=self._delete)
         timings = SimpleNamespace(image_pull=0.0, pod_ready=0.0, poll_every=0.0, delete=1.0)
         of: Any = SimpleNamespace(of=lambda os: timings, windows=timings)
         self.settings = SimpleNamespace(
@@ -48,7 +47,7 @@ class Pods:
     def apply(self, made: Obj, why: str, namespace: str) -> None:
         self.made[made["metadata"]["name"]] = made | {"status": self.status}
 
-    def _delete(self, target: Any, why: str) -> None:
+    def _delete(self, target: Any, why: str, *, within: float) -> None:
         del self.made[target.name]
 
 
@@ -57,8 +56,8 @@ NODE = a_windows_node("win", 17763)
 
 def test_they_come_to_a_cordoned_node_with_an_image_of_every_build() -> None:
     pods: Any = Pods()
-    arrival = PausePods(pods, "churn").come(NODE, 3)
-    assert (arrival.refused, sorted(pods.made)) == ("", ["churn-0", "churn-1", "churn-2"])
+    words = PausePods(pods, "churn").come(NODE, 3)[1]
+    assert (words, sorted(pods.made)) == ("", ["churn-0", "churn-1", "churn-2"])
     spec = pods.made["churn-0"]["spec"]
     cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
     assert cordon | {"operator": "Exists"} in spec["tolerations"]
@@ -70,15 +69,15 @@ def test_names_are_never_used_twice_and_all_go() -> None:
     pause = PausePods(pods)
     pause.come(NODE, 2)
     pause.remove(["pause-0"])
-    assert pause.come(NODE, 1).names == ["pause-2"]
+    assert pause.come(NODE, 1) == (["pause-2"], "")
     pause.remove()
     assert pods.made == {}
 
 
 def test_the_plugins_own_words_are_told() -> None:
     pods: Any = Pods(start=False, events=(event(REFUSED),))
-    arrival = PausePods(pods).come(NODE, 2)
-    assert (arrival.refused, len(arrival.late)) == ("timeout acquiring mutex", 2)
+    words = PausePods(pods).come(NODE, 2)[1]
+    assert words == "timeout acquiring mutex; 2 of 2 pods refused"
 
 
 def test_a_pod_that_the_kubelet_or_the_scheduler_refuses_is_no_refusal_of_the_plugin() -> None:
