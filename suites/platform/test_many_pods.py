@@ -2,7 +2,7 @@
 """Pods that come and go on a Windows node, and many that come at once: the CNI plugin and HNS keep
 up, or known issues happen."""
 
-from conformance.fixtures import FullNode, HnsHealth, KnownIssue, PodChurn, Services, WorkerPods
+from conformance.fixtures import FullNode, HnsHealth, PodChurn, Services, WorkerPods
 from conformance.marks import needs, verifies
 
 
@@ -14,17 +14,17 @@ def test_pods_come_and_go_and_the_next_one_may_have_no_network(
     services: Services,
     pod_churn: PodChurn,
     hns_health: HnsHealth,
-    known_issue: KnownIssue,
     own_nodes: tuple[str, ...],
 ) -> None:
     servers = pods.servers("windows").at(*own_nodes)
-    client = pods.client("linux")
-    name = services.by_name(pods.server("linux"))
     because = "HNS may keep endpoints of pods that are gone, and make none for the pods that follow"
-    do = "look at Get-HnsEndpoint on the node: the run cannot read it"
-    pod_churn.may_be_refused(own_nodes, times=2, because=because)
-    pod_churn.next_may_fail(servers, client=client, name=name, because=because)
-    known_issue.may_be_read(hns_health.left_behind, on=hns_health.windows, because=because, do=do)
+    pod_churn.may_leave_traces(
+        servers,
+        client=pods.client("linux"),
+        name=services.by_name(pods.server("linux")),
+        left=hns_health.left_behind,
+        because=because,
+    )
 
 
 @verifies("XLC-4")

@@ -97,11 +97,10 @@ class FullNode:
         if refused:
             if self.ipam.own_block(node.name).free <= 0:
                 raise EnvironmentBroken(f"{head}: pods of other owners came while it was filled")
-            wrong = (
-                f"{BLOCK}  {head}  expected {block.capacity} addresses for pods, observed "
-                f"one refused: {refused}\n{more}"
-            )
-            return Nonconformance(wrong), not_full
+            return Nonconformance(
+                f"{BLOCK}  {head}  expected {block.capacity} addresses for pods, observed one "
+                f"refused: {refused}\n{more}"
+            ), not_full
         (last,) = self._pause.start(node, 1)
         late, _ = self._pause.wait(
             node,
@@ -134,9 +133,9 @@ class FullNode:
         late, seconds = self._pause.wait(node, [last], look_after=partial(self._watch, node))
         head = f"{FULL}  node {node.name}, block {block.cidr}  expected the pod that waits to start"
         if late:
-            words = self._pause.refusal(late[0])
             return Nonconformance(
-                f"{head} once another one went, observed it waits after {seconds:.0f} s: {words}\n{more}"
+                f"{head} once another one went, observed it waits after {seconds:.0f} s: "
+                f"{self._pause.refusal(late[0])}\n{more}"
             )
         address = self._pause.address(last)
         if not block.has(address):

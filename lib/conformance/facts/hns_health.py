@@ -81,9 +81,12 @@ class HnsHealth:
 
     def left_behind(self, node: str) -> Fact[bool]:
         """Return whether a local endpoint belongs to no pod, or a pod of the run has none."""
-        found = list(self.endpoints_of_nobody(node).items())
-        wrong = [f"{name}: {', '.join(fact.value)}" for name, fact in found if fact.value]
-        return Fact(bool(wrong), "; ".join([*wrong, found[0][1].source]))
+        wrong = [
+            f"{name}: {', '.join(fact.value)}"
+            for name, fact in self.endpoints_of_nobody(node).items()
+            if fact.value
+        ]
+        return Fact(bool(wrong), "; ".join(wrong) or f"HNS of node {node} has nothing left over")
 
     def services_without_balancer(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
         """Return the ports of stable ClusterIP Services whose load balancer is missing or has other

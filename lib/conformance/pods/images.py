@@ -30,13 +30,12 @@ Builds below 20348 run only their own; 25398 (23H2) has no server core image of 
 
 
 HOST_PROCESS = "windows-host-process-containers-base-image"
-PAUSE = "/pause:"
 
 
 def on_every_build(image: str) -> bool:
     """Return whether an image runs on every build: it has no Windows files, or has each build's
     under a single tag."""
-    return HOST_PROCESS in image or PAUSE in image
+    return HOST_PROCESS in image or "/pause:" in image
 
 
 def windows_image(image: str, node: NodeFacts) -> str:

@@ -82,7 +82,11 @@ class PausePods:
 
         def look() -> Sequence[Obj]:
             look_after()
-            return [pod for pod in self._now(names) if not _has_started(pod)]
+            return [
+                pod
+                for pod in self._now(names)
+                if value_at(pod, "status", "phase") != "Running" or not pod_address(pod["status"])
+            ]
 
         settled = until(
             look,
@@ -136,7 +140,3 @@ class PausePods:
 def _each(act: Callable[[T], object], items: Iterable[T]) -> None:
     with ThreadPoolExecutor(max_workers=64) as threads:
         list(threads.map(act, items))
-
-
-def _has_started(pod: Obj) -> bool:
-    return value_at(pod, "status", "phase") == "Running" and bool(pod_address(pod["status"]))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about pods that come and go on a node, and about the pods that come next."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -9,9 +9,8 @@ from conformance.errors import EnvironmentBroken, Nonconformance, first_line
 from conformance.expect.check import Judged, Ruling
 from conformance.expect.subject import Subject
 from conformance.expect.subjects.known_issue import KnownIssue
-from conformance.model.counted import counted
 from conformance.model.endpoint import Pair, Target, Workload
-from conformance.model.facts import NodeFacts
+from conformance.model.facts import Fact
 from conformance.pods.deploy import Pods
 from conformance.pods.groups import Group
 from conformance.pods.newcomers import Newcomers
@@ -21,7 +20,8 @@ from conformance.pods.starting import verdict_on
 from conformance.verdicts.meaning import of_chance
 
 PODS = 10
-"""Pods that come and go at once."""
+TIMES = 2
+"""Pods that come and go at once, and how often."""
 
 
 @dataclass
@@ -32,57 +32,59 @@ class PodChurn(Subject):
     newcomers: Newcomers
     known: KnownIssue
 
-    def may_be_refused(self, nodes: Sequence[str], *, times: int, because: str) -> None:
-        """Record whether a node's network plugin refuses one of ten pods that come to it at once
-        and go again, ``times`` times.
-
-        The nodes have their pods side by side. Raise EnvironmentBroken for a pod that does not
-        start for another reason, or does not go.
-        """
-        there = [node for node in self.pods.facts.nodes if node.name in nodes]
-        self.pods.prepare(self.pods.namespace)
-        with ThreadPoolExecutor(max_workers=len(there)) as threads:
-            waits = [threads.submit(self._come_and_go, node, times) for node in there]
-
-        def judge(place: int) -> Judged:
-            words = waits[place].result()
-            went = f"{PODS} pods came and went {counted(times, 'time')}: {because}"
-            return Ruling(words or went, of_chance(bool(words)))
-
-        self.check("behaviour", [(None, node, n) for n, node in enumerate(there)], judge)
-
-    def next_may_fail(
-        self, servers: Group, *, client: Workload, name: Target, because: str
+    def may_leave_traces(
+        self,
+        servers: Group,
+        *,
+        client: Workload,
+        name: Target,
+        left: Callable[[str], Fact[bool]],
+        because: str,
     ) -> None:
-        """Record whether a new pod beside each of these servers has no network: it is not ready,
-        ``client`` does not reach it, or it does not reach ``name``.
+        """Have ten pods come to the node of each server and go, twice; then start one more.
 
-        The servers that are there are the witnesses.
+        The issue has happened on a node if the network plugin refuses a pod, the next pod has no
+        network, something is ``left`` of the pods that went, ``client`` does not reach the next
+        pod, or that pod does not reach ``name``.  The servers are the witnesses.  Raise
+        EnvironmentBroken for a pod that does not start for another reason, or does not go.
         """
+        self.pods.prepare(self.pods.namespace)
+        with ThreadPoolExecutor(max_workers=len(servers)) as threads:
+            words = dict(zip(servers, threads.map(self._come_and_go, servers), strict=True))
         new: list[Workload] = []
 
         def judge(server: Workload) -> Judged:
-            try:
-                new.extend(self.newcomers.twins(Group([server])))
-            except EnvironmentBroken as error:
-                there = self.pods.kube.objects("v1", "Pod", self.pods.namespace)
-                events = self.pods.changes.waits.events
-                verdict = verdict_on(there, error, self.expect.context.claims, because, events)
-                if not isinstance(verdict, Nonconformance):
-                    return verdict
-                return Ruling(first_line(verdict), of_chance(True))
-            return Ruling(f"the next pod started: {because}", of_chance(False))
+            found = words[server] or self._next(server, new, because)
+            traces = left(server.node)
+            found = found or (traces.source if traces.value else "")
+            went = f"{PODS} pods came and went {TIMES} times, and the next one started: {because}"
+            return Ruling(found or went, of_chance(bool(found)))
 
         self.check("behaviour", [(None, server, server) for server in servers], judge)
         if new:
             beside = _both_ways(servers, client, name)
             self.known.paths_may_fail(_both_ways(new, client, name), beside=beside, because=because)
 
-    def _come_and_go(self, node: NodeFacts, times: int) -> str:
-        """Return the plugin's words about a pod that it refused; empty: it refused none."""
-        pause = PausePods(self.pods, f"churn-{node.name}")
+    def _next(self, server: Workload, new: list[Workload], because: str) -> str:
+        """Add the next pod of a server's node; return why it has no network, empty: it is ready.
+        Raise EnvironmentBroken for another reason."""
         try:
-            for _ in range(times):
+            new.extend(self.newcomers.twins(Group([server])))
+        except EnvironmentBroken as error:
+            there = self.pods.kube.objects("v1", "Pod", self.pods.namespace)
+            events = self.pods.changes.waits.events
+            verdict = verdict_on(there, error, self.expect.context.claims, because, events)
+            if not isinstance(verdict, Nonconformance):
+                raise verdict from error
+            return first_line(verdict)
+        return ""
+
+    def _come_and_go(self, server: Workload) -> str:
+        """Return the plugin's words about a pod that it refused; empty: it refused none."""
+        pause = PausePods(self.pods, f"churn-{server.node}")
+        node = next(node for node in self.pods.facts.nodes if node.name == server.node)
+        try:
+            for _ in range(TIMES):
                 if words := pause.come(node, PODS)[1]:
                     return words
                 pause.remove()

@@ -14,6 +14,7 @@ from conformance.expect.context import Context, Sink
 from conformance.expect.subjects import pod_churn
 from conformance.expect.subjects.pod_churn import PodChurn
 from conformance.model.endpoint import Pair
+from conformance.model.facts import Fact
 from conformance.pods.groups import Group
 from tests.unit.conformance.builders import a_pod, a_windows_node, a_workload, some_facts
 
@@ -48,57 +49,85 @@ def decided(sink: Sink) -> list[str]:
     return [str(one.verdict) for one in sink.decisions]
 
 
-def test_each_node_is_decided_by_its_own_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    came: list[str] = []
-
-    class Pause:
-        def __init__(self, pods: Any, name: str) -> None:
-            self.name = name
-
-        def come(self, node: Any, count: int) -> tuple[list[str], str]:
-            came.append(f"{count} {self.name}")
-            words = "timeout acquiring mutex" if node.name == "w2" else ""
-            return [], words
-
-        def remove(self) -> None:
-            came.append(f"removed {self.name}")
-
-    monkeypatch.setattr(pod_churn, "PausePods", Pause)
-    sink = Sink()
-    churn(sink, None).may_be_refused(["w1", "w2"], times=2, because="it may")
-    assert decided(sink) == ["NOT_OBSERVED", "CONFIRMED"]
-    assert sink.decisions[1].reason == "timeout acquiring mutex"
-    assert (came.count("10 churn-w1"), came.count("10 churn-w2")) == (2, 1)
-    assert came.count("removed churn-w2") == 1
-
-
-SERVER = a_workload("server", "windows", node="w1")
+SERVERS = Group(a_workload(f"server-{node}", "windows", node=node) for node in ("w1", "w2"))
 CLIENT = a_workload("client")
 NAME = CLIENT.tcp(80)
+NOTHING = Fact[bool](False, "HNS")
 
 
-def test_the_next_pod_is_asked_both_ways_beside_the_server_that_is_there() -> None:
-    known, sink = Known(), Sink()
-    new = a_workload("next", "windows", node="w1")
-    newcomers = SimpleNamespace(twins=lambda servers: Group([new]))
-    churn(sink, known, newcomers).next_may_fail(
-        Group([SERVER]), client=CLIENT, name=NAME, because="it may"
-    )
-    both = [[(CLIENT, pod.tcp(8080)), (pod, NAME)] for pod in (new, SERVER)]
-    assert known.asked == [(both[0], both[1])]
-    assert decided(sink) == ["NOT_OBSERVED"]
+class Pause:
+    """Pause pods of which those of one node may be refused."""
+
+    came: list[str] = []  # noqa: RUF012
+    refused_on = ""
+
+    def __init__(self, pods: Any, name: str) -> None:
+        self.name = name
+
+    def come(self, node: Any, count: int) -> tuple[list[str], str]:
+        self.came.append(f"{count} {self.name}")
+        return [], "timeout acquiring mutex" if node.name == self.refused_on else ""
+
+    def remove(self) -> None:
+        self.came.append(f"removed {self.name}")
 
 
-def test_a_next_pod_that_gets_no_network_is_the_issue_and_another_reason_is_not() -> None:
+@pytest.fixture
+def pause(monkeypatch: pytest.MonkeyPatch) -> type[Pause]:
+    monkeypatch.setattr(Pause, "came", [])
+    monkeypatch.setattr(Pause, "refused_on", "")
+    monkeypatch.setattr(pod_churn, "PausePods", Pause)
+    return Pause
+
+
+def next_pods(servers: Group) -> Group:
+    return Group(a_workload(f"next-{one.node}", "windows", node=one.node) for one in servers)
+
+
+GIVEN: Any = {"client": CLIENT, "name": NAME, "because": "it may"}
+
+
+def test_each_node_is_decided_by_its_own_pods(pause: type[Pause]) -> None:
+    pause.refused_on = "w2"
+    sink = Sink()
+    newcomers = SimpleNamespace(twins=next_pods)
+    known = Known()
+    made = churn(sink, known, newcomers)
+    made.may_leave_traces(SERVERS, left=lambda node: NOTHING, **GIVEN)
+    assert decided(sink) == ["NOT_OBSERVED", "CONFIRMED"]
+    assert sink.decisions[1].reason == "timeout acquiring mutex"
+    assert (pause.came.count("10 churn-w1"), pause.came.count("10 churn-w2")) == (2, 1)
+    assert pause.came.count("removed churn-w2") == 1
+    (paths, beside), *_ = known.asked
+    (new,) = next_pods(Group(SERVERS[:1]))
+    assert [target for source, target in paths if source == CLIENT] == [new.tcp(8080)]
+    assert [source.node for source, target in paths if target == NAME] == ["w1"]
+    assert len(beside) == 4
+
+
+def test_an_endpoint_that_is_left_is_the_issue_on_its_node(pause: type[Pause]) -> None:
+    sink = Sink()
+    left = {"w1": Fact[bool](True, "an endpoint of nobody"), "w2": NOTHING}
+    newcomers = SimpleNamespace(twins=next_pods)
+    churn(sink, Known(), newcomers).may_leave_traces(SERVERS, left=left.__getitem__, **GIVEN)
+    assert decided(sink) == ["CONFIRMED", "NOT_OBSERVED"]
+    assert sink.decisions[0].reason == "an endpoint of nobody"
+
+
+def test_a_next_pod_that_gets_no_network_is_the_issue_and_another_reason_is_not(
+    pause: type[Pause],
+) -> None:
     def twins(servers: Group) -> Group:
         raise EnvironmentBroken("pod ns/next (w1): ContainerCreating after 5 s")
 
     known, sink = Known(), Sink()
     event = {"reason": "FailedCreatePodSandBox", "message": NOT_MADE}
-    given: Any = {"client": CLIENT, "name": NAME, "because": "it may"}
     newcomers = SimpleNamespace(twins=twins)
-    churn(sink, known, newcomers, [event]).next_may_fail(Group([SERVER]), **given)
+    first = Group(SERVERS[:1])
+    made = churn(sink, known, newcomers, [event])
+    made.may_leave_traces(first, left=lambda node: NOTHING, **GIVEN)
     assert (decided(sink), known.asked) == (["CONFIRMED"], [])
+    made = churn(sink, known, newcomers)
     with pytest.raises(EnvironmentBroken):
-        churn(sink, known, newcomers).next_may_fail(Group([SERVER]), **given)
+        made.may_leave_traces(first, left=lambda node: NOTHING, **GIVEN)
     assert decided(sink) == ["CONFIRMED", "INCONCLUSIVE"]
