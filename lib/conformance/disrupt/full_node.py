@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows nodes that a test fills with pause pods: noted and cordoned first, empty again at the end.
+"""Windows nodes that a test fills with pause pods: noted and cordoned first, empty at the end.
 
 Nothing is evicted.  Free addresses, the kubelet's max-pods and memory bound how many pods come.  If
 a pod of another owner waits for the node, all pause pods go at once, and nothing is decided.
@@ -180,8 +180,8 @@ class FullNode:
         if waiting := self._waiting(node):
             self.remove()
             raise EnvironmentBroken(
-                f"pod {waiting[0]} of another owner waits for node {node.name}: all pause pods were "
-                "removed at once"
+                f"pod {waiting[0]} of another owner waits for node {node.name}: all pause pods "
+                "were removed at once"
             )
 
     def _waiting(self, node: NodeFacts) -> list[str]:

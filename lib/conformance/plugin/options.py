@@ -106,8 +106,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "its owner has opted in",
         "--max-disrupted-nodes=N": "of so many Windows nodes at most (default: 4)",
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
-        "--allow-node-fill": "also tests that cordon a Windows node and bring it as many pause pods as it takes "
-        "(IPAM-4, IPAM-7, XLC-4)",
+        "--allow-node-fill": "also tests that cordon a Windows node and bring it as many pause "
+        "pods as it takes (IPAM-4, IPAM-7, XLC-4)",
         "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node is filled only where that is possible and nobody waits; each claim is decided by itself."""
+"""A node is filled only where that is possible and nobody waits; each claim is decided alone."""
 
 from __future__ import annotations
 

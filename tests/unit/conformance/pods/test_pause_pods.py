@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pause pods come at once, to a cordoned node too; a plugin's refusal is told from other reasons."""
+"""Pause pods come at once, to a cordoned node too; a plugin's refusal is no other reason."""
 
 from __future__ import annotations
 
