@@ -76,4 +76,5 @@ class WindowsHasTwoBlocks(Fault):
         self._ipam.windows_blocks = 1
 
     async def evidence(self) -> list[str]:
-        return [f"Windows nodes have up to {self._ipam.windows_blocks} blocks"]
+        two = self._ipam.windows_blocks == 2
+        return ["Windows nodes have up to two blocks"] if two else []
