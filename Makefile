@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: help python machine conformance check test report new-claim env suite nftables clean kube-binaries e2e-specs
 .PHONY: check-lint check-types check-unit check-selftest check-runs check-conformance check-cluster check-wheel
 .PHONY: check-kinds check-detection check-detection-whole check-detection-gate check-roles check-reliability check-false-alarms
-.PHONY: stories-all check-oracle check-three-ways check-public-policies check-planted check-mutations check-powershell check-powershell-lab docs site changelog lock sbom
+.PHONY: stories-all full-nodes check-oracle check-three-ways check-public-policies check-planted check-mutations check-powershell check-powershell-lab docs site changelog lock sbom
 
 help:
 	@echo 'make conformance   hybrid clusters in a box, and the conformance runs on them'
@@ -20,6 +20,7 @@ help:
 	@echo 'make check-powershell-lab  the suite on a lab whose Windows pods run the probe programs by the pwsh of the PATH'
 	@echo 'make check-kinds   the suite on a lab of every kind, hours in all, and a table; PROFILES="bgp small" for some of them'
 	@echo 'make stories-all   all stories of policies and events on a lab, more than the default run has'
+	@echo 'make full-nodes    full blocks and bursts of pods on a lab, which no other run has'
 	@echo 'make report        the last run as one HTML file (needs Allure 3)'
 	@echo 'make new-claim     begin a claim: ID=CONN-8 KIND=reading|host|traffic|policy writes its entry and a test, skipped'
 	@echo 'make site          the documentation as a site with search, reports/site'
@@ -177,6 +178,12 @@ check-reliability:
 # The first of the two alone, of the quick suites, which leaves the page as it is.
 check-false-alarms:
 	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS) --no-page --suites suites/connectivity suites/services suites/dns
+
+# Full nodes and bursts on a lab whose kubelets take more pods than blocks have addresses: IPAM-4, IPAM-7 and XLC-4, which
+# no other run decides.
+full-nodes: machine suite nftables
+	$(BIN)/pytest --allow-node-fill --claim IPAM-4 --claim IPAM-7 --claim XLC-4 --lab-profile=full-nodes \
+	  --report-dir=reports/full-nodes -p no:cacheprovider -n 0
 
 # All stories that ship, on a lab; the default run has those of suites/policy/stories alone (docs/stories.md). A nightly job.
 stories-all:

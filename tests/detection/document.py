@@ -178,6 +178,7 @@ def _how(row: Row) -> str:
     parts += [f"`service-backend-missing` on {', '.join(row.on_service)}"] if row.on_service else []
     parts += [f"`{row.edit}` in {_file(row.edit.partition(' ')[0])}"] if row.edit else []
     parts += [f"`-k {row.only}`"] if row.only else []
+    parts += [f"`{option}`" for option in row.options]
     parts += [f"tap `{row.tap}`"] if row.tap else []
     return ", ".join(parts) or "nothing"
 

@@ -208,6 +208,7 @@ def run(  # noqa: PLR0917
     only: str = "",
     *,
     watch: bool = True,
+    options: tuple[str, ...] = (),
 ) -> Outcome:
     """``pytest --kubeconfig=...`` on it."""
     reports = folder / "reports"
@@ -222,7 +223,7 @@ def run(  # noqa: PLR0917
         f"--kubeconfig={where.kubeconfig}", "--allow-cluster-disruptive",
         *([f"--external-target={external_target}"] if external_target else []),
         f"--timings={patience}", f"--report-dir={reports}", *(f"--claim={claim}" for claim in claims),
-        *(["-k", only] if only else []), *([] if watch else ["--no-watch"]),
+        *(["-k", only] if only else []), *([] if watch else ["--no-watch"]), *options,
     ]  # fmt: skip
     begun = time.monotonic()
     done = subprocess.run(

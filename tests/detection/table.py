@@ -32,7 +32,7 @@ OUTSIDE = "198.51.100.10"
 """The host beyond the cluster that a lab has unless it is told otherwise."""
 FIELDS = {
     "layer", "what", "why", "each", "on_node", "profile", "external_target", "set", "tap", "faults", "edit",
-    "on_service", "claims", "workers", "timings", "only", "expect", "may", "whole", "says", "red_on", "records",
+    "on_service", "claims", "options", "workers", "timings", "only", "expect", "may", "whole", "says", "red_on", "records",
     "known", "concludes", "exit",
 }  # fmt: skip
 
@@ -70,6 +70,8 @@ class Row:
     """``pytest --external-target``; empty: none."""
     claims: tuple[str, ...] = ()
     """Claims to run; none: all.  In the file ``all``, or a list, or nothing for those of the layer's areas."""
+    options: tuple[str, ...] = ()
+    """Further options of pytest, for claims that run only with them."""
     workers: int = 0
     """``pytest -n``; 0: two, as ``-n auto`` chooses there: a Windows node has room for the agents of two."""
     timings: dict[str, str] = field(default_factory=dict)

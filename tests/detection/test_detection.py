@@ -104,7 +104,7 @@ def test_every_claim_says_what_its_row_expects(
         healthy = not (row.faults or row.edit or row.tap or row.set or row.on_service)
         outcome = runner.run(
             where, tmp_path, row.claims, row.parallel, row.timings, row.external_target, row.only,
-            watch=healthy or "standing_watch" in row.only,
+            watch=healthy or "standing_watch" in row.only, options=row.options,
         )  # fmt: skip
     print(f"{row.name}: {outcome.seconds:.1f} s")
     recorded = request.config.getoption("--detection-outcomes")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import ClusterUnusable, EnvironmentBroken, UsageProblem
+from conformance.facts.room import Room
 from conformance.foreign.beforehand import Beforehand
 from conformance.model.change import PutBack
 from conformance.model.claim import ClaimVerdict
@@ -22,7 +23,6 @@ from conformance.model.installed import Installed
 from conformance.plugin.judge import PLANNED, recorder
 from conformance.run.directory import RunDirectory
 from conformance.run.provider import Connection, Inspection
-from conformance.schedule.workers import Room
 
 
 def node(

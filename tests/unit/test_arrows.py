@@ -102,7 +102,9 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     } | BASE,
     "foreign": {"expect", "pods", "kube", "policy"} | BASE,
     "undo": {"disrupt", "journal", "expect", "probe", "pods", "facts", "kube"} | BASE,
-    "disrupt": {"journal", "expect", "probe", "pods", "facts", "kube"} | BASE,
+    "disrupt": {
+        "journal", "expect", "verdicts.meaning", "probe", "pods", "facts", "kube",
+    } | BASE,
     "journal": {"facts", "kube"} | BASE,
     "offline": {"policy", "kube"} | BASE,
     "qualify": {"verdicts", "catalog", "model", "errors"},

@@ -152,6 +152,8 @@ class Needs:
     """``--calicoctl=PATH`` was given."""
     vni_delivery: bool = False
     """Something in the cluster carries a VNI to Windows nodes: the operator, or Calico's DaemonSet there."""
+    node_fill: bool = False
+    """Pods may fill a Windows node: ``--allow-node-fill``."""
     external_target: bool = False
     """A host beyond the cluster that answers ping and TCP: ``--external-target ADDRESS``; a lab has its own."""
     outside: str = ""

@@ -241,6 +241,7 @@ def _needs(node: Any, file: str) -> Needs:
         "calico_policy": _flag,
         "calicoctl": _flag,
         "vni_delivery": _flag,
+        "node_fill": _flag,
         "external_target": _flag,
         "outside": _text,
     }

@@ -79,6 +79,15 @@ class HnsHealth:
             without: self._lasting(node, self._of_endpoints, self._without_endpoint),
         }
 
+    def left_behind(self, node: str) -> Fact[bool]:
+        """Return whether a local endpoint belongs to no pod, or a pod of the run has none."""
+        wrong = [
+            f"{name}: {', '.join(fact.value)}"
+            for name, fact in self.endpoints_of_nobody(node).items()
+            if fact.value
+        ]
+        return Fact(bool(wrong), "; ".join(wrong) or f"HNS of node {node} has nothing left over")
+
     def services_without_balancer(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
         """Return the ports of stable ClusterIP Services whose load balancer is missing or has other
         members; leftovers of Services without endpoints are told as the source."""

@@ -6,8 +6,10 @@ import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from conformance.catalog import Conditions
+from conformance.errors import MissingCapability
 from conformance.facts.objects import CalicoObjects, confirmed
 from conformance.kube.client import Obj
 from conformance.kube.fields import value_at
@@ -23,6 +25,19 @@ OWN_BLOCK = "own block"
 IN_A_BLOCK = "in a block"
 FITS = "fits"
 Network = ipaddress.IPv4Network
+
+
+class OwnBlock(NamedTuple):
+    """The block of a Windows node."""
+
+    cidr: str
+    capacity: int
+    """Addresses that it leaves to pods."""
+    free: int
+    """Addresses of these that nobody has."""
+
+    def has(self, address: str) -> bool:
+        return ipaddress.ip_address(address) in ipaddress.ip_network(self.cidr)
 
 
 @dataclass(frozen=True)
@@ -128,6 +143,17 @@ class IpamFacts:
         return {
             f"pods that node {node} takes": Fact(value, "its .status.allocatable.pods; IPAMBlocks")
         }
+
+    def own_block(self, node: str) -> OwnBlock:
+        """Return a Windows node's only block.  Raise MissingCapability where it has not one."""
+        blocks, source = self._blocks(node)
+        if len(blocks) != 1:
+            text = f"node {node} has {counted(len(blocks), 'block')} ({source})"
+            raise MissingCapability(text, "see IPAM-6")
+        spec = blocks[0]["spec"]
+        held = sum(index is not None for index in spec["allocations"]) - len(reservations(spec))
+        capacity = len(spec["allocations"]) - len(RESERVATION)
+        return OwnBlock(spec["cidr"], capacity, capacity - held)
 
     def takings(self, node: str) -> dict[str, Fact[str]]:
         """Return for every pod of a node ``not reserved``, or its address and the reservation it

@@ -106,6 +106,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "its owner has opted in",
         "--max-disrupted-nodes=N": "of so many Windows nodes at most (default: 4)",
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
+        "--allow-node-fill": "also tests that cordon a Windows node and bring it as many pause "
+        "pods as it takes (IPAM-4, IPAM-7, XLC-4)",
         "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "
@@ -284,6 +286,14 @@ REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
         "add --allow-disruptive to permit the test",
     ),
     (
+        lambda option, choice: option.allow_node_fill and _needs_permission(option, choice),
+        "--allow-node-fill changes a whole node: add --allow-disruptive to permit that",
+    ),
+    (
+        lambda option, choice: option.allow_node_fill and option.no_disruptive,
+        "--allow-node-fill and --no-disruptive contradict each other: leave one out",
+    ),
+    (
         lambda option, choice: option.disruptive_node and option.no_disruptive,
         "--disruptive-node and --no-disruptive contradict each other: leave one out",
     ),
@@ -418,6 +428,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         cluster_disruptive=option.allow_cluster_disruptive or lab_may_break,
         max_disrupted_nodes=option.max_disrupted_nodes or Settings.max_disrupted_nodes,
         delete_emptydir_data=option.delete_emptydir_data,
+        node_fill=option.allow_node_fill,
         disruptive_node=option.disruptive_node or "",
         shard=option.shard or "",
         clearing_up=clearing_up(os.environ),
@@ -507,6 +518,7 @@ WITH_VALUES = (
 FLAGS = (
     "allow_disruptive",
     "allow_cluster_disruptive",
+    "allow_node_fill",
     "delete_emptydir_data",
     "capture_packets",
 )

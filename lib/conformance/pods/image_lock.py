@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterator
 
 from conformance.errors import SuiteError, UsageProblem
-from conformance.pods.images import HOST_PROCESS, published
+from conformance.pods.images import on_every_build, published
 
 CRANE = "crane"
 WITHIN = 120.0
@@ -30,7 +30,7 @@ def locked() -> Iterator[str]:
     yield "# pytest --images=THIS_FILE; written by calico-conformance images --lock"
     for system, images in published().items():
         for image in images:
-            if system == "windows" and HOST_PROCESS not in image:
+            if system == "windows" and not on_every_build(image):
                 yield f"# {image} {BY_TAG}"
             else:
                 yield f"{image}: {{digest: {digest(image)}}}"

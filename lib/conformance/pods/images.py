@@ -30,12 +30,19 @@ Builds below 20348 run only their own; 25398 (23H2) has no server core image of 
 
 
 HOST_PROCESS = "windows-host-process-containers-base-image"
-"""The end of the repository with an image that runs on every build: it has no Windows files."""
+
+
+def on_every_build(image: str) -> bool:
+    """Return whether an image runs on every build: it has no Windows files, or has each build's
+    under a single tag."""
+    return HOST_PROCESS in image or "/pause:" in image
 
 
 def windows_image(image: str, node: NodeFacts) -> str:
     """Return the manifest's Windows image with the tag that fits a node's build.  Raise
     MissingCapability."""
+    if on_every_build(image):
+        return image
     label = node.labels.get("node.kubernetes.io/windows-build", "").split(".")
     build = (
         node.windows_build[0] if node.windows_build else int(label[2]) if len(label) > 2 else None
@@ -107,7 +114,7 @@ def published() -> dict[OS, tuple[str, ...]]:
         for image, os in _of(path.relative_to(MANIFESTS).as_posix()):
             tags = (
                 dict.fromkeys(WINDOWS_TAGS.values())
-                if os == "windows" and HOST_PROCESS not in image
+                if os == "windows" and not on_every_build(image)
                 else {}
             )
             found[os].update(dict.fromkeys([f"{split(image)[0]}:{tag}" for tag in tags] or [image]))
@@ -119,7 +126,7 @@ def for_node(node: NodeFacts) -> tuple[str, ...]:
     MissingCapability."""
     return tuple(
         dict.fromkeys(
-            image if node.os == "linux" or HOST_PROCESS in image else windows_image(image, node)
+            image if node.os == "linux" else windows_image(image, node)
             for image in published()[node.os]
         )
     )

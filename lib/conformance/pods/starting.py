@@ -24,6 +24,8 @@ NETWORK = re.compile(
 )
 """Pattern of FailedCreatePodSandBox's message when the network failed, which comes before any image
 of the pod's own."""
+REFUSAL = re.compile(r"(?:failed \(add\)|networkPlugin cni failed to set up pod .* network): (.+)")
+"""The network plugin's own words in FailedCreatePodSandBox's message, behind the kubelet's."""
 KILLED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
 """Pattern of Killing's message: the kubelet restarts the container, and its status does not show it
 yet."""
@@ -87,6 +89,17 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     if "FailedCreatePodSandBox" in messages:
         return f"its sandbox could not be made: {sandbox.partition(chr(10))[0]}"
     return "nothing of it ran, and its kubelet has not reported the image"
+
+
+def plugin_words(events: Sequence[Obj]) -> str:
+    """Return the network plugin's own words in the newest event of a pod's sandbox that it refused;
+    empty: it refused none.  ``events``: oldest first."""
+    found = (
+        REFUSAL.search(str(event.get("message") or ""))
+        for event in reversed(events)
+        if event.get("reason") == "FailedCreatePodSandBox"
+    )
+    return next((match[1] for match in found if match), "")
 
 
 def strangers(pod: Obj) -> str:

@@ -89,10 +89,10 @@ class Clusters:
         from conformance.facts.own_pod import own_pod
         from conformance.facts.preflight import lacking_rights
         from conformance.facts.rights import lacking
+        from conformance.facts.room import room_on_windows
         from conformance.foreign.beforehand import beforehand
         from conformance.journal.lease import LOCK_RIGHTS
         from conformance.kube.prepared import needed, usable
-        from conformance.schedule.workers import room_on_windows
 
         door = self._connected(connection, settings)
         try:

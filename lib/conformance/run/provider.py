@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from conformance.facts.room import Room
 from conformance.foreign.beforehand import Beforehand
 from conformance.model.change import PutBack
 from conformance.model.facts import Facts
 from conformance.model.installed import Installed
 from conformance.run.choice import Choice, How
 from conformance.run.directory import RunDirectory
-from conformance.schedule.workers import Room
 from conformance.settings import OwnPod, Settings
 
 

@@ -298,6 +298,11 @@ def _lack(
             "take it away, and set vxlanVNI of FelixConfiguration default",
         ),
         (
+            needs.node_fill and not settings.node_fill,
+            "it has a Windows node to itself and brings it as many pods as it takes",
+            "allow that with --allow-node-fill, which takes minutes",
+        ),
+        (
             needs.external_target and settings.external_target is None,
             "it needs a host beyond the cluster that answers ping",
             "name it by --external-target ADDRESS[:PORT]",

@@ -190,6 +190,8 @@ class Settings:
     after the other, and putting back takes as long again."""
     delete_emptydir_data: bool = False
     """Pods with emptyDir may be evicted, which deletes their data (``--delete-emptydir-data``)."""
+    node_fill: bool = False
+    """Tests may fill a Windows node with pause pods (``--allow-node-fill``)."""
     not_disruptive: str = ""
     """Why such tests may not run although they were allowed; empty: they may, or were not."""
     disruptive_node: str = ""

@@ -25,6 +25,7 @@ from hybridlab.networks.contract.plane import Plane
 from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.profiles.machines import Machine, etc_hosts, resolver
 from hybridlab.profiles.model import Profile
+from hybridlab.taps import Seam
 
 NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
 """The CNI network's name, first part of an IPAM handle."""
@@ -76,6 +77,8 @@ class CNI:
         self._endpoint_down = endpoint_down
         self._annotations = annotations
         self.logs = CniLogs()
+        self.refusals: Seam[str] = Seam()
+        """The plugin's words about a pod that it refuses, empty for others; about: the node."""
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
         """Wrong search lists by fault, and their nodes."""
@@ -119,7 +122,8 @@ class CNI:
     async def _attach(self, pod: Mapping[str, Any], uid: str, node: str) -> PodAttachment:
         machine = self._nodes[node]
         windows = self._windows.get(node)
-        if windows is not None and (refusal := self._plane.refusal(windows, pod)):
+        refusal = self._plane.refusal(windows, pod) if windows is not None else ""
+        if refusal := self.refusals(refusal, node):
             raise self._failed(node, refusal)
         sandbox_id = secrets.token_hex(32)
         handle = f"{NETWORK_NAME[machine.os]}.{sandbox_id}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 from hybridlab.faults.model import Taps
 from tests.detection.taps import (
     denials,
+    full_nodes,
     hns_state,
     others,
     over_time,
@@ -34,6 +35,7 @@ FAULTS = {
         hns_state,
         windows_hosts,
         readings,
+        full_nodes,
     )
     for fault in module.TYPES
 }

@@ -14,7 +14,7 @@ from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.endpoint import Target, Workload
+from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.facts import Fact, NodeFacts
 from conformance.verdicts.meaning import of_chance
 
@@ -39,13 +39,27 @@ class KnownIssue(Subject):
         consecutive attempts: rules that come late are no failure.  Raise Nonconformance if another
         pod answers.
         """
+        self.paths_may_fail(
+            [(source, target) for target, _ in goals],
+            beside=[(source, witness) for _, witness in goals],
+            because=because,
+        )
+
+    def paths_may_fail(
+        self, paths: Sequence[Pair], *, beside: Sequence[Pair], because: str
+    ) -> None:
+        """Record whether each of these paths fails while all the witnesses connect, like
+        :meth:`may_fail`."""
         expect = self.expect
-        beside = [witness for _, witness in goals]
-        expect.control(source, beside, because=f"the witness: {because}")
-        give_up = expect.timings.of(source.os).http_give_up
+        expect.control(beside, because=f"the witness: {because}")
         attempts = [
-            Attempt(source=source, target=target, kind=telling(target), give_up_after=give_up)
-            for target, _ in goals
+            Attempt(
+                source=source,
+                target=target,
+                kind=telling(target),
+                give_up_after=expect.timings.of(source.os).http_give_up,
+            )
+            for source, target in paths
         ]
         polled = poll(
             expect,
@@ -53,7 +67,7 @@ class KnownIssue(Subject):
             lambda observations: all(as_wanted(observation, True) for observation in observations),
             because=because,
         )
-        expect.control(source, beside, because=f"the witness, again: {because}")
+        expect.control(beside, because=f"the witness, again: {because}")
         expect.context.sink.attach(
             "known issue",
             "\n".join(

@@ -58,7 +58,9 @@ class IPAM:
         self.pools = tuple(pools)
         self.strict_affinity = strict_affinity
         self.max_blocks_per_host = max_blocks_per_host
-        """0: no limit (Linux); a Windows node has one block regardless."""
+        """0: no limit (Linux)."""
+        self.windows_blocks = 1
+        """Blocks of a Windows node; more of them are an error that tests make."""
         self.node_labels: dict[str, Mapping[str, str]] = {}
         self._blocks: dict[ipaddress.IPv4Network, Block] = {}
         self._by_handle: dict[str, list[tuple[Block, str]]] = {}
@@ -124,7 +126,7 @@ class IPAM:
             address = block.assign(attribute)
             if address:
                 return self._record(block, address, handle)
-        limit = 1 if machine.os == "windows" else self.max_blocks_per_host
+        limit = self.windows_blocks if machine.os == "windows" else self.max_blocks_per_host
         if limit and sum(1 for _ in self._usable(machine, pools)) >= limit:
             raise IPAMError(BLOCK_LIMIT)
         claimed = self._claim(machine, pools)

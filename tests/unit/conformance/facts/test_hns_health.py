@@ -255,3 +255,12 @@ def test_a_load_balancer_is_looked_for_three_times_while_its_service_stays_the_s
     (fact,) = kept.services_without_balancer("w").values()
     assert fact.value == ()
     assert hosts.taken == 2
+
+
+def test_what_pods_left_behind_is_told_with_its_node() -> None:
+    left = health(Hosts([A, REMOTE])).left_behind("w")
+    assert (left.value, left.source.partition(":")[0]) == (
+        True,
+        "pods' endpoints on node w that belong to no pod",
+    )
+    assert health(Hosts([A]), Pod=[pod("p", "192.168.1.3")]).left_behind("w").value is False

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conformance.errors import MissingCapability
 from conformance.facts.ipam import IpamFacts
 from conformance.facts.objects import CalicoObjects
 from tests.unit.conformance.builders import Obj, a_pod, an_object
@@ -161,3 +162,10 @@ def test_where_a_windows_node_has_ipv6_blocks_and_pods_too_its_ipv4_ones_are_rea
     assert values(found.places("win")) == {four: "own block"}
     assert values(found.takings("win")) == {four: "not reserved"}
     assert list(values(found.reserved("win"))) == ["reserved in block 192.168.7.64/26 of node win"]
+
+
+def test_a_block_leaves_to_pods_all_but_four_addresses_and_counts_who_has_one() -> None:
+    assert reads(block()).own_block("win") == (CIDR, 60, 59)
+    assert reads(block(reserved=())).own_block("win") == (CIDR, 60, 59)  # nothing is reserved
+    with pytest.raises(MissingCapability, match="node win has 0 blocks"):
+        reads().own_block("win")

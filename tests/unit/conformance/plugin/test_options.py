@@ -102,6 +102,14 @@ REFUSED: list[tuple[list[str], str]] = [
         "--shard 1/3 runs a part of the tests, and --require needs all: leave it out, and "
         "judge the merged report (calico-conformance gate)",
     ),
+    (
+        [CLUSTER, "--allow-node-fill"],
+        "--allow-node-fill changes a whole node: add --allow-disruptive to permit that",
+    ),
+    (
+        ["--allow-node-fill", "--no-disruptive"],
+        "--allow-node-fill and --no-disruptive contradict each other: leave one out",
+    ),
     (["--run=r1"], "--run r1 names the run to put back: add --restore"),
     (
         ["--namespaces-prefix=demo"],
@@ -302,3 +310,8 @@ def test_named_nodes_take_the_place_of_chosen_ones() -> None:
     every = config("--max-nodes-per-os=3", "--every-node", "--disruptive-node=x y")
     command = options.repeat_command(every, [], ["w1"])
     assert command.endswith(" --disruptive-node='x y' --nodes=w1")
+
+
+def test_nodes_are_filled_where_that_is_allowed() -> None:
+    assert settings(CLUSTER, "--allow-disruptive", "--allow-node-fill").node_fill
+    assert not settings(CLUSTER, "--allow-disruptive").node_fill

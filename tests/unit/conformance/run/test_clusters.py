@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conformance.facts.room import Room, room_on_windows
 from conformance.kube.refused import ApiRefused
 from conformance.model.facts import Facts
 from conformance.plugin.options import LAB_WORKERS
@@ -16,7 +17,7 @@ from conformance.run.choice import Choice
 from conformance.run.clusters import EMULATED, _judged
 from conformance.run.provider import Connection, Inspection
 from conformance.run.run import Run
-from conformance.schedule.workers import Room, room_on_windows, workers_for
+from conformance.schedule.workers import workers_for
 from conformance.settings import Settings, Workers
 from tests.plugin.stand_in_cluster import facts, node
 from tests.unit.conformance.builders import a_pod

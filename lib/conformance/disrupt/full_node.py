@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows nodes that a test fills with pause pods: noted and cordoned first, empty at the end.
+
+Nothing is evicted.  Free addresses, the kubelet's max-pods and memory bound how many pods come.  If
+a pod of another owner waits for the node, all pause pods go at once, and nothing is decided.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance
+from conformance.expect.check import Check, Judged, Ruling, check
+from conformance.expect.context import Context
+from conformance.facts.ipam import IpamFacts, OwnBlock
+from conformance.facts.room import Room, room_on_windows
+from conformance.journal.journalling import Journalling
+from conformance.kube.client import Obj
+from conformance.kube.node_conditions import CORDON, closed, may_take
+from conformance.model.change import ObjectRef
+from conformance.model.facts import NodeFacts
+from conformance.pods.deploy import Pods
+from conformance.pods.pause_pods import MEMORY, PausePods
+from conformance.pods.third_party import is_own, label, networked
+from conformance.verdicts.meaning import of_chance, of_error
+
+BURST = 30
+LEAST = 10
+"""Pods that come at once, and the fewest that show anything."""
+BLOCK = "IPAM-4"
+FULL = "IPAM-7"
+DOCUMENTED = 60
+"""Addresses for pods in a block of /26."""
+EXHAUSTED = re.compile(r"block limit|free affine blocks|Assigned 0 out of")
+"""IPAM's words about a node without another address (libcalico-go/lib/ipam)."""
+
+
+@dataclass(eq=False)
+class FullNode:
+    """The nodes that a test fills; :meth:`remove` removes what it brought there."""
+
+    journal: Journalling
+    pods: Pods
+    ipam: IpamFacts
+    context: Context
+    _pause: PausePods = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pause = PausePods(self.pods)
+
+    def burst_may_be_refused(self, nodes: Sequence[str], *, because: str) -> None:
+        """Record whether the network plugin refuses one of the pods that come to a node at once.
+
+        Raise MissingCapability where fewer than ten fit, EnvironmentBroken for a pod that does not
+        start for another reason.
+        """
+        counts = [(node, _fitting(node, room)) for node, room in self._nodes(nodes)]
+
+        def judge(case: tuple[NodeFacts, int]) -> Judged:
+            node, count = case
+            self._cordon(node)
+            words = self._pause.come(node, count, look_after=partial(self._watch, node))[1]
+            self.remove()
+            text = words or f"{count} pods came to node {node.name} at once, and all started"
+            return Ruling(f"{text}: {because}", of_chance(bool(words)))
+
+        check(self.context, "behaviour", [(None, case[0], case) for case in counts], judge)
+
+    def takes_no_more(self, nodes: Sequence[str], *, because: str, do: str) -> None:
+        """Expect each address of a node's block to be given to a pod, the next pod to be refused by
+        IPAM, and to start once another goes.
+
+        Raise MissingCapability where the kubelet or memory would end it earlier,
+        EnvironmentBroken where somebody else's pods take part, or a pod is refused by the kubelet.
+        """
+        blocks = [(node, self._block(node, room)) for node, room in self._nodes(nodes)]
+        errors = list[Exception]()
+        for node, block in blocks:
+            self._cordon(node)
+            found = self._fill(node, block, f"  because  {because}\n  do       {do}")
+            self.remove()
+            for claim, judged in zip((BLOCK, FULL), found, strict=True):
+                of_claim = self.context.of_part("", claim)
+                Check(of_claim, "behaviour", errors).decide(None, node, judged)
+        Check(self.context, "behaviour", errors).end()
+
+    def remove(self) -> None:
+        self._pause.remove()
+
+    def _fill(self, node: NodeFacts, block: OwnBlock, more: str) -> tuple[Judged, Judged]:
+        """Return what the node's block shows about the claims BLOCK and FULL."""
+        watch = partial(self._watch, node)
+        head = f"node {node.name}, block {block.cidr}"
+        not_full = EnvironmentBroken(f"{FULL}  {head} was not filled: see {BLOCK}")
+        names, refused = self._pause.come(node, block.free, look_after=watch)
+        if refused:
+            if self.ipam.own_block(node.name).free <= 0:
+                raise EnvironmentBroken(f"{head}: pods of other owners came while it was filled")
+            return Nonconformance(
+                f"{BLOCK}  {head}  expected {block.capacity} addresses for pods, observed one "
+                f"refused: {refused}\n{more}"
+            ), not_full
+        (last,) = self._pause.start(node, 1)
+        late, _ = self._pause.wait(
+            node,
+            [last],
+            enough=lambda late: not late or self._pause.refusal(late[0]),
+            look_after=watch,
+        )
+        if not late:
+            address = self._pause.address(last)
+            wrong = (
+                f"expected the pod after {block.capacity} to be refused, observed it with {address}"
+            )
+            elsewhere = Nonconformance(f"{FULL}  {head}  {wrong}, of elsewhere\n{more}")
+            beyond = Nonconformance(f"{BLOCK}  {head}  {wrong}\n{more}")
+            return beyond, not_full if block.has(address) else elsewhere
+        words = self._pause.refusal(late[0])
+        if not EXHAUSTED.search(words):
+            why = words or self.pods.changes.waits.said_of(late[0])
+            raise EnvironmentBroken(f"{head}: the next pod is not refused by IPAM: {why}")
+        text = f"{block.capacity} addresses of block {block.cidr} were for pods; then: {words}"
+        other = MissingCapability(f"the claim is about blocks of /26: {text}", f"see {FULL}")
+        fits = text if block.capacity == DOCUMENTED else Ruling(str(other), of_error(other))
+        return fits, self._freed(node, block, names, last, more)
+
+    def _freed(
+        self, node: NodeFacts, block: OwnBlock, names: Sequence[str], last: str, more: str
+    ) -> Judged:
+        """Return what becomes of the pod that waits once another one goes."""
+        self._pause.remove(names[:1])
+        late, seconds = self._pause.wait(node, [last], look_after=partial(self._watch, node))
+        head = f"{FULL}  node {node.name}, block {block.cidr}  expected the pod that waits to start"
+        if late:
+            return Nonconformance(
+                f"{head} once another one went, observed it waits after {seconds:.0f} s: "
+                f"{self._pause.refusal(late[0])}\n{more}"
+            )
+        address = self._pause.address(last)
+        if not block.has(address):
+            return Nonconformance(f"{head} with an address of it, observed {address}\n{more}")
+        return f"the next pod of node {node.name} waited until another one went"
+
+    def _nodes(self, names: Sequence[str]) -> list[tuple[NodeFacts, Room]]:
+        """Return the nodes with their room.  Raise MissingCapability where it is not known, or a
+        pod of another owner waits for one of them."""
+        room = room_on_windows(self.pods.kube, self.pods.facts)
+        there = [node for node in self.pods.facts.nodes if node.name in names]
+        wrong = [f"node {name} is not ready and open to pods" for name in names if name not in room]
+        wrong += [f"pod {pod} waits for it" for node in there for pod in self._waiting(node)]
+        if wrong:
+            raise MissingCapability(
+                f"{', '.join(names)} is not to be filled: {wrong[0]}", "run it when all is at rest"
+            )
+        return [(node, room[node.name]) for node in there]
+
+    def _block(self, node: NodeFacts, room: Room) -> OwnBlock:
+        """Return the block of a node that can be filled to its end.  Raise MissingCapability."""
+        block = self.ipam.own_block(node.name)
+        takes = _bounded(room, room.pods)
+        if not 0 < block.free < takes:
+            raise MissingCapability(
+                f"node {node.name} takes {takes} more pods by max-pods and memory, and its block "
+                f"{block.cidr} has {block.free} addresses left",
+                "name a node by --disruptive-node whose max-pods exceeds its block (XIPAM-2 is "
+                "ADVISED there)",
+            )
+        return block
+
+    def _cordon(self, node: NodeFacts) -> None:
+        self.journal.patch(
+            ObjectRef(api_version="v1", kind="Node", name=node.name),
+            {"spec": {"unschedulable": True}},
+            f"keeps other pods off node {node.name} while pause pods fill it",
+        )
+
+    def _watch(self, node: NodeFacts) -> None:
+        """Remove all pause pods and raise EnvironmentBroken where somebody else's pod waits."""
+        if waiting := self._waiting(node):
+            self.remove()
+            raise EnvironmentBroken(
+                f"pod {waiting[0]} of another owner waits for node {node.name}: all pause pods "
+                "were removed at once"
+            )
+
+    def _waiting(self, node: NodeFacts) -> list[str]:
+        """Return the pods of other owners that wait for a node, or may wait for it."""
+        there = self.pods.kube.get("v1", "Node", node.name)
+        pending = self.pods.kube.objects("v1", "Pod", fields="status.phase=Pending")
+        return [label(pod) for pod in pending if not is_own(pod) and _waits_for(pod, there)]
+
+
+def _fitting(node: NodeFacts, room: Room) -> int:
+    """Return how many pods come at once.  Raise MissingCapability where too few fit."""
+    count = _bounded(room, min(BURST, room.addresses))
+    if count < LEAST:
+        raise MissingCapability(
+            f"node {node.name} takes {count} more pods, and fewer than {LEAST} show nothing",
+            "name another node by --disruptive-node",
+        )
+    return count
+
+
+def _bounded(room: Room, count: int) -> int:
+    """Return how many of so many pause pods memory allows."""
+    return count if room.memory is None else min(count, room.memory // MEMORY)
+
+
+def _waits_for(pod: Obj, node: Obj) -> bool:
+    """Return whether a pending pod is on the node, or would fit it without the suite's cordon."""
+    spec = pod["spec"]
+    if spec.get("nodeName"):
+        return bool(spec["nodeName"] == node["metadata"]["name"]) and networked(pod)
+    opened = [*(spec.get("tolerations") or ()), {**CORDON, "operator": "Exists"}]
+    return may_take(node, spec) and not closed(node, opened)

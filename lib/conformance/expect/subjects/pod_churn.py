@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expectations about pods that come and go on a node, and about the pods that come next."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from conformance.errors import EnvironmentBroken, Nonconformance, first_line
+from conformance.expect.check import Judged, Ruling
+from conformance.expect.subject import Subject
+from conformance.expect.subjects.known_issue import KnownIssue
+from conformance.model.endpoint import Pair, Target, Workload
+from conformance.model.facts import Fact
+from conformance.pods.deploy import Pods
+from conformance.pods.groups import Group
+from conformance.pods.newcomers import Newcomers
+from conformance.pods.pause_pods import PausePods
+from conformance.pods.roles import ECHO_PORT
+from conformance.pods.starting import verdict_on
+from conformance.verdicts.meaning import of_chance
+
+PODS = 10
+TIMES = 2
+"""Pods that come and go at once, and how often."""
+
+
+@dataclass
+class PodChurn(Subject):
+    """The pods of a test that come and go."""
+
+    pods: Pods
+    newcomers: Newcomers
+    known: KnownIssue
+
+    def may_leave_traces(
+        self,
+        servers: Group,
+        *,
+        client: Workload,
+        name: Target,
+        left: Callable[[str], Fact[bool]],
+        because: str,
+    ) -> None:
+        """Have ten pods come to the node of each server and go, twice; then start one more.
+
+        The issue has happened on a node if the network plugin refuses a pod, the next pod has no
+        network, something is ``left`` of the pods that went, ``client`` does not reach the next
+        pod, or that pod does not reach ``name``.  The servers are the witnesses.  Raise
+        EnvironmentBroken for a pod that does not start for another reason, or does not go.
+        """
+        self.pods.prepare(self.pods.namespace)
+        with ThreadPoolExecutor(max_workers=len(servers)) as threads:
+            words = dict(zip(servers, threads.map(self._come_and_go, servers), strict=True))
+        new: list[Workload] = []
+
+        def judge(server: Workload) -> Judged:
+            found = words[server] or self._next(server, new, because)
+            traces = left(server.node)
+            found = found or (traces.source if traces.value else "")
+            went = f"{PODS} pods came and went {TIMES} times, and the next one started: {because}"
+            return Ruling(found or went, of_chance(bool(found)))
+
+        self.check("behaviour", [(None, server, server) for server in servers], judge)
+        if new:
+            beside = _both_ways(servers, client, name)
+            self.known.paths_may_fail(_both_ways(new, client, name), beside=beside, because=because)
+
+    def _next(self, server: Workload, new: list[Workload], because: str) -> str:
+        """Add the next pod of a server's node; return why it has no network, empty: it is ready.
+        Raise EnvironmentBroken for another reason."""
+        try:
+            new.extend(self.newcomers.twins(Group([server])))
+        except EnvironmentBroken as error:
+            there = self.pods.kube.objects("v1", "Pod", self.pods.namespace)
+            events = self.pods.changes.waits.events
+            verdict = verdict_on(there, error, self.expect.context.claims, because, events)
+            if not isinstance(verdict, Nonconformance):
+                raise verdict from error
+            return first_line(verdict)
+        return ""
+
+    def _come_and_go(self, server: Workload) -> str:
+        """Return the plugin's words about a pod that it refused; empty: it refused none."""
+        pause = PausePods(self.pods, f"churn-{server.node}")
+        node = next(node for node in self.pods.facts.nodes if node.name == server.node)
+        try:
+            for _ in range(TIMES):
+                if words := pause.come(node, PODS)[1]:
+                    return words
+                pause.remove()
+        finally:
+            pause.remove()
+        return ""
+
+
+def _both_ways(pods: Sequence[Workload], client: Workload, name: Target) -> list[Pair]:
+    return [pair for pod in pods for pair in ((client, pod.tcp(ECHO_PORT)), (pod, name))]
