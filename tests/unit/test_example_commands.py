@@ -54,7 +54,8 @@ def commands(path: Path) -> list[list[str]]:
 def of_pytest() -> set[str]:
     registered: Any = Registered()
     options.add_options(registered)
-    return registered.names | OF_PYTEST
+    names: set[str] = registered.names
+    return names | OF_PYTEST
 
 
 def problem(given: list[str], of_pytest: set[str]) -> str:
