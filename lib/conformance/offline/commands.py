@@ -30,9 +30,9 @@ EXAMPLES = {
     "": """examples:
   calico-conformance policy manifests/ --address 203.0.113.7
   helm template chart | calico-conformance policy - --format html > policies.html
-  calico-conformance policy --kubeconfig lane.yaml --all""",
+  calico-conformance policy --kubeconfig=lane.yaml --all""",
     "diff": """examples:
-  calico-conformance policy diff cluster new-policy.yaml --apply --kubeconfig lane.yaml
+  calico-conformance policy diff cluster new-policy.yaml --apply --kubeconfig=lane.yaml
   calico-conformance policy diff old/ new/ pods.yaml --fail-on opens
   calico-conformance policy diff promise windows manifests/
   calico-conformance policy diff v3.29 v3.31 manifests/""",

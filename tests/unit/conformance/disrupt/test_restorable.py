@@ -41,9 +41,9 @@ from tests.unit.conformance.disrupt.test_vni import Hosts, prepare
 
 CALLS = {
     "vni.py": 2, "own_node_status.py": 1, "own_pool.py": 2, "drain.py": 1, "healer.py": 1, "felix.py": 1,
-    "kube_proxy.py": 1, "third_party.py": 1,
+    "kube_proxy.py": 1, "third_party.py": 1, "full_node.py": 1,
 }  # fmt: skip
-"""Journalled changes by file of ``disrupt``; each of these is made below."""
+"""Journalled changes by file of ``disrupt``; each is made below (full_node's cordon as drain's)."""
 LIB = Path(conformance.__file__).parent
 SUITES = LIB.parent.parent / "suites"
 V3 = "projectcalico.org/v3"

@@ -18,8 +18,8 @@ from tests.unit.conformance.expect.stand_ins import observation
 
 def path(source: str, target: str, **of_target: object) -> Attempt:
     client, server = (
-        a_workload("client", node=source),
-        a_workload("server", node=target),
+        a_workload("client", node=source, uid=f"client-{source}"),
+        a_workload("server", node=target, uid=f"server-{target}"),
     )
     goal: Target = replace(server.tcp(80), **of_target)  # type: ignore[arg-type]
     return Attempt(source=client, target=goal, kind=Kind.TCP, give_up_after=1.0)
