@@ -279,7 +279,6 @@ class Channel:
                 open_files.exhausted(errno.EMFILE)
             )  # descriptors were cut off: the queue can no longer be paired
             return
-            return
         if not data:
             self.close("end of file")
             return
