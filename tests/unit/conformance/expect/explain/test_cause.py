@@ -52,7 +52,8 @@ def test_the_end_is_named_whose_pods_differ_from_their_peers() -> None:
     leaks = [path("w", other) for other in "abw"]
     closed = [path(one, other) for one in "ab" for other in "abw"]
     assert cause.differs_at(leaks, closed) == "source"
-    assert cause.differs_at([path(one, "w") for one in "ab"], [path("w", "a")]) == "target"
+    others = [path("a", "b"), path("b", "a")]
+    assert cause.differs_at([path(one, "w") for one in "ab"], others) == "target"
     assert cause.differs_at(leaks, []) == "both"
     assert cause.differs_at(leaks, leaks) == "both"
     other_port = [path("w", "a", port=8080), path("b", "a")]
