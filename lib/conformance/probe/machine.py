@@ -110,8 +110,7 @@ class Machine:
             self.worst = max(self.worst, seconds)
             if seconds > TICK:
                 self._late.append((now, seconds))
-            kept: deque[Any]
-            for kept in (self._late, self._waited):
+            for kept in list[deque[Any]]([self._late, self._waited]):
                 while kept and kept[0][0] < now - KEPT:
                     kept.popleft()
 

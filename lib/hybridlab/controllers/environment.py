@@ -80,22 +80,27 @@ def command_line(
 
 
 def _all_of(source: Obj, namespace: str, sources: Sources) -> dict[str, str]:
-    if "configMapRef" in source:
-        kind = "configmap"
-        reference = source["configMapRef"]
-        found = sources.config_map
-    elif "secretRef" in source:
-        kind = "secret"
-        reference = source["secretRef"]
-        found = sources.secret
-    else:
-        return {}
-    obj = found(namespace, reference.get("name", ""))
-    if obj is None:
-        if reference.get("optional"):
-            return {}
-        raise ConfigError(f'{kind} "{reference.get("name", "")}" not found')
-    return texts(obj)
+    read = _read(source, "Ref", namespace, sources)
+    return texts(read[2]) if read and read[2] else {}
+
+
+def _read(
+    source: Obj, suffix: str, namespace: str, sources: Sources
+) -> tuple[str, Obj, Obj | None] | None:
+    """Return kind, reference and content of the ConfigMap or Secret that a source names by a key
+    with this suffix, the content None where it is optional and not there; None: it names neither.
+
+    Raise ConfigError.
+    """
+    objects = (("ConfigMap", "configMap", sources.config_map), ("Secret", "secret", sources.secret))
+    for kind, word, found in objects:
+        if (reference := source.get(word + suffix)) is None:
+            continue
+        obj = found(namespace, reference.get("name", ""))
+        if obj is None and not reference.get("optional"):
+            raise ConfigError(f'{kind.lower()} "{reference.get("name", "")}" not found')
+        return kind, reference, obj
+    return None
 
 
 def texts(obj: Obj) -> dict[str, str]:
@@ -126,21 +131,12 @@ def _value(
     if "resourceFieldRef" in source:
         return resource_field(source["resourceFieldRef"], facts.pod, container, sources.allocatable)
     namespace = facts.pod["metadata"]["namespace"]
-    if "configMapKeyRef" in source:
-        kind = "ConfigMap"
-        reference = source["configMapKeyRef"]
-        found = sources.config_map
-    elif "secretKeyRef" in source:
-        kind = "Secret"
-        reference = source["secretKeyRef"]
-        found = sources.secret
-    else:
+    read = _read(source, "KeyRef", namespace, sources)
+    if read is None:
         raise ConfigError(f"not emulated: valueFrom {', '.join(source)}")
-    obj = found(namespace, reference.get("name", ""))
+    kind, reference, obj = read
     if obj is None:
-        if reference.get("optional"):
-            return None
-        raise ConfigError(f'{kind.lower()} "{reference.get("name", "")}" not found')
+        return None
     values = texts(obj)
     if reference["key"] not in values:
         if reference.get("optional"):

@@ -285,9 +285,8 @@ class _OfNode:
 
     def _outlasted(self, path: Watched, stretch: Stretch) -> list[Mapping[str, Any]]:
         """Return the pauses in which a path surely became so, if it was so after them, too."""
-        (began, agreed, ended) = stretch.asked
-        is_over = stretch.sure and not self._pauses(path, ended, ended)
-        return self._pauses(path, began, agreed) if is_over else []
+        is_over = stretch.sure and not self._pauses(path, stretch.asked[2], stretch.asked[2])
+        return self._pauses(path, *stretch.asked[:2]) if is_over else []
 
     def _silence(self, path: Watched) -> Exception | None:
         """Return the error of a path without an answer for half of the watch while its pods were

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ import yaml
 from conformance.policy.oracle import fields
 from conformance.policy.worlds import World
 from conformance.stories.files import FOLDER, StoryFile, stories_in
-from conformance.stories.model import classes, lives
+from conformance.stories.model import lives
 from conformance.stories.model.story import EVENTS, Event
 from hybridlab.api.schemas.calico import CALICO_TYPES
+from tests.worlds import story_classes as classes
 
 MOST = 24
 MOST_LEFT_OUT = 0.15
-ENTRIES = resources.files("conformance.stories.model").joinpath("events.yaml")
+ENTRIES = Path(classes.__file__).with_name("story-events.yaml")
 TABLE = classes.read(yaml.safe_load(ENTRIES.read_text(encoding="utf-8")))
 SCHEMAS: Mapping[str, Any] = {
     **json.loads(

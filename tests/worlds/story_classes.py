@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes of events, derived from the API; the table is ``events.yaml``.
+"""Classes of events, derived from the API; the table is ``story-events.yaml``.
 
 A unit is the least that can happen to a kind: an object is made, deleted, or made again, a field is
 edited, or a pod gets a phase, a condition or a state of its containers.
