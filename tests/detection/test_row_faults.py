@@ -41,6 +41,7 @@ SAMPLES = {
     "one-backend": {},
     "one-backend-of-datagrams": {},
     "one-port": {},
+    "plugin-refuses": {"node": "windows-2022"},
     "session-affinity-closed": {"node": "windows-2022"},
     "session-affinity-early": {"node": "windows-2022"},
     "session-affinity-ignored": {},
@@ -51,6 +52,7 @@ SAMPLES = {
     "udp-node-ports-keep-clients": {"node": "linux-2"},
     "udp-node-ports-missing": {"node": "linux-1"},
     "unready-backends-used": {},
+    "windows-has-two-blocks": {},
 }
 
 

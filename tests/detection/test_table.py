@@ -17,7 +17,7 @@ from tests.detection.taps.policy_lost import EVENTS
 from tests.unit.conformance.evidence.test_layer import ROWS as LAYERS_OF_EVIDENCE
 
 LAYERS = "dns: {areas: [dns], files: [lib/]}\nall: {areas: [dns, ipam], files: []}"
-AT_MOST = 40
+AT_MOST = 45
 """Tests that a row of some claims runs: about a minute of two workers, of which a gate has fifteen for fifteen rows."""
 IPAM = "clean: {IPAM-1: CONFIRMED, IPAM-2: CONFIRMED}"
 

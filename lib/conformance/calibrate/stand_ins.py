@@ -3,7 +3,7 @@
 
 Secrets go first (:mod:`conformance.scrubbing`).  What says nothing of whose cluster it is stays:
 loopback and unspecified addresses, netmasks, prefix lengths, names of products, the first
-two bytes of a MAC address.
+two bytes of a MAC address, and numbers of JSON, such as times.
 """
 
 import ipaddress
@@ -29,7 +29,7 @@ _FOUND = (
     r"|(?<=\b[0-9A-Fa-f]{2}[-:][0-9A-Fa-f]{2}[-:])"
     r"(?P<mac>[0-9A-Fa-f]{2}(?:[-:][0-9A-Fa-f]{2}){3}\b)"
     r"|(?P<v6>(?<![\w:.])(?=[0-9A-Fa-f:]*::|(?:[0-9A-Fa-f]{1,4}:){7})[0-9A-Fa-f:]{3,39}(?![\w:]))"
-    r"|(?P<hex>\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b)"
+    r"|(?P<hex>(?<!\":)(?<!\": )\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b)"
     r"|(?P<user>(?<=\\Users\\)[^\\\"'\s]+)"
     rf"|(?P<host>(?<=://)(?i:(?:{_LABEL}\.)+[a-z]{{2,}})(?![\w-])|(?<![\w./\\-]){_HOST})"
     r"|(?P<pod>\b[a-z][a-z0-9-]*-[bcdfghjklmnpqrstvwxz2456789]{5}\b)"

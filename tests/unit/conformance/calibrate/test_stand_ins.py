@@ -29,6 +29,7 @@ from conformance.calibrate.stand_ins import StandIns
         ("a\\Users\\jane\\x", "a\\Users\\user-1\\x"),
         ("pod calico-node-windows-x2vjq", "pod pod-1"),
         ("id 3f5a9be1c4d27e88", "id hex-1"),
+        ('{"account": "123456789012"}', '{"account": "hex-1"}'),
     ],
 )
 def test_a_stand_in_has_the_form_of_what_it_stands_for(text: str, hidden: str) -> None:
@@ -38,6 +39,7 @@ def test_a_stand_in_has_the_form_of_what_it_stands_for(text: str, hidden: str) -
 @pytest.mark.parametrize(
     "text",
     [
+        '{"LastUpdateTime":133774848000000000,"at": 133774848000000001}',
         "127.0.0.1 0.0.0.0/0 255.255.255.0",
         "build 10.0.20348.2762, Calico v3.31.2, KB5044281, 10:37:52",
         "mcr.microsoft.com/windows/servercore:ltsc2022 crd.projectcalico.org",
