@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, replace
@@ -182,7 +183,8 @@ class Lab:
             os.close(write)
         if given and stdin is not None:
             os.close(given[0])
-            os.write(given[1], stdin)
+            with contextlib.suppress(BrokenPipeError):  # a command that reads nothing has ended
+                os.write(given[1], stdin)
             os.close(given[1])
         try:
             texts = await asyncio.gather(*(reader.read() for reader in readers))
