@@ -62,8 +62,8 @@ class FullNode:
             self._cordon(node)
             words = self._pause.come(node, count, look_after=partial(self._watch, node))[1]
             self.remove()
-            text = words or f"{count} pods came to node {node.name} at once, and all started"
-            return Ruling(f"{text}: {because}", of_chance(bool(words)))
+            started = f"{count} pods came to node {node.name} at once, and all started"
+            return Ruling(f"{words or started}: {because}", of_chance(bool(words)))
 
         check(self.context, "behaviour", [(None, case[0], case) for case in counts], judge)
 
@@ -81,8 +81,9 @@ class FullNode:
             found = self._fill(node, block, f"  because  {because}\n  do       {do}")
             self.remove()
             for claim, judged in zip((BLOCK, FULL), found, strict=True):
-                of_claim = self.context.of_part("", claim)
-                Check(of_claim, "behaviour", errors).decide(None, node, judged)
+                Check(self.context.of_part("", claim), "behaviour", errors).decide(
+                    None, node, judged
+                )
         Check(self.context, "behaviour", errors).end()
 
     def remove(self) -> None:
@@ -114,8 +115,9 @@ class FullNode:
                 f"expected the pod after {block.capacity} to be refused, observed it with {address}"
             )
             elsewhere = Nonconformance(f"{FULL}  {head}  {wrong}, of elsewhere\n{more}")
-            beyond = Nonconformance(f"{BLOCK}  {head}  {wrong}\n{more}")
-            return beyond, not_full if block.has(address) else elsewhere
+            return Nonconformance(f"{BLOCK}  {head}  {wrong}\n{more}"), (
+                not_full if block.has(address) else elsewhere
+            )
         words = self._pause.refusal(late[0])
         if not EXHAUSTED.search(words):
             why = words or self.pods.changes.waits.said_of(late[0])

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from conformance.errors import EnvironmentBroken
@@ -108,13 +109,12 @@ class PausePods:
     def remove(self, names: Sequence[str] | None = None) -> None:
         """Delete these pods, or all, and wait until their addresses are free."""
         gone = list(self._there if names is None else names)
-        changes = self._pods.changes
         within = self._pods.settings.timings.windows.delete
-        targets = [
-            ObjectRef(api_version="v1", kind="Pod", name=name, namespace=self._pods.namespace)
-            for name in gone
-        ]
-        _each(lambda target: changes.delete_and_wait(target, WHY, within=within), targets)
+        own = partial(ObjectRef, api_version="v1", kind="Pod", namespace=self._pods.namespace)
+        _each(
+            lambda name: self._pods.changes.delete_and_wait(own(name=name), WHY, within=within),
+            gone,
+        )
         self._there = [name for name in self._there if name not in gone]
 
     def _create(self, name: str, node: NodeFacts) -> None:
@@ -130,8 +130,12 @@ class PausePods:
         pods.apply(made, WHY, pods.namespace)
 
     def _now(self, names: Sequence[str]) -> list[Obj]:
-        found = self._pods.kube.objects("v1", "Pod", self._pods.namespace, labels="app=pause")
-        there = {pod["metadata"]["name"]: pod for pod in found}
+        there = {
+            pod["metadata"]["name"]: pod
+            for pod in self._pods.kube.objects(
+                "v1", "Pod", self._pods.namespace, labels="app=pause"
+            )
+        }
         if gone := [name for name in names if name not in there]:
             raise EnvironmentBroken(f"pod {self._pods.namespace}/{gone[0]} was deleted meanwhile")
         return [there[name] for name in names]

@@ -151,8 +151,9 @@ class Machine:
         if len(looks) < 2:
             return False
         ran, delayed = (looks[-1][place] - looks[0][place] for place in (0, 1))
-        crowded = sum(wanted for _, _, wanted in looks) >= CROWD * len(looks)
-        return crowded or delayed > STARVED * (ran + delayed)
+        return sum(wanted for _, _, wanted in looks) >= CROWD * len(looks) or delayed > STARVED * (
+            ran + delayed
+        )
 
     def _shares(self, since: float) -> Iterator[float]:
         """Return, between each two looks, the share of the time in which something waited for a

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about pods that come and go on a node, and about the pods that come next."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from conformance.errors import EnvironmentBroken, Nonconformance, first_line
+from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, first_line
 from conformance.expect.check import Judged, Ruling
 from conformance.expect.subject import Subject
 from conformance.expect.subjects.known_issue import KnownIssue
@@ -22,6 +22,8 @@ from conformance.verdicts.meaning import of_chance
 PODS = 10
 TIMES = 2
 """Pods that come and go at once, and how often."""
+LEFT = 5
+"""Pods of other owners for which a node has room meanwhile."""
 
 
 @dataclass
@@ -31,6 +33,8 @@ class PodChurn(Subject):
     pods: Pods
     newcomers: Newcomers
     known: KnownIssue
+    room: Mapping[str, int]
+    """How many more pods each node takes; of nodes that are not there it is not known."""
 
     def may_leave_traces(
         self,
@@ -46,8 +50,10 @@ class PodChurn(Subject):
         The issue has happened on a node if the network plugin refuses a pod, the next pod has no
         network, something is ``left`` of the pods that went, ``client`` does not reach the next
         pod, or that pod does not reach ``name``.  The servers are the witnesses.  Raise
-        EnvironmentBroken for a pod that does not start for another reason, or does not go.
+        MissingCapability where a node has little room beside these pods, EnvironmentBroken for a
+        pod that does not start for another reason, or does not go.
         """
+        self._leave_room(servers)
         self.pods.prepare(self.pods.namespace)
         with ThreadPoolExecutor(max_workers=len(servers)) as threads:
             words = dict(zip(servers, threads.map(self._come_and_go, servers), strict=True))
@@ -57,13 +63,26 @@ class PodChurn(Subject):
             found = words[server] or self._next(server, new, because)
             traces = left(server.node)
             found = found or (traces.source if traces.value else "")
-            went = f"{PODS} pods came and went {TIMES} times, and the next one started: {because}"
-            return Ruling(found or went, of_chance(bool(found)))
+            return Ruling(
+                found
+                or f"{PODS} pods came and went {TIMES} times, and the next one started: {because}",
+                of_chance(bool(found)),
+            )
 
         self.check("behaviour", [(None, server, server) for server in servers], judge)
         if new:
             beside = _both_ways(servers, client, name)
             self.known.paths_may_fail(_both_ways(new, client, name), beside=beside, because=because)
+
+    def _leave_room(self, servers: Group) -> None:
+        """Raise MissingCapability where other owners' pods could miss the room of these pods."""
+        for node in (server.node for server in servers if server.node in self.room):
+            if self.room[node] < PODS + LEFT:
+                raise MissingCapability(
+                    f"node {node} takes {self.room[node]} more pods; {PODS} would leave other "
+                    f"owners fewer than {LEFT}",
+                    "free addresses there, or cover another node",
+                )
 
     def _next(self, server: Workload, new: list[Workload], because: str) -> str:
         """Add the next pod of a server's node; return why it has no network, empty: it is ready.
@@ -71,9 +90,13 @@ class PodChurn(Subject):
         try:
             new.extend(self.newcomers.twins(Group([server])))
         except EnvironmentBroken as error:
-            there = self.pods.kube.objects("v1", "Pod", self.pods.namespace)
-            events = self.pods.changes.waits.events
-            verdict = verdict_on(there, error, self.expect.context.claims, because, events)
+            verdict = verdict_on(
+                self.pods.kube.objects("v1", "Pod", self.pods.namespace),
+                error,
+                self.expect.context.claims,
+                because,
+                self.pods.changes.waits.events,
+            )
             if not isinstance(verdict, Nonconformance):
                 raise verdict from error
             return first_line(verdict)

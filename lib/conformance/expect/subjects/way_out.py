@@ -45,19 +45,17 @@ class WayOut(Subject):
         )
 
         def judge(place: int) -> Judged:
-            observations = polled.observations(place)
             attempt = attempts[place]
             if polled.agreed(place, _arrived):
-                return f"{because}: {attempt.label}: {observations[-1].verdict}"
-            do = (
-                f"compare OutBoundNAT of the pod's endpoint on node {attempt.source.node}, and its "
-                "exceptions, with natOutgoing of its IPPool, and look for firewalls beyond the node"
-            )
-            wrong = polled.nonconformance(place, "an answer", {"do": do})
-            if by := owners.excused(others, attempt, observations, want=True):
+                return f"{because}: {attempt.label}: {polled.observations(place)[-1].verdict}"
+            advice = {
+                "do": f"compare OutBoundNAT of the pod's endpoint on node {attempt.source.node}, and "
+                "its exceptions, with natOutgoing of its IPPool, and look for firewalls beyond it"
+            }
+            wrong = polled.nonconformance(place, "an answer", advice)
+            if by := owners.excused(others, attempt, polled.observations(place), want=True):
                 return owners.decided(others, str(wrong), by)
-            target = targets[place % len(targets)]
-            return self.unless_changed(attempt.source, target, wrong)
+            return self.unless_changed(attempt.source, targets[place % len(targets)], wrong)
 
         self.check("open", polled.cases(), judge)
 

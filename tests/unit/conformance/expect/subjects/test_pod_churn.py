@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from conformance.errors import EnvironmentBroken
+from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.expect.context import Context, Sink
 from conformance.expect.subjects import pod_churn
 from conformance.expect.subjects.pod_churn import PodChurn
@@ -31,7 +31,13 @@ class Known:
         self.asked.append((paths, beside))
 
 
-def churn(sink: Sink, known: Any, newcomers: Any = None, events: Sequence[Any] = ()) -> PodChurn:
+def churn(
+    sink: Sink,
+    known: Any,
+    newcomers: Any = None,
+    events: Sequence[Any] = (),
+    room: Mapping[str, int] = MappingProxyType({}),
+) -> PodChurn:
     late = a_pod("next", "w1", namespace="ns", status={"phase": "Pending"})
     waits = SimpleNamespace(events=lambda pod: list(events))
     pods: Any = SimpleNamespace(
@@ -42,7 +48,7 @@ def churn(sink: Sink, known: Any, newcomers: Any = None, events: Sequence[Any] =
         changes=SimpleNamespace(waits=waits),
     )
     expect: Any = SimpleNamespace(context=Context(claims=("XLC-2",), sink=sink))
-    return PodChurn(expect, pods, newcomers, known)
+    return PodChurn(expect, pods, newcomers, known, room)
 
 
 def decided(sink: Sink) -> list[str]:
@@ -131,3 +137,12 @@ def test_a_next_pod_that_gets_no_network_is_the_issue_and_another_reason_is_not(
     with pytest.raises(EnvironmentBroken):
         made.may_leave_traces(first, left=lambda node: NOTHING, **GIVEN)
     assert decided(sink) == ["CONFIRMED", "INCONCLUSIVE"]
+
+
+def test_no_pods_come_to_a_node_that_would_have_little_room_left(pause: type[Pause]) -> None:
+    churned = churn(Sink(), Known(), room={"w1": 15, "w2": 14})
+    with pytest.raises(MissingCapability, match="node w2 takes 14 more pods; 10 would leave"):
+        churned.may_leave_traces(
+            SERVERS, client=CLIENT, name=NAME, left=lambda node: NOTHING, because="x"
+        )
+    assert pause.came == []
