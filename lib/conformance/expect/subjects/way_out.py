@@ -49,8 +49,8 @@ class WayOut(Subject):
             if polled.agreed(place, _arrived):
                 return f"{because}: {attempt.label}: {polled.observations(place)[-1].verdict}"
             advice = {
-                "do": f"compare OutBoundNAT of the pod's endpoint on node {attempt.source.node}, and "
-                "its exceptions, with natOutgoing of its IPPool, and look for firewalls beyond it"
+                "do": f"compare OutBoundNAT of the endpoint on node {attempt.source.node} and "
+                "its exceptions with natOutgoing of its IPPool, and look for firewalls beyond it"
             }
             wrong = polled.nonconformance(place, "an answer", advice)
             if by := owners.excused(others, attempt, polled.observations(place), want=True):
