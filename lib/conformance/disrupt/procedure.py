@@ -135,7 +135,7 @@ class Procedure:
                 f"; {getattr(refused, 'remedy', '')}"
             )  # for a run that begins
             raise EnvironmentBroken(
-                f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: {why}; move what is named away"
+                f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: {why}; resolve this first"
             ) from refused
         settled = until(
             lambda: vni.vsid(node),

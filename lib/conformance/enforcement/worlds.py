@@ -92,8 +92,7 @@ def read_world(path: Path) -> WorldFile:
 
 
 def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
-    """Return why an object of a world could be about other pods than its seats; empty: it is about
-    these alone."""
+    """Return why an object of a world could select other pods than the world's, or nothing."""
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
     if meta.get("namespace"):

@@ -248,7 +248,7 @@ def _versions_on_nodes(facts: Facts) -> list[str]:
 
 
 def _unannounced(facts: Facts) -> list[str]:
-    """Return the nodes of a network of Calico's that announce no address, where others do."""
+    """Return the nodes without a tunnel address's annotation, where other nodes have one."""
     missing = [node.name for node in facts.nodes if ADDRESS not in node.annotations]
     if facts.mode.value == "policy-only" or len(missing) == len(facts.nodes):
         return []

@@ -77,7 +77,7 @@ class LastTest:
 
 
 class _Following:
-    """A stand-in for the next test, of which pytest asks which collectors stay set up."""
+    """Stands in for the next test: pytest keeps set up what the next test's listchain names."""
 
     def __init__(self, state: State, session: pytest.Session) -> None:
         self._state = state

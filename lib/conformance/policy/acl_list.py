@@ -261,7 +261,10 @@ def _of_pod(pod: Pod) -> Iterator[Range]:
 
 
 def met(one: Ranges, other: Ranges) -> Ranges:
-    """Return what two lists have in common, where an empty list is any; empty also for nothing."""
+    """Return the intersection of two lists of ranges; an empty list means any value.
+
+    Two lists without a common value also give an empty list: the caller tells this apart.
+    """
     if not one or not other:
         return one or other
     pairs = ((max(a, c), min(b, d)) for a, b in one for c, d in other)

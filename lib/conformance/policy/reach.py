@@ -130,7 +130,7 @@ class Reach:
         self._alike: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
 
     def _refuse(self, objects: Sequence[Obj]) -> None:
-        """Raise UsageProblem for objects that can be read, and lead to no verdict."""
+        """Raise UsageProblem for legible objects that give no answer, such as no pods at all."""
         for obj in objects:
             _check_networks(obj)
         if not self.world.pods:

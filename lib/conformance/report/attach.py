@@ -66,7 +66,7 @@ class Attachments:
     def _attach(
         self, name: str, body: str | bytes, kind: allure.attachment_type, suffix: str
     ) -> Path:
-        """Write a file, under a name of its own, and give the same to Allure."""
+        """Write a file under a name of its own, and attach the same content to Allure's report."""
         body = plain(body) if isinstance(body, str) else body
         name = single(name)
         self.folder.mkdir(parents=True, exist_ok=True)

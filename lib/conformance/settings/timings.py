@@ -180,7 +180,7 @@ class RunTimings:
     and on a Windows node a drain, a restart of Felix and a new pod: ``vni_delivery``, ``drain``, ``felix_restart`` and
     ``pod_ready`` together, and some more for a second node."""
     put_back_away: float
-    """s.  At the run's end, for so long it is tried to put back what the run has changed while the API server is away:
+    """s.  How long the run's end tries to put back what the run has changed while the API server is away:
     longer than a restarted control plane, gateway or VPN, and short enough for a CI job to say what stays."""
     vni_delivery: float
     """s.  From writing vxlanVNI until every node has been given it: Felix restarts on Linux, the operator renders

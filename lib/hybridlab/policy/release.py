@@ -41,7 +41,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def as_shipped(version: str) -> CalicoDefects:
-    """Return the defects that the release of this version was shown to have."""
+    """Return the known defects of the Calico release ``version``."""
     release = numbers(version)
     return CalicoDefects(
         staged_policies_deny=release >= (3, 30, 0),

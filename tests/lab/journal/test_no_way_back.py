@@ -143,7 +143,7 @@ def test_a_network_that_stays_away_while_the_vni_is_changed(bench: Bench) -> Non
     said = bench.said
     assert bench.vni == 4097
     assert (
-        "the API server is away, and for up to 0 min it is tried to put back what this run has changed"
+        "the API server is away, and this run tries for up to 0 min to put back what it has changed"
         in said
     )
     assert re.search(r"^\[\d+ s\] the API server is away, and for up to", said, re.MULTILINE), said

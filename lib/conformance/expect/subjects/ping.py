@@ -158,7 +158,7 @@ class ExternalPaths(Subject):
 
         Raise ControlBroken otherwise: if networks drop ICMP, Windows' pings show nothing.
         """
-        so = f"ping does not pass between Linux pods either, so that of Windows pods shows nothing ({because})"
+        so = f"ping does not pass between Linux pods either, so an unanswered ping of a Windows pod proves nothing ({because})"
         self.before(pod_pairs, so)
 
     def ping(
