@@ -64,8 +64,10 @@ class Restoration:
             and run.reach.gone
             and not deadline.expired
         ):
-            minutes = f"{deadline.remaining / 60:.0f} min"
-            text = f"this run tries for up to {minutes} to put back what it has changed"
+            text = (
+                f"this run tries for up to {deadline.remaining / 60:.0f} min to put back what it "
+                "has changed"
+            )
             run.progress().tell(f"the API server is away, and {text}: {done.problem}")
             run.alive.doing(f"the API server is away, and {text}")
             try:
