@@ -73,11 +73,6 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
     }
 
 
-def addresses_left(kube: Kube, facts: Facts) -> dict[str, int]:
-    """Return how many more pods each ready Windows node takes; empty where it is not known."""
-    return {node: room.addresses for node, room in room_on_windows(kube, facts).items()}
-
-
 def _room(allocatable: Mapping[str, Any], pods: Sequence[Obj], in_blocks: int) -> Room:
     """Return what a node has left beside its pods (specs) and the free addresses of its blocks."""
     containers = [container for spec in pods for container in spec.get("containers") or ()]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -42,8 +42,8 @@ def test_a_fixture_of_the_table_gets_what_its_class_asks_for(name: str) -> None:
     for item, fixture in zip(taken, names, strict=False):
         if "." in fixture:  # its attribute
             continue
-        wanted = hints[item.name]
-        found = given(fixture)
+        wanted = get_origin(hints[item.name]) or hints[item.name]
+        found = get_origin(given(fixture)) or given(fixture)
         fits = found is Any or getattr(wanted, "_is_protocol", False) or issubclass(found, wanted)
         assert fits, (item.name, fixture)
 

@@ -41,7 +41,7 @@ def test_an_answer_of_either_kind_shows_the_way_out(answer: Verdict) -> None:
 def test_silence_is_wrong_and_names_what_translates(answer: Verdict) -> None:
     with pytest.raises(Nonconformance, match="expected an answer") as wrong:
         asked(answer)
-    assert "OutBoundNAT of the pod's endpoint on node windows-1" in str(wrong.value)
+    assert "OutBoundNAT of the endpoint on node windows-1" in str(wrong.value)
 
 
 def test_without_nat_nothing_asks_for_it() -> None:
