@@ -64,10 +64,9 @@ class Restoration:
             and run.reach.gone
             and not deadline.expired
         ):
-            text = (
-                f"this run tries for up to {deadline.remaining / 60:.0f} min to put back what it "
-                "has changed"
-            )
+            left = deadline.remaining
+            longest = f"{left:.0f} s" if left < 90 else f"{left / 60:.0f} min"
+            text = f"this run tries for up to {longest} to put back what it has changed"
             run.progress().tell(f"the API server is away, and {text}: {done.problem}")
             run.alive.doing(f"the API server is away, and {text}")
             try:
