@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformance.model.counted import counted
+from conformance.model.counted import counted, lasting
 
 EARLY = 0.05
 """Share of the planned tests that have to end before their speed is worth more than the seconds
@@ -52,7 +52,7 @@ class Pace:
         if left is None:
             least, most = (max(0.0, each - elapsed) for each in self.span)
             return f"{progress}; {spanned(least, most)} left by packaged seconds"
-        return f"{progress}; about {f'{left:.0f} s' if left < 90 else f'{left / 60:.0f} min'} left"
+        return f"{progress}; about {lasting(left)} left"
 
     def left(self, elapsed: float) -> float | None:
         """Return the seconds until the last test ends, at the speed so far; None: not known yet."""

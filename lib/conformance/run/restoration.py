@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from conformance.errors import SuiteError, first_line
 from conformance.model.change import PutBack
+from conformance.model.counted import lasting
 from conformance.run.directory import Epoch
 from conformance.run.run import Run
 from conformance.run.unrestored import Unrestored
@@ -64,11 +65,12 @@ class Restoration:
             and run.reach.gone
             and not deadline.expired
         ):
-            left = deadline.remaining
-            longest = f"{left:.0f} s" if left < 90 else f"{left / 60:.0f} min"
-            text = f"this run tries for up to {longest} to put back what it has changed"
-            run.progress().tell(f"the API server is away, and {text}: {done.problem}")
-            run.alive.doing(f"the API server is away, and {text}")
+            text = (
+                "the API server is away, and this run tries for up to "
+                f"{lasting(deadline.remaining)} to put back what it has changed"
+            )
+            run.progress().tell(f"{text}: {done.problem}")
+            run.alive.doing(text)
             try:
                 if not run.provider.answers_again(
                     run.connection, run.settings, within=deadline.remaining
