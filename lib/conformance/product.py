@@ -20,4 +20,11 @@ def command() -> str:
     return "calico-conformance run" if root() == _INSTALLED else "pytest"
 
 
+def replay(option: str, path: Path) -> str:
+    """Return the command that runs the world or story of a file again; the suite's own files are
+    named from its root."""
+    shown = path.relative_to(root()) if path.is_relative_to(root()) else path
+    return f"{command()} --{option}={shown}"
+
+
 MANIFESTS = root() / "manifests"

@@ -85,7 +85,7 @@ class Process:
         """End every process of the session, and remove what it left."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.popen.pid, signal.SIGKILL)
-        self.popen.wait(10)
+        self.popen.wait(60)  # a starved machine takes its time even over SIGKILL
         for pipe in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
             if pipe and not pipe.closed:
                 with contextlib.suppress(OSError):

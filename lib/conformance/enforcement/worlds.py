@@ -11,7 +11,7 @@ from pathlib import Path
 from conformance import product
 from conformance.enforcement.applied_objects import GROUP, AppliedObjects
 from conformance.enforcement.seats import Seats
-from conformance.errors import SuiteError, UsageProblem
+from conformance.errors import SuiteError
 from conformance.kube import guard, manifest
 from conformance.kube.changes import reference
 from conformance.kube.client import Obj
@@ -64,12 +64,7 @@ class WorldFile:
     @property
     def replay(self) -> str:
         """Return the command that runs it again."""
-        path = (
-            self.path.relative_to(product.root())
-            if self.path.is_relative_to(product.root())
-            else self.path
-        )
-        return f"{product.command()} --world={path}"
+        return product.replay("world", self.path)
 
 
 def shipped(*, edits: bool) -> list[WorldFile]:
@@ -85,10 +80,7 @@ def worlds_in(path: Path) -> list[WorldFile]:
 @cache
 def read_world(path: Path) -> WorldFile:
     """Return the world of a file.  Raise UsageProblem."""
-    documents = manifest.read(path)
-    if len(documents) != 1:
-        raise UsageProblem(f"world {path}: expected one YAML document, found {len(documents)}")
-    return WorldFile(worlds.read(path.stem, documents[0]), path)
+    return WorldFile(worlds.read(path.stem, manifest.read_one(path, "world")), path)
 
 
 def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:

@@ -45,6 +45,15 @@ def read(path: Path) -> list[Any]:
         raise UsageProblem(f"manifest {path} cannot be read: {error.strerror}") from None
 
 
+def read_one(path: Path, what: str) -> Any:
+    """Return the only document of a YAML file that holds a world or a story (``what``).  Raise
+    UsageProblem."""
+    documents = read(path)
+    if len(documents) != 1:
+        raise UsageProblem(f"{what} {path}: expected one YAML document, found {len(documents)}")
+    return documents[0]
+
+
 def parsed(data: bytes, where: str) -> list[Any]:
     """Return the documents in a YAML text, in order.  Raise UsageProblem with the line."""
     try:

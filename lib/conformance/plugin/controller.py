@@ -292,7 +292,7 @@ class Controller:
             issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
         )
         if not by_software and not self.by_user:
-            # First what goes on now: else the clock's thread may still name the test after the line.
+            # First what goes on now: else the clock's thread may name the test after the line.
             self.run.alive.doing("interrupted: what the run made is being removed")
             self.run.progress().tell("interrupted: what the run made is being removed")
         self.by_user = self.by_user or not by_software

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 from conformance import product
-from conformance.errors import UsageProblem
 from conformance.kube import manifest
 from conformance.policy import worlds
 from conformance.policy.worlds import World
@@ -54,9 +53,7 @@ class StoryFile:
     @property
     def replay(self) -> str:
         """Return the command that runs it again."""
-        root = product.root()
-        path = self.path.relative_to(root) if self.path.is_relative_to(root) else self.path
-        return f"{product.command()} --story={path}"
+        return product.replay("story", self.path)
 
 
 def stories_in(path: Path) -> list[StoryFile]:
@@ -67,7 +64,4 @@ def stories_in(path: Path) -> list[StoryFile]:
 @cache
 def read_story(path: Path) -> StoryFile:
     """Return the story of a file.  Raise UsageProblem."""
-    documents = manifest.read(path)
-    if len(documents) != 1:
-        raise UsageProblem(f"story {path}: expected one YAML document, found {len(documents)}")
-    return StoryFile(story.read(path.stem, documents[0]), path)
+    return StoryFile(story.read(path.stem, manifest.read_one(path, "story")), path)

@@ -78,24 +78,7 @@ class PodStartup(Subject):
         the pod.  Raise Nonconformance or ControlBroken; EnvironmentBroken if an action does not end
         in time.
         """
-        attempts = self._attempts(client, new_pods, beside, port)
-        watched, ran = self._watch(new_pods, attempts, because, until_answered=True)
-
-        def judge(index: int) -> Judged:
-            held_up = "" if watched.converged else new_pods[index].held_up()
-            looks = [item[index] for item in watched.observations]
-            if failure := self._wrong(
-                [attempts[index], attempts[-1]], looks, watched, because, held_up
-            ):
-                return self.unless_changed(client, beside, failure, want=False)
-            return because
-
-        self.check(
-            "closed",
-            [(client, attempt.target, place) for place, attempt in enumerate(attempts[:-1])],
-            judge,
-        )
-        self._record(watched, ran)
+        self._answers(client, new_pods, beside, because, port, can_happen=False)
 
     def may_have_accepted(
         self,
@@ -112,25 +95,7 @@ class PodStartup(Subject):
         Raise Nonconformance if the policy closes a pod not at all, ControlBroken or
         EnvironmentBroken like :meth:`accept_nothing`.
         """
-        attempts = self._attempts(client, new_pods, beside, port)
-        watched, ran = self._watch(new_pods, attempts, because, until_answered=False)
-
-        def judge(index: int) -> Judged:
-            held_up = "" if watched.converged else new_pods[index].held_up()
-            looks = [item[index] for item in watched.observations]
-            both = [attempts[index], attempts[-1]]
-            if failure := self._wrong(both, looks, watched, because, held_up):
-                return self.unless_changed(client, beside, failure, want=False)
-            answered = sum(look.answered for look in looks)
-            tries = f"{attempts[index].label} was answered {answered} of {len(looks)} times"
-            return Ruling(f"{tries}: {because}", of_chance(answered > 0))
-
-        self.check(
-            "closed",
-            [(client, attempt.target, place) for place, attempt in enumerate(attempts[:-1])],
-            judge,
-        )
-        self._record(watched, ran)
+        self._answers(client, new_pods, beside, because, port, can_happen=True)
 
     def may_have_sent(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
         """Decide whether each pod's first action got through before its policy, which lets nothing
@@ -280,6 +245,40 @@ class PodStartup(Subject):
         )
 
     # --- how ----------------------------------------------------------------------------------------------------------
+
+    def _answers(
+        self,
+        client: Workload,
+        new_pods: Sequence[NewPod],
+        beside: Target,
+        because: str,
+        port: int,
+        *,
+        can_happen: bool,
+    ) -> None:
+        """Decide what ``client`` gets from each new pod until its policy is in force: an answer
+        violates a promise, or shows the known issue where it ``can_happen``."""
+        attempts = self._attempts(client, new_pods, beside, port)
+        watched, ran = self._watch(new_pods, attempts, because, until_answered=not can_happen)
+
+        def judge(index: int) -> Judged:
+            held_up = "" if watched.converged else new_pods[index].held_up()
+            looks = [item[index] for item in watched.observations]
+            both = [attempts[index], attempts[-1]]
+            if failure := self._wrong(both, looks, watched, because, held_up):
+                return self.unless_changed(client, beside, failure, want=False)
+            if not can_happen:
+                return because
+            answered = sum(look.answered for look in looks)
+            tries = f"{attempts[index].label} was answered {answered} of {len(looks)} times"
+            return Ruling(f"{tries}: {because}", of_chance(answered > 0))
+
+        self.check(
+            "closed",
+            [(client, attempt.target, place) for place, attempt in enumerate(attempts[:-1])],
+            judge,
+        )
+        self._record(watched, ran)
 
     def _attempts(
         self, client: Workload, new_pods: Sequence[NewPod], beside: Target, port: int
