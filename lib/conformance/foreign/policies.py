@@ -2,8 +2,8 @@
 """Policies of the cluster that may decide a path: which exist, who owns them, and what they excuse.
 
 A foreign policy excuses a result only if it selects an end of the path, in that direction, and
-could give the result. It does not where the same path behaved otherwise under it, unchanged (uid
-and resourceVersion), in the same test.
+could give the result. It does not excuse the result if the same path behaved differently under the
+same, unchanged policy (uid and resourceVersion) in the same test.
 """
 
 import time
