@@ -121,7 +121,9 @@ class FullNode:
         words = self._pause.refusal(late[0])
         if not EXHAUSTED.search(words):
             why = words or self.pods.changes.waits.said_of(late[0])
-            raise EnvironmentBroken(f"{head}: the next pod is not refused by IPAM: {why}")
+            raise EnvironmentBroken(
+                f"{head}: the next pod did not start, and IPAM is not the reason: {why}"
+            )
         text = f"{block.capacity} addresses of block {block.cidr} were for pods; then: {words}"
         other = MissingCapability(f"the claim is about blocks of /26: {text}", f"see {FULL}")
         fits = text if block.capacity == DOCUMENTED else Ruling(str(other), of_error(other))

@@ -99,7 +99,8 @@ class ForeignPolicyView(Protocol):
     def observe(
         self, claims: Sequence[str], open_paths: Sequence[tuple[Workload, Target, str]]
     ) -> None:
-        """Note what a test is about, and which paths were open while it made no policy.
+        """Note the claims of a test, and the paths that were open while no policy of the test was
+        in force.
 
         Two excuses are excluded by this. A claim about a release's defect is not excused by that
         defect. A policy excuses nothing at a pod where another path was open that this policy would

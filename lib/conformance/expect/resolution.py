@@ -58,7 +58,7 @@ def resolves(
     Raise Nonconformance for the first that is wrong, UsageProblem where there is no source.
     """
     if not sources:
-        raise UsageProblem(f"nobody asks for {name}: the group of clients is empty")
+        raise UsageProblem(f"no client resolves {name}: the group of clients is empty")
     asked = _Question(expect, name, sorted(to), record, " over TCP" if over_tcp else "", because)
     attempts = asked.attempts(sources, at or [None], over_tcp=over_tcp)
     answers, agree, seconds = asked.ask(attempts)

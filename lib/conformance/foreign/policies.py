@@ -162,7 +162,8 @@ class ForeignPolicies:
         return text or ("" if lasting else path.describe(self._passing(times.since)))
 
     def observe(self, claims: Sequence[str], open_paths: Sequence[Path]) -> None:
-        """Note what a test is about, and which paths were open while it made no policy."""
+        """Note the claims of a test, and the paths that were open while no policy of the test was
+        in force."""
         self._claims = claims
         self._open = open_paths
 

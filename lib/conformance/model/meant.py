@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The known name that a user meant: in any case, or nearly written so."""
+"""The known name that a user meant, in whatever case, and the names that are spelled nearly
+alike."""
 
 import difflib
 from collections.abc import Collection

@@ -485,8 +485,8 @@ def labels(given: Sequence[str]) -> dict[str, str]:
 
 
 def check_claims(wanted: list[str]) -> None:
-    """Write claims as the catalog does, in place; refuse those it does not know.  Raise
-    UsageProblem."""
+    """Replace each claim id in the list by the catalog's spelling. Raise UsageProblem for an
+    unknown id."""
     for place, word in enumerate(wanted):
         claim = known_as(word, catalog())
         if claim is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network that nodes stand in: whether paths cross a router, and which do not."""
+"""The network of the nodes: which paths between nodes cross a router, and which do not."""
 
 import ipaddress
 from collections.abc import Iterable

@@ -59,7 +59,7 @@ def test_a_policy_that_cannot_be_read_counts_where_it_may_select_the_pod() -> No
     elsewhere = policy("q", selector="app == 'db'", tomorrow=True)
     assert lists("v3.31.2", elsewhere).expected(POD)
     here = policy("p", selector="app == 'web'", tomorrow=True)
-    with pytest.raises(MissingCapability, match=r"the list of .* is not known: .*unknown field"):
+    with pytest.raises(MissingCapability, match=r"the access rules of .* are not known: .*unknown field"):
         lists("v3.31.2", here).expected(POD)
 
 
