@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 
 def known_as(word: str, known: Collection[str]) -> str | None:
-    """Return the known name that a word is, in whatever case it is written; None: there is none."""
+    """Return the known name that equals a word, ignoring case; None: no name does."""
     if word in known:
         return word
     return next((name for name in known if name.casefold() == word.casefold()), None)

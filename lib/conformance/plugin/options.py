@@ -446,8 +446,8 @@ def shard(text: str) -> tuple[int, int] | None:
 
 
 def clearing_up(environ: Mapping[str, str]) -> float:
-    """Return the seconds for clearing up after an interruption: a Job in the cluster says how long
-    its pod may take to end.  Raise UsageProblem.
+    """Return the seconds for clearing up after an interruption; a Job in the cluster sets them by
+    its pod's grace period. Raise UsageProblem.
     """
     if not (text := environ.get(GRACE, "")):
         return Settings.clearing_up
