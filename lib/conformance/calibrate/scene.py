@@ -72,8 +72,8 @@ class Scene:
         places: Sequence[NodeFacts | Workload],
         work: Callable[..., object],
     ) -> None:
-        """Measure at all of these nodes or pods at once. Note a measurement that fails, and keep
-        the others."""
+        """Measure at all of these nodes or pods at once. Note a measurement that fails, and go on
+        with the others."""
         with ThreadPoolExecutor(max(1, len(places))) as pool:
             futures = [pool.submit(work, place) for place in places]
         for place, future in zip(places, futures, strict=True):

@@ -28,7 +28,7 @@ class ThirdPartyPods(Disruption):
     """The pods of other owners on one cluster, and how they are renewed."""
 
     def on(self, node: str) -> list[dict[str, str]]:
-        """Return those on a node: namespace, name and uid."""
+        """Return the other owners' pods on a node: namespace, name and uid."""
         keys = ("namespace", "name", "uid")
         return [
             {key: pod["metadata"][key] for key in keys} for pod in third_party_pods(self.kube, node)

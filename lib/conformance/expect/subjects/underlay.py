@@ -62,7 +62,7 @@ class Subnets:
         if not found:
             there = ", ".join(dict.fromkeys(map(str, links))) or "none of a Linux node is known"
             raise NotObservable(
-                f"no two of the covered nodes between which a client would connect stand in one subnet ({there})",
+                f"no two of the covered nodes that the test connects are in one subnet ({there})",
                 "cover nodes of one subnet: --nodes",
             )
         return Paths(found, open=case.open, because=case.because)
