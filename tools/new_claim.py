@@ -20,13 +20,13 @@ CLAIM = re.compile(r"(?P<family>[A-Z]+)-(?P<number>[1-9][0-9]*)")
 ENTRY = """\
   - id: {claim}
     statement: Say in one sentence what the source states.
-    holds: Say in one sentence what is seen where it holds.
-    fails: Say in one sentence what is seen where it does not.
+    holds: Say in one sentence what is observed if the claim is true.
+    fails: Say in one sentence what is observed if it is false.
     kind: capability
     sources: [{source}]
     {needs}
     tags: [{tag}]
-    verify: Say in one sentence what shows that it is so.
+    verify: Say in one sentence how the suite checks it.
 """
 TEST = '''\
 # SPDX-License-Identifier: Apache-2.0
@@ -114,7 +114,7 @@ def add(
     source: str = "",
     suite: str = "",
 ) -> list[Path]:
-    """Write what is missing of a claim; the files that were written.
+    """Write the missing files and entries of a claim. Return the files that were written.
 
     ``kind``: of :data:`KINDS`, what its test looks at; ``area``: a file of the catalog, without its ending, for the
     first claim of a family.  Raises Unusable.

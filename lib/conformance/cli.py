@@ -162,7 +162,8 @@ class Command:
     exit_codes: str = EXIT_CODES
 
     def described(self) -> dict[str, Any]:
-        """Return what its help says beside options, as a parser takes it."""
+        """Return the command's help texts, except those of its options, as arguments for a
+        parser."""
         examples = (f"  {each}" for each in self.examples)
         return {
             "description": f"{self.help[:1].upper()}{self.help[1:]}.",

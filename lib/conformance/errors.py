@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Nonconformance(AssertionError):
-    """The cluster contradicts the claim.  ``seen`` are the observations that show it."""
+    """The cluster contradicts the claim. ``seen`` holds the observations that show this."""
 
     explanation: Explanation | None = None
     """The explanation behind its text, where an expectation about an attempt raised it."""
@@ -79,8 +79,8 @@ class ProbeBroken(SuiteError):
 
 
 class ControlBroken(SuiteError):
-    """A control beside or before a denial failed, so the denial proves nothing; says which
-    control."""
+    """A control beside or before a denial failed, so the denial proves nothing; the message names
+    the control."""
 
     def __init__(
         self, message: str | Explanation, control: str, observations: Sequence[Observation] = ()
@@ -164,8 +164,8 @@ def reason_of(error: BaseException) -> str:
 
 
 def lack_of_files(error: BaseException | None) -> str:
-    """Return the message for a process that cannot open any more files; empty: the error has
-    another cause."""
+    """Return the message for a process that cannot open more files; empty if the error has another
+    cause."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -99,7 +99,7 @@ def manifest(path: str, *, otherwise: str = "") -> pytest.MarkDecorator:
 
 
 def about(*words: str) -> pytest.MarkDecorator:
-    """Subjects of ``-k`` that no claim is about alone, and this test is: ``udp``."""
+    """Mark a test with subjects of ``-k``, such as ``udp``, that its claims do not have."""
     unknown = [word for word in words if word not in ABOUT]
     if unknown:
         raise pytest.UsageError(
@@ -124,7 +124,7 @@ def each_world(*, edits: bool = False) -> pytest.MarkDecorator:
     """Parametrize the ``world`` fixture with each shipped world of policies, or each world with
     an edit.
 
-    A world says which claims it decides, and its name is the part.
+    The world's file names the claims that it decides; its name is the part.
     """
     return pytest.mark.each_world(edits=edits)
 

@@ -192,7 +192,8 @@ def _measure(run: Run, facts: Facts, box: Deadline, target: Path) -> int:
 def carry_out(
     scene: Scene, steps: Iterable[tuple[str, str, float, Callable[[Scene], None]]]
 ) -> None:
-    """Measure one after the other; what breaks, or has no time, is noted, and the next begins."""
+    """Take the measurements one after the other. Note a measurement that fails or finds no time,
+    and go on with the next."""
     for name, what, needs, measure in steps:
         say(f"{name}: {what}", error=True)
         try:
@@ -204,8 +205,8 @@ def carry_out(
 
 
 def of_lab() -> list[dict[str, Any]]:
-    """Return what the lab assumes, by its own word; nothing where no lab is installed, or where
-    it prints no list: what was measured is worth more."""
+    """Return the lab's assumptions, as the lab prints them. Return nothing if no lab is installed
+    or it prints no list: the measurements are worth more."""
     paths = f"{SOURCES}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     try:
         asked = subprocess.run(

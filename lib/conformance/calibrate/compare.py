@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured against what judge and lab assume; one calibration against another.  Pure."""
+"""The comparison of measurements with the assumptions of judge and lab, and of one calibration with
+another. Pure."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def _short(observations: Sequence[Any]) -> list[Any]:
 
 
 def apart(found: Sequence[Plain]) -> list[str]:
-    """Return where judge and lab assume different things of one measurement, in a line each."""
+    """Return a line for each measurement about which judge and lab assume different values."""
     return [
         f"{judge['measured']} on {judge['system'] or 'both'}: "
         f"judge {judge['rule']} {judge['value']} ({judge['id']}), lab {lab['value']} ({lab['id']})"
@@ -89,7 +90,8 @@ def lines(plain: Plain) -> Iterator[str]:
 
 
 def difference(old: Plain, new: Plain) -> list[str]:
-    """Return what differs between two calibrations, on nodes of the same system, in a line each."""
+    """Return a line for each difference between two calibrations, on nodes of the same operating
+    system."""
     sides = [_by_system(plain) for plain in (old, new)]
     found = []
     for key in sorted(sides[0].keys() | sides[1].keys()):

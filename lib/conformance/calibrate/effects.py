@@ -42,7 +42,7 @@ Paths = Mapping[tuple[str, Workload], Attempt]
 
 
 def until_all(scene: Scene, paths: Paths, *, open_: bool, keep: bool = True) -> None:
-    """Wait until each path is open, or closed, and record after how many seconds it was."""
+    """Wait until each path is open (or closed), and record the seconds that this took."""
     since = time.time()
     asking = scene.prober.asking()
     end = time.monotonic() + min(90.0, scene.box.remaining)
@@ -113,7 +113,8 @@ def policy(scene: Scene) -> None:
 
 
 def denied(scene: Scene, work: Callable[[], object] = lambda: None) -> None:
-    """Do something while a policy denies all that comes to the pods; both changes are measured."""
+    """Do something while a policy denies all traffic to the pods. Measure how long the policy and
+    its removal take to have an effect."""
     scene.changes.apply(POLICY, "it is measured", namespace=scene.pods.namespace)
     try:
         until_all(scene, _paths(scene, "policy-effect"), open_=False)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Windows hosts say of themselves: the raw output of every read-only host program, and of the
-questions that the suite asks beside them."""
+"""Readings of Windows hosts: the raw output of every read-only host program, and of further
+commands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def programs(targets: Sequence[str] = ()) -> dict[str, str]:
 
 
 def read(scene: Scene) -> None:
-    """Run them all on each Windows node, two at once, and keep what they print, or why not."""
+    """Run all programs on each Windows node, two at once. Keep their output, or the reason why
+    there is none."""
 
     def all_on(node: NodeFacts) -> None:
         scene.hosts.on_windows(node.name)
@@ -49,7 +50,7 @@ def read(scene: Scene) -> None:
 
 
 def read_one(scene: Scene, node: str, name: str, when: str = "") -> None:
-    """Run one of them; ``when``: what goes on there meanwhile."""
+    """Run one program; ``when``: the measurement that goes on there at the same time."""
     answer = {"node": node, "program": f"{name}, {when}" if when else name, "output": ""}
     try:
         pod = scene.hosts.on_windows(node)

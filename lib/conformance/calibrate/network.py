@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the network and its errors look like to pods: closed and open ports, MTU, sources, repeated
+"""Measurements of the network from pods: results at closed and open ports, MTU, sources, repeated
 SYNs, http.sys."""
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def _keep(scene: Scene, asked: Mapping[str, Attempt]) -> None:
 
 
 def errors(scene: Scene) -> None:
-    """Measure what closed and open ports look like, and connections that the peer resets."""
+    """Measure how attempts end at closed and open ports, and how connections end that the peer
+    resets."""
     pod = scene.pick(scene.servers, "linux")
     with golden.serving(scene.kube, pod, scene.settings.timings.linux, forget) as there:
 
@@ -101,7 +102,8 @@ def _passing(scene: Scene, one: Attempt, sizes: Sequence[int]) -> list[int]:
 
 
 def sources(scene: Scene) -> None:
-    """Measure which source address servers see: to the pod, by ClusterIP, by NodePort."""
+    """Measure which source address servers receive: by the pod's address, by ClusterIP, by
+    NodePort."""
     for system in SYSTEMS:
         server = scene.pick(scene.servers, system)
         made = service(scene, f"calibrate-{system}", server)
@@ -162,8 +164,8 @@ def syns(scene: Scene) -> None:
 
 
 def syn_times(text: str, source: str) -> list[float]:
-    """Return when SYNs of a source were captured (:func:`conformance.evidence.packets.text`), each
-    once, in seconds of the day."""
+    """Return when each SYN of a source was captured (:func:`conformance.evidence.packets.text`), in
+    seconds of the day."""
     lines = re.findall(
         rf"^(\S+) .*{re.escape(source)} > \S+ TCP \d+ > \d+ SYN,", text, re.MULTILINE
     )
@@ -175,7 +177,7 @@ def syn_times(text: str, source: str) -> list[float]:
 
 
 def http(scene: Scene) -> None:
-    """Measure how the echo server of each node answers requests that are odd."""
+    """Measure how the echo server of each node answers malformed requests."""
     text = (MANIFESTS / "probes" / "raw_http.py").read_text(encoding="ascii")
     argv = ("python3", "-I", "-S", "-c", text)
 

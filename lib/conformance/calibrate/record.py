@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a calibration has measured, and the file that it is kept in."""
+"""The measurements of a calibration, and their file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods of a calibration, and the doors to them: a client and a server on each covered node."""
+"""The pods of a calibration, a client and a server on each covered node, and the access to them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class Scene:
         self.servers: list[Workload] = []
 
     def deploy(self) -> None:
-        """Deploy a client and a server on each node, and wait for them as long as the box lasts.
+        """Deploy a client and a server on each node, and wait for them while the calibration has
+        time.
 
         Nodes whose pods do not become ready are noted.
         """
@@ -71,7 +72,8 @@ class Scene:
         places: Sequence[NodeFacts | Workload],
         work: Callable[..., object],
     ) -> None:
-        """Measure at each of these nodes or pods, all at once; what breaks at one is noted."""
+        """Measure at all of these nodes or pods at once. Note a measurement that fails, and go on
+        with the others."""
         with ThreadPoolExecutor(max(1, len(places))) as pool:
             futures = [pool.submit(work, place) for place in places]
         for place, future in zip(places, futures, strict=True):
@@ -82,8 +84,8 @@ class Scene:
                 self.record.lack(name, first_line(error), node)
 
     def pick(self, pods: Sequence[Workload], system: OS, other: Workload | None = None) -> Workload:
-        """Return one of these pods, of a system, on another node than ``other`` if there is one.
-        Raise EnvironmentBroken."""
+        """Return one of these pods, of the given operating system; on another node than ``other``
+        if possible. Raise EnvironmentBroken."""
         found = [pod for pod in pods if pod.os == system]
         if not found:
             raise EnvironmentBroken(f"no pod of {system} is ready")
@@ -104,6 +106,6 @@ class Scene:
 
 
 def covered(facts: Facts, settings: Settings) -> list[NodeFacts]:
-    """Return the nodes that are measured, Linux' first; none of a system without a usable node."""
+    """Return the nodes that are measured, Linux nodes first."""
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage
     return [item.node for system in SYSTEMS for item in coverage(system)]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for names and addresses in texts that are handed on, the same one each time.
-
-Secrets go first (:mod:`conformance.scrubbing`).  What says nothing of whose cluster it is stays:
-loopback and unspecified addresses, netmasks, prefix lengths, names of products, the first
-two bytes of a MAC address, and numbers of JSON, such as times.
+"""Stand-ins for names and addresses in texts that are handed on; a name always gets the same
+stand-in. Secrets are removed first (:mod:`conformance.scrubbing`). Texts that do not identify the
+cluster stay: loopback and unspecified addresses, netmasks, prefix lengths, names of products, the
+first two bytes of a MAC address, and numbers of JSON, such as times.
 """
 
 import ipaddress

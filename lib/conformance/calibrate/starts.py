@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Costs of starting and asking: pods, execs, PowerShell, agents, attempts a second."""
+"""Measurements of starts and of probing: pods, execs, PowerShell, agents, attempts a second."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ RATES = {5: 15, 10: 30, 20: 60, 40: 120}
 
 
 def pods(scene: Scene) -> None:
-    """Take from pods and their events how long they started, and how long images were pulled."""
+    """Read from pods and their events how long the pods took to start, and how long their images
+    took to pull."""
 
     def measure(pod: Workload) -> None:
         found = scene.pods.kube.get("v1", "Pod", pod.pod, pod.namespace)
@@ -46,7 +47,7 @@ def pods(scene: Scene) -> None:
 
 
 def execs(scene: Scene) -> None:
-    """Measure a command that does nothing: what an exec itself takes."""
+    """Measure the time of an exec itself, by a command that does nothing."""
     _starts(scene, "exec", scene.clients, lambda pod: scene.command(pod, "hostname").seconds)
 
 
@@ -106,8 +107,8 @@ def _starts(
 
 
 def rates(scene: Scene) -> None:
-    """Measure how many attempts a second an agent bears: in steps, until the first begins 0.5 s
-    late."""
+    """Measure how many attempts a second an agent can begin: raise the rate in steps until an
+    attempt begins 0.5 s late."""
 
     def measure(client: Workload) -> None:
         target = scene.pick(scene.servers, "linux", client).tcp(ECHO_PORT)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The applicability of a claim to this cluster, decided from facts alone; an unknown fact decides
-nothing.
-
-Only an unknown version is replaced by an assumption, the newest range, and the result names it.
+"""The applicability of a claim to this cluster, decided from facts alone. An unknown fact decides
+nothing, except that for an unknown version the newest range is assumed; the result names this
+assumption.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -75,8 +74,7 @@ Applicability = Applies | NotApplicable | Undecided
 def applicability(claim: Claim, facts: Facts, part: Conditions = ALL) -> Applicability:
     """Return the first condition that fails, else the first that cannot be decided, else Applies.
 
-    ``part``: what a part of the claim demands beyond the claim itself. The answer is kept with the
-    facts.
+    ``part``: the further conditions of a part of the claim. The answer is kept with the facts.
     """
     key = (claim.applies, part, claim.needs.windows > 0)
     if key not in facts.derived:

@@ -115,7 +115,7 @@ class Conditions:
         )
 
     def missing(self, demanded: Conditions) -> Conditions:
-        """Return the demanded conditions that these do not imply."""
+        """Return those of the demanded conditions that these conditions do not imply."""
 
         def implied(name: str) -> bool:
             own = getattr(self, name)
@@ -133,8 +133,8 @@ class Conditions:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """The requirements on a cluster for a check to be possible.  A *demand* of a claim is no need:
-    it is checked."""
+    """The requirements on a cluster for a check to be possible. A *demand* of a claim is different:
+    the check decides whether the cluster meets it."""
 
     linux: int = 0
     """Schedulable Linux nodes."""

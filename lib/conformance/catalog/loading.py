@@ -59,7 +59,8 @@ class Catalog(Mapping[str, Claim]):
 
 @functools.cache
 def field_evidence() -> Mapping[str, Sequence[str]]:
-    """Return files that real nodes gave, by ``CLAIM`` or ``CLAIM: PART`` that they show."""
+    """Return the files of evidence from real nodes, by the ``CLAIM`` or ``CLAIM: PART`` that each
+    shows."""
     text = DATA.with_name("field-evidence.yaml").read_text(encoding="utf-8")
     found: Mapping[str, Sequence[str]] = yaml.load(text, _LOADER)
     return found

@@ -24,7 +24,8 @@ class SuiteTest:
     """It judges the standing watch, after all others."""
 
     def about(self, catalog: Catalog) -> set[str]:
-        """Return its claims, their subjects, and the subjects that it names itself."""
+        """Return the test's claims, the subjects of these claims, and the subjects that the test
+        names itself."""
         return self.said.union(
             self.claims, *(catalog[claim].tags for claim in self.claims if claim in catalog)
         )

@@ -37,8 +37,8 @@ def tables() -> Mapping[str, tuple[Row, ...]]:
 
 
 def row(table: str, calico: str | None) -> Row | None:
-    """Return the row for a version of Calico, an unknown one being the newest that is known; None:
-    the table does not know it.
+    """Return the row for a version of Calico; an unknown version counts as the newest. None: the
+    table has no row for it.
 
     Raise MissingCapability for releases that are newer than every table.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting until a cluster lacks nothing any more of what a change of it calls for."""
+"""Waiting until everything that a change calls for is there."""
 
 from collections.abc import Callable, Sequence
 

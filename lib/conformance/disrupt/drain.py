@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draining a node through the API as kubectl does: cordon, evict pods with a controller, wait.
 
-Pods of DaemonSets, static pods, finished pods and pods in the host's network stay.  A pod without a
-controller would be lost for good: with such a pod on the node nothing at all is done.
+Pods of DaemonSets, static pods, finished pods and pods in the host's network stay. A pod without a
+controller would be lost for good: if the node has one, nothing at all is done.
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,10 +65,8 @@ class Drain(Disruption):
             )
 
     def refuse_budgets(self, node: str) -> None:
-        """Raise MissingCapability where a PodDisruptionBudget forbids now to evict one of the
-        node's pods.
-
-        For who has changed nothing yet; once a drain is under way, it waits for budgets.
+        """Raise MissingCapability if a PodDisruptionBudget now forbids the eviction of a pod of the
+        node. To be called before anything is changed; a drain that is under way waits for budgets.
         """
         for pod in self.possible(node):
             if refusal := self.changes.eviction_refusal(pod_reference(pod)):
@@ -131,8 +129,8 @@ class Drain(Disruption):
                 continue  # the caller that needs its endpoint names it
 
     def networked(self, node: str) -> list[Obj]:
-        """Return the pods on a node that have a network to lose; none in a dry run, which has
-        evicted none."""
+        """Return the pods on a node that have a network to lose; empty in a dry run, which evicts
+        no pods."""
         return [] if self.changes.dry_run else list(filter(_loses, self._on(node)))
 
     def uncordon(self, node: str) -> None:
@@ -255,7 +253,7 @@ class Drain(Disruption):
 
 
 def grace(pod: Obj) -> float:
-    """Return the seconds that a pod has to end, by its own wish."""
+    """Return the grace period of a pod in seconds."""
     return float(pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE))
 
 

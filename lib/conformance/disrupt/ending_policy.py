@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A policy that may end Felix of a node: noted before it is made, watched, removed when Felix ends.
 
-Felix that ends there starts, meets the policy and ends again, and meanwhile no policy changes for
-any pod of the node.
+A Felix that ends there starts, reads the policy and ends again. Until the policy is gone, no change
+of policy reaches any pod of the node.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restarting Felix on nodes: its process is ended where that can be done, or its calico-node pod is
-deleted, or its service restarted where it is one of the host.
-
-Done when the new pod is ready, which for Felix means a first full apply (win_dataplane.go,
-doneFirstApply), and when what the caller knows to be good is good.
+"""Restarting Felix on nodes: its process is ended if that is possible, or its calico-node pod is
+deleted, or its service on the host is restarted. A restart is complete when the new pod is ready,
+which for Felix means a first full apply (win_dataplane.go, doneFirstApply), and when the caller's
+own check succeeds.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class Felix:
         self._labels: dict[OS, str] = {**LABEL, "windows": windows_pods}
 
     def restart(self, node: str, *, known_good: Callable[[], object] = lambda: None) -> Restart:
-        """Restart Felix on a node; then ``known_good`` probes, and raises when the node is not well
+        """Restart Felix on a node; then call ``known_good``, which raises if the node is not well
         again.
 
         Raise MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time),
@@ -102,13 +101,13 @@ class Felix:
         *,
         undone: Callable[[], object] = lambda: None,
     ) -> list[Restart]:
-        """Restart it by its pod on all of these nodes at once, and make a ``change`` while none of
-        them has a Felix.
+        """Restart Felix, by deleting its pod, on all of these nodes at once, and make a ``change``
+        while no Felix runs there.
 
-        Returns when all are ready again.  A Felix that is back before the change was made, as
-        beside a busy API server, shows nothing: ``undone`` takes the change back, and all is done
-        again, a few times.  Raise as :meth:`restart`, what the functions raise, and ControlBroken
-        where Felix was back too soon each time.
+        Returns when all are ready again. If a Felix is back before the change was made (the API
+        server may be busy), nothing is shown. Then ``undone`` takes the change back, and everything
+        is repeated, a few times. Raise as :meth:`restart`, what the functions raise, and
+        ControlBroken where Felix was back too soon each time.
         """
         for left in reversed(range(AROUND)):
             back, early = self._restart_around(nodes, change)
@@ -139,18 +138,16 @@ class Felix:
         return [self._wait_until_ready(restart) for restart in begun], early
 
     def restart_together(self, nodes: Sequence[str]) -> list[Restart]:
-        """Restart it by its pod on all of these nodes at once, or, of a host's service, that.
-        Raise as above."""
+        """Restart Felix on all of these nodes at once, by its pod or by the host's service. Raise
+        as above."""
         in_hosts = [node for node in nodes if self._service_of(node)]
         begun = [self._end(node, *self._note(node)) for node in nodes if node not in in_hosts]
         return [*self.restart_each(in_hosts), *map(self._wait_until_ready, begun)]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
-        """Restart it alone on one node after the other: its process, or its pod where the process
-        is out of reach.
-
-        Where it is a service of the host, the service.  Raise as :meth:`restart`, and leaves
-        the nodes after that alone.
+        """Restart Felix on one node after the other: its process, its pod if the process is out of
+        reach, or the host's service. Raise as :meth:`restart`, and leaves the nodes after that
+        alone.
         """
         return [self._restart_alone(node) for node in nodes]
 

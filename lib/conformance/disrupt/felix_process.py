@@ -45,8 +45,8 @@ class Processes(Protocol):
         MissingCapability."""
 
     def end(self, place: Any) -> None:
-        """End them, whereupon they start anew.  Raise ProbeBroken, MissingCapability where that
-        was not done."""
+        """End the processes, which start anew by themselves. Raise ProbeBroken or MissingCapability
+        if they were not ended."""
 
     def ready(self, place: Any) -> bool:
         """Return whether Felix reports ready, which means a first full apply.  Raise
@@ -80,10 +80,8 @@ class FelixProcess:
 
 
 def ended(end: Callable[[], ExecResult]) -> ExecResult | None:
-    """Return how a command ended that ends Felix.
-
-    None: it was cut off, and may have ended Felix nevertheless, which a look at its processes
-    shows.
+    """Return the result of the command that ends Felix. None: the command was cut off; whether it
+    ended Felix, a read of the processes shows.
     """
     try:
         return end()

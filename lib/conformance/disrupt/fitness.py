@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks before a change of what the whole cluster shares: Calico is well, and nobody else manages
-it.
-
-What is refused here was not touched: MissingCapability.
+"""Checks before a change that affects the whole cluster: Calico is well, and nobody else manages
+the setting. A refusal is MissingCapability, since nothing was touched.
 """
 
 from collections.abc import Iterator

@@ -38,7 +38,7 @@ EXHAUSTED = re.compile(r"block limit|free affine blocks|Assigned 0 out of")
 
 @dataclass(eq=False)
 class FullNode:
-    """The nodes that a test fills; :meth:`remove` removes what it brought there."""
+    """The nodes that a test fills; :meth:`remove` removes the test's pods from them."""
 
     journal: Journalling
     pods: Pods
@@ -71,8 +71,8 @@ class FullNode:
         """Expect each address of a node's block to be given to a pod, the next pod to be refused by
         IPAM, and to start once another goes.
 
-        Raise MissingCapability where the kubelet or memory would end it earlier,
-        EnvironmentBroken where somebody else's pods take part, or a pod is refused by the kubelet.
+        Raise MissingCapability if the kubelet's limit or memory would stop the pods earlier,
+        EnvironmentBroken if pods of another owner take addresses, or if the kubelet refuses a pod.
         """
         blocks = [(node, self._block(node, room)) for node, room in self._nodes(nodes)]
         errors = list[Exception]()
@@ -121,7 +121,9 @@ class FullNode:
         words = self._pause.refusal(late[0])
         if not EXHAUSTED.search(words):
             why = words or self.pods.changes.waits.said_of(late[0])
-            raise EnvironmentBroken(f"{head}: the next pod is not refused by IPAM: {why}")
+            raise EnvironmentBroken(
+                f"{head}: the next pod did not start, and IPAM is not the reason: {why}"
+            )
         text = f"{block.capacity} addresses of block {block.cidr} were for pods; then: {words}"
         other = MissingCapability(f"the claim is about blocks of /26: {text}", f"see {FULL}")
         fits = text if block.capacity == DOCUMENTED else Ruling(str(other), of_error(other))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The value for each procedure that changes a node: its note in the journal, and its reversal."""
+"""The description of a procedure that changes a node: its journal entry, and how it is undone."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

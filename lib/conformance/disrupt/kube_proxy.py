@@ -35,8 +35,8 @@ class KubeProxy(Disruption):
         self._renew(node, f"revives Services on node {node}")
 
     def renew(self, node: str, back: Callable[[], object]) -> None:
-        """Have its pod made anew where nothing was wrong; then ``back`` sees Services there again,
-        or raises.
+        """Have its pod made anew although nothing is wrong; then ``back`` checks that Services work
+        there again, or raises.
 
         Raise MissingCapability (it runs in no pod), and as :meth:`restart`.
         """

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of the run's own that gives out no address: what the API lets be changed of a pool, really
-tried.
-
-A dry run says yes to everything.  198.18.0.0/15 is for measurements (RFC 2544): nobody's packets go
-there.
+"""A pool of the run's own that gives out no address, to try which changes of a pool the API really
+accepts; a server's dry run accepts all. 198.18.0.0/15 is reserved for measurements (RFC 2544):
+nobody's packets go there.
 """
 
 from conformance.errors import MissingCapability, Nonconformance

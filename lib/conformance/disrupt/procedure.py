@@ -70,16 +70,16 @@ class Procedure:
         self._clock = clock
 
     def possible(self, node: str) -> None:
-        """Raise MissingCapability where it could not be carried out.
-
-        Pods have no controller, take too long to end or would come back to a cordoned node;
-        Felix runs in no pod.
+        """Raise MissingCapability if the procedure could not be carried out: pods have no
+        controller, take too long to end or would come back to a cordoned node, or Felix runs in no
+        pod.
         """
         self._drain.refuse_returning(node)
         self._felix.pod(node)
 
     def refuse_budgets(self, node: str) -> None:
-        """Raise MissingCapability where a PodDisruptionBudget forbids now what it begins with."""
+        """Raise MissingCapability if a PodDisruptionBudget now forbids the drain with which the
+        procedure begins."""
         self._drain.refuse_budgets(node)
 
     def new_network(self, node: str) -> None:
@@ -97,8 +97,8 @@ class Procedure:
         self._networked(node, {pod["metadata"]["uid"] for pod in lost})
 
     def revive(self, node: str) -> None:
-        """Have the pods made anew that lost their network when somebody began this and did not end
-        it.
+        """Have the pods made anew that lost their network when a run began the procedure and did
+        not complete it.
 
         Raise EnvironmentBroken where a pod is still without an HNS endpoint in the end,
         ProbeBroken.
@@ -116,7 +116,8 @@ class Procedure:
             self._networked(node, {pod["metadata"]["uid"] for pod in dead})
 
     def heal(self, node: str, vni: Vni) -> None:
-        """Give the node a network with the configured VNI where it has another, and pods theirs.
+        """Give the node a network with the configured VNI if it has another VNI, and give the pods
+        their network back.
 
         Raise EnvironmentBroken where it still has another VNI, or a pod that was there has no
         HNS endpoint.

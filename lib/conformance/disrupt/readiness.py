@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A check after each disruptive test that what the whole cluster needs is Ready again.
-
-Nodes, and system workloads by their owner: a DaemonSet's and a static pod on each node, since
-another node's pod is no substitute; of a Deployment or StatefulSet as many pods as before wherever
-they run, or all that it has now.  Names of pods do not count, since an evicted pod comes back under
-another.
+"""A check after each disruptive test that nodes and system workloads are Ready again. DaemonSets
+and static pods count on each node, since another node's pod is no substitute. A Deployment or
+StatefulSet needs as many Ready pods as before, on any nodes, or all that it has now. Names of pods
+do not count, since an evicted pod comes back under another.
 """
 
 import json
@@ -51,10 +49,8 @@ class Readiness:
         self._clock = clock
 
     def before(self) -> None:
-        """Note what is Ready.
-
-        Raises EnvironmentBroken where something is not that was Ready before an earlier test of
-        the run.
+        """Note what is Ready. Raise EnvironmentBroken if something that was Ready before an earlier
+        test of the run is not Ready now.
         """
         if self._changes.dry_run:
             return

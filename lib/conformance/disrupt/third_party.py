@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods of other people's DaemonSets on a node, which a drain leaves there and which lose their
-network all the same.
-
-Nobody gives a running pod another endpoint (projectcalico/calico#5164): it is dead until it is
-deleted, and its DaemonSet makes a new one.
+"""Pods of other owners' DaemonSets on a node. A drain leaves these pods there, and they lose their
+network with the node. A running pod gets no other endpoint (projectcalico/calico#5164): its network
+stays dead until the pod is deleted and its DaemonSet makes a new one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +28,7 @@ class ThirdPartyPods(Disruption):
     """The pods of other owners on one cluster, and how they are renewed."""
 
     def on(self, node: str) -> list[dict[str, str]]:
-        """Return those on a node: namespace, name and uid."""
+        """Return the other owners' pods on a node: namespace, name and uid."""
         keys = ("namespace", "name", "uid")
         return [
             {key: pod["metadata"][key] for key in keys} for pod in third_party_pods(self.kube, node)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delivery of a VXLAN network identifier to every node, which may follow it or not.
+"""The delivery of a VXLAN network identifier (VNI) to every node. A node that has the setting may
+still use another VNI.
 
 Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew.  Windows
 takes it from the environment of calico-node-windows and from the CNI configuration: the operator
@@ -93,10 +94,8 @@ class Vni(Disruption):
         )
 
     def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
-        """Write it and wait until these nodes have it.
-
-        Raise MissingCapability (it cannot be written here), EnvironmentBroken (a node was not
-        given it in time).
+        """Write the VNI and wait until these nodes have the setting. Raise MissingCapability (it
+        cannot be written here), EnvironmentBroken (a node did not get it in time).
         """
         before = self.configured()
         daemonset = self.possible()
@@ -116,9 +115,8 @@ class Vni(Disruption):
         )
 
     def delivered(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> float:
-        """Wait until these nodes have been given a VNI; seconds it took.
-
-        Raise EnvironmentBroken, naming the nodes that were not.
+        """Wait until these nodes have the setting, and return the seconds. Raise EnvironmentBroken,
+        naming the nodes that do not have it.
         """
 
         def missing() -> list[str]:

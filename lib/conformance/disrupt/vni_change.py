@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story of a VNI that is changed under pods: all paths before, what is cut off after, what the
-procedure heals.
-
-With two VNIs in the cluster, packets between nodes of either kind are dropped by their receiver;
-inside a node, and between nodes that agree, nothing changes.  At the end everything is put back,
-and that is verified by traffic.
+"""A change of the VNI under running pods: which paths are open before, which are cut off by the
+change, and which the documented procedure heals. If two nodes have different VNIs, the receiver
+drops their packets; inside a node, and between nodes that agree, nothing changes. At the end
+everything is put back, and that is verified by traffic.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,8 +57,8 @@ class VniChange:
     """The VNI before, while something may have to be put back."""
 
     def prepare(self, *, because: str) -> None:
-        """See that it can be done and put back, that Windows uses the configured VNI, and that all
-        paths are open.
+        """Check that the change can be made and restored, that Windows uses the configured VNI, and
+        that all paths are open.
 
         Raises MissingCapability, EnvironmentBroken, ControlBroken; nothing was changed then.
         """
@@ -122,8 +120,8 @@ class VniChange:
     def follow_the_procedure(self, *, because: str) -> None:
         """Carry out the documented procedure on every Windows node, one after the other.
 
-        Raises EnvironmentBroken with the first node that could not be emptied: its network
-        stays, and those after it.
+        Raise EnvironmentBroken with the first node that could not be emptied: its network and those
+        of the nodes after it stay.
         """
         for node in self.windows:
             try:
@@ -147,7 +145,7 @@ class VniChange:
         self._serve(because)
 
     def put_back(self) -> None:
-        """Restore what was changed and see that all is as before.
+        """Restore the changes and check that all paths are as before.
 
         Raise EnvironmentBroken (what could not be restored), ControlBroken (a path that was
         open is not).

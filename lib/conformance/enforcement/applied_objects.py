@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that a test has applied and not yet removed: Calico's and Kubernetes', each by its own
-API."""
+"""Objects of Calico and Kubernetes that a test has applied and not yet removed."""
 
 import time
 from collections.abc import Callable

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``policy`` fixture: a test's YAML twin, filled in and applied, and taken away again in every
-case.
-
-Calico's objects go through what writes them on this cluster, Kubernetes' through the API; both are
-guarded.
+"""The ``policy`` fixture: the policies of a test's manifest, filled in, applied, and removed in
+every case. Calico's objects are written by the API or by calicoctl, Kubernetes' objects by the API;
+both are guarded.
 """
 
 from __future__ import annotations

@@ -84,7 +84,8 @@ def read_world(path: Path) -> WorldFile:
 
 
 def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
-    """Return why an object of a world could select other pods than the world's, or nothing."""
+    """Return why an object of a world could select pods that are not the world's; empty if it
+    cannot."""
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
     if meta.get("namespace"):

@@ -2,9 +2,9 @@
 """Reports of the nodes of a failing pair, read right after it: HNS endpoints and networks, Felix'
 log.
 
-Best effort: it decides nothing, and hides no failure.  Each question stands alone; an error is a
-line in its place, and what is not answered in time is left out.  It makes no pod where Calico's own
-can be asked.
+Best effort: it decides nothing, and hides no failure. Readings are independent: a failed reading
+becomes a line with its error, and a reading that takes too long is left out. No pod is created if
+Calico's own pod can be used.
 """
 
 import functools
@@ -81,8 +81,8 @@ class Evidence:
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="evidence")
 
     def of(self, error: BaseException) -> dict[str, str | bytes]:
-        """Name of an attachment to its text, or to a pcap file; nothing where the failure is about
-        no pair of pods."""
+        """Map names of attachments to texts or pcap files; empty if the failure is about no pair of
+        pods."""
         paths = failing_paths(error)
         if not paths:
             return {}
@@ -248,8 +248,8 @@ class _Look:
 
 
 def failing_paths(error: BaseException) -> list[Attempt]:
-    """Return the paths that a failure is about, the worst first; those of all its observations
-    where it names none."""
+    """Return the paths that a failure is about, the worst first. If the failure names no path,
+    return the paths of all its observations."""
     cause: BaseException | None = error
     causes: list[BaseException] = []
     # an error that is kept and raised again can be its own cause
@@ -264,8 +264,8 @@ def failing_paths(error: BaseException) -> list[Attempt]:
 
 
 def choose(paths: Sequence[Attempt]) -> list[Attempt]:
-    """Return one path for each pair of nodes, those with a Windows end first, in the order that
-    they came in."""
+    """Return one path for each pair of nodes: first the paths with a Windows end, otherwise in the
+    given order."""
     found: dict[tuple[str, ...], Attempt] = {}
     for path in paths:
         found.setdefault(tuple(end.node for end in ends_of(path)), path)
@@ -286,8 +286,8 @@ def to_capture(paths: Sequence[Attempt]) -> Attempt:
 
 
 def seconds_to_read(error: BaseException) -> float:
-    """Return how much of a log belongs to a failure: since the first attempt of what failed, and
-    what was just before it."""
+    """Return the seconds of a log that belong to a failure: from just before the first failed
+    attempt until now."""
     observations: Sequence[Observation] = getattr(error, "observations", ())
     return (
         time.time() - min(observation.at for observation in observations) + BEFORE

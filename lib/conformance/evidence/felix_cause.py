@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix that does not run on a node is the first line of whatever fails there."""
+"""A failure on a node without a running Felix begins with that fact as its first line."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,8 @@ from conformance.expect.subjects.felix_runs import DOWN
 def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:
     """Return the nodes that a failure is about.
 
-    Those at the ends of its wrong paths, or of its only path, else the nodes that it names.
+    These are the nodes at the ends of its wrong paths or of its only path, or else the nodes that
+    it names.
     """
     attempts = {
         (item.attempt.source.uid, item.attempt.target): item.attempt
@@ -33,11 +34,10 @@ def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:
 def name_felix(
     error: BaseException, names: Sequence[str], down: Callable[[Sequence[str]], Mapping[str, str]]
 ) -> str:
-    """Put Felix that does not run before an error's message, and return that line.
-
-    Empty: Felix runs on the nodes that the error is about, or that is not known. ``names``: the
-    cluster's nodes. ``down`` returns those of some nodes on which Felix does not run, each with
-    what it does instead.
+    """Put a line about a Felix that does not run before an error's message, and return the line. It
+    is empty if Felix runs on the nodes that the error is about, or if its state is not known.
+    ``names``: the cluster's nodes. ``down`` returns those of the given nodes on which Felix does
+    not run, each with Felix' state.
     """
     if not isinstance(error, Nonconformance | SuiteError):
         return ""

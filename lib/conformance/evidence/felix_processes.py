@@ -25,15 +25,14 @@ class FelixProcesses:
     def in_pods(self, nodes: Sequence[str]) -> dict[str, str]:
         """Return the nodes with a pod of Felix that does not run, each with its state.
 
-        Best effort: none where pods cannot be listed.
+        Best effort: empty if pods cannot be listed.
         """
         return felix_down(calico_pods(self.kube, nodes), nodes, self.before) if nodes else {}
 
     def down(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return the same, and those without such a pod where nothing of it is on the host either.
-
-        Raise MissingCapability where that cannot be read, ProbeBroken where a host cannot be
-        asked.
+        """Return the nodes of :meth:`in_pods`, and nodes that have neither such a pod nor a process
+        of Felix on the host. Raise MissingCapability if that cannot be read, ProbeBroken if the
+        read of a host fails.
         """
         pods = required(
             "pods of Calico",

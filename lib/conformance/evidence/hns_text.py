@@ -22,7 +22,7 @@ ANY = "any"
 
 
 def endpoints(node: str, pods: Iterable[Workload], there: Sequence[HnsEndpoint]) -> str:
-    """Return the endpoints of these pods among those of a node; where a pod has none, the addresses
+    """Return the endpoints of these pods on a node. If a pod has no endpoint, return the addresses
     that have one."""
     texts = []
     for pod in pods:
@@ -41,7 +41,7 @@ def endpoints(node: str, pods: Iterable[Workload], there: Sequence[HnsEndpoint])
 
 
 def networks(there: Sequence[HnsNetwork]) -> str:
-    """Return all networks of a node; subnets and VSIDs are read of pods' networks alone."""
+    """Return all networks of a node; subnets and VSIDs only of pods' networks."""
     lines = []
     for network in there:
         since = f"  last changed {network.updated}" if network.updated else ""

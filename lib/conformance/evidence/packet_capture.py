@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packets of a failing path: captured on the nodes of its ends while it is tried again.
 
-The tries are evidence as the packets are: what they show is written down, and decides nothing.
+The tries and the packets are evidence: both are recorded, and neither decides anything.
 """
 
 import datetime
@@ -58,8 +58,8 @@ class Retries:
 def questions_of_packets(
     hosts: Hosts, path: Attempt, seconds: float, captures: dict[str, Capture]
 ) -> dict[str, Callable[[], str]]:
-    """Return what to ask the nodes of a path's ends; ``captures`` takes in what Linux nodes
-    captured, by node."""
+    """Return the captures to make on the nodes of a path's ends. ``captures`` receives the packets
+    from Linux nodes, by node."""
     ends = ends_of(path)
     pods = {end.address for end in ends}
     host = path.target.host if path.target else ""

@@ -39,8 +39,8 @@ def pcap(capture: Capture) -> bytes:
 
 
 def text(capture: Capture, vxlan_port: int) -> str:
-    """Return a line each, oldest first, with what is inside VXLAN behind the packet that carries
-    it."""
+    """Return a line for each packet, oldest first. A packet inside VXLAN follows the packet that
+    carries it."""
     lines = [_line(packet, vxlan_port) for packet in capture.packets]
     lines = lines or ["no packet of these addresses"]
     if capture.full:

@@ -165,7 +165,7 @@ def packet_at(end: Workload, path: Attempt) -> Packet | None:
 
 
 def is_about_a_path(path: Attempt, explanation: Explanation) -> bool:
-    """Return whether a failure is that a path is open, or closed, as a whole."""
+    """Return whether the failure concerns a whole path, which is open or closed."""
     is_sent = not explanation.observed.startswith(tuple(map(str, UNSENT)))
     is_whole = explanation.expected in (DENIED, str(Verdict.CONNECTED))
     return path.kind is not Kind.DNS and is_sent and is_whole

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transcript: what was asked of which pod and what came back, per test an attachment, per
-worker a file.
+"""The transcript of all requests to pods and their answers: an attachment for each test, a file for
+each worker.
 
 A test's attachment has its attempts and its literal commands; a long-lived agent, which serves many
-tests, goes into the worker's file when it ends.  It changes nothing about what it writes down.
+tests, goes into the worker's file when it ends. Recording changes neither requests nor answers.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class ExecTranscript:
             file.write(plain(text) + "\n")
 
     def for_test(self) -> TranscriptOfTest:
-        """A new one, for one test alone: what another test left under way is never written into
-        it."""
+        """Return a new transcript for one test: requests that another test left under way are never
+        written into it."""
         return TranscriptOfTest(self)
 
 
@@ -100,8 +100,8 @@ class RecordingProber:
         self._prober.unchanged(workloads)
 
     def end(self) -> None:
-        """The test is over: what it left under way is cancelled, so that no agent stays busy with
-        it."""
+        """End the test's requests: attempts under way are cancelled, so that no agent stays busy
+        with them."""
         for asking in self._askings:
             asking.cancel()
 

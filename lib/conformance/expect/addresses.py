@@ -33,21 +33,18 @@ class Addresses:
         return [client.address]
 
     def of_node(self, there: Workload) -> list[str]:
-        """Return a node's addresses as servers may see them: its own, and its overlay device's when
-        it talks to pods.
-
-        Without an overlay a Windows host has one in its pods' network, too: the second after the
-        network's own.
+        """Return a node's addresses as servers may see them: its own address, and its overlay
+        device's address when it sends to pods. Without an overlay, a Windows host also has an
+        address in its pods' network: the second after the network's own.
         """
         tunnel = self._tunnel(there.node)
         return [*self._own(there), *([tunnel] if tunnel else []), *self._host_endpoints(there)]
 
     def behind(self, client: Workload) -> list[str]:
-        """Return a pod's own address, and what its node may put in its place on the way through a
-        Service.
-
-        On Windows that is also the address after the overlay's, kube-proxy's ``--source-vip``; in
-        flannel's overlay host-local gives that address, which may be any of the node's podCIDR.
+        """Return a pod's own address, and the addresses that its node may put in its place on the
+        path through a Service. On Windows these include kube-proxy's ``--source-vip``, the address
+        after the overlay's own; in flannel's overlay host-local gives that address, which may be
+        any of the node's podCIDR.
         """
         tunnel = self._tunnel(client.node)
         found = [client.address, *self.of_node(client)]
@@ -62,11 +59,11 @@ class Addresses:
         place.
 
         In an overlay it is kube-proxy's ``--source-vip`` towards pods and the node's address
-        towards all else; without an overlay it is the node's address.  In Calico's overlay the VIP
-        follows the tunnel's address.  Flannel's is any address of the podCIDR, given by host-local,
-        so kube-proxy's own setting is read.  RKE2 gives kube-proxy a source VIP without an overlay,
-        too (pkg/executor/pebinary/pebinary.go).  Nobody has observed which of both it uses there,
-        so either is right.
+        towards all else; without an overlay it is the node's address. In Calico's overlay the VIP
+        follows the tunnel's address. Flannel's is any address of the podCIDR, given by host-local,
+        so kube-proxy's own setting is read. RKE2 gives kube-proxy a source VIP without an overlay,
+        too (pkg/executor/pebinary/pebinary.go). Nobody has observed which address it uses there, so
+        both are right.
 
         Raise MissingCapability where plane, tunnel address and VIP are not known.
         """

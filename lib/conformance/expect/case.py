@@ -78,7 +78,8 @@ class Case(_Row):
 
     @property
     def pairs(self) -> list[Pair]:
-        """Return each client with each target.  Raise MissingCapability where nodes lack."""
+        """Return each client with each target. Raise MissingCapability if there are too few
+        nodes."""
         clients = Group(_several(self.clients))
         servers = _several(self.servers)
         if self._targets or not servers:
@@ -120,9 +121,8 @@ def _several(end: Workload | Target | Sequence[Workload] | Sequence[Target]) -> 
 
 
 def rows_of(items: Iterable[object]) -> dict[Pair, Row]:
-    """Return every path of the rows among these.
-
-    Raise UsageProblem where there is no path, and where two rows contradict each other.
+    """Return every path of the rows among these. Raise UsageProblem if there is no path, or if two
+    rows contradict each other.
     """
     found: dict[Pair, Row] = {}
     for row in (item for item in items if isinstance(item, Row)):

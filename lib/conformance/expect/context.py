@@ -54,13 +54,13 @@ class Sink:
         self.attached[name] = text
 
     def progress(self, line: str) -> None:
-        """Show the user the present wait; a short wait is not shown."""
+        """Show the user what the test is waiting for; a short wait is not shown."""
 
 
 @dataclass
 class World:
-    """The cluster around one test's own pods; this class has nothing in it that matters to the
-    test."""
+    """The cluster around a test's own pods. This base class reports nothing: no policies, no Felix,
+    no problems."""
 
     others: ForeignPolicyView = field(default_factory=NoForeignChanges)
     """Policies of other owners."""
@@ -93,13 +93,13 @@ class World:
         return ()
 
     def unwell(self, nodes: Sequence[str]) -> str:
-        """Return which of these nodes died of their network plugin, or after the run's own
-        disruption."""
+        """Describe which of these nodes died because of their network plugin, or after the run's
+        own disruption."""
         return ""
 
     def silent(self, nodes: Sequence[str]) -> Sequence[str]:
-        """Return the nodes that may have died just now: their kubelets are late, and nobody calls
-        them lost yet."""
+        """Return the nodes that may have died just now: their kubelets are late, but the nodes do
+        not count as lost yet."""
         return ()
 
     def overlay(self, source: Workload, target: Target) -> Blamed:
@@ -150,8 +150,8 @@ class Context:
         return (self.at or change.enforced_at) if change else None
 
     def felix_on(self, *ends: Workload) -> str:
-        """Return how Felix fares on the nodes of these pods; before a change of policy, only where
-        it is not well."""
+        """Return the state of Felix on the nodes of these pods; before a change of policy, only of
+        nodes where Felix has a problem."""
         change = self.world.change()
         seconds = time.monotonic() - change.at + FELIX_BEFORE if change else FELIX_WITHOUT_CHANGE
         return "; ".join(
@@ -181,8 +181,8 @@ class Context:
         """Record an expectation's decision about one path, with a reason that stands alone, and
         the expected and observed results.
 
-        Not for controls, which decide nothing. Without ``source`` and ``target`` the decision is
-        about the cluster; a node as target was only read.
+        Do not call this for controls, which decide nothing. Without ``source`` and ``target`` the
+        decision is about the cluster. A node as ``target`` means that the node was only read.
         """
         if self.undelivered is not None:
             self.undelivered[source, target] = (verdict, reason, half, symptom)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The choice of paths on clusters with so many covered nodes that not all can be asked at once.
 
-Each ordered pair of nodes belongs to one slice, and each slice has every node as a client's and as
-a server's.  Open paths alone are asked slice by slice, so that every pair is crossed.  Denials have
-to hold at one time: a test with denials asks one slice, and tests take different ones.  Pure: the
-same nodes, bound and number give the same paths.
+Each ordered pair of nodes belongs to one slice, and in each slice every node has a client and a
+server. A test without denials probes all slices, one after another. Denials must all hold at the
+same time, so a test with denials probes only one slice, and different tests take different slices.
+Pure: the same nodes, bound and number give the same paths.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -36,29 +36,30 @@ class Crossing:
 
     @cached_property
     def slices(self) -> int:
-        """Return the least number of slices of which each has at most ``most`` pairs of nodes, or
-        each node once."""
+        """Return the smallest number of slices with at most ``most`` pairs of nodes each; at most
+        one slice for each node."""
         size = len(self.nodes)
         return next(
             number for number in count(1) if number >= size or _largest(size, number) <= self.most
         )
 
     def slice_of(self, pair: Pair) -> int:
-        """Return the slice of a path; -1: it belongs to all, since it is not between two covered
-        nodes."""
+        """Return the slice of a path; -1 if the path is not between two covered nodes, so that it
+        belongs to all slices."""
         source, target = pair
         here, there = self._place.get(source.node), self._place.get(_node(target))
         return -1 if here is None or there is None else (there - here) % self.slices
 
     def sliced(self, items: Sequence[T], pair_of: Callable[[T], Pair]) -> list[list[T]]:
-        """Return the items in slices that are to be asked one after another."""
+        """Return the items grouped into slices, which are probed one after another."""
         found: dict[int, list[T]] = {}
         for item in items:
             found.setdefault(max(0, self.slice_of(pair_of(item))), []).append(item)
         return [found[number] for number in sorted(found)]
 
     def sample(self, pairs: Sequence[Pair], known: Collection[tuple[str, str]] = ()) -> list[Pair]:
-        """Return the paths of the test's slice, and others so that nothing is left out altogether.
+        """Return the paths of the test's slice, and further paths so that no client, server or port
+        is left out altogether.
 
         Each client, each server and each two of their builds keep a path on each port that they
         have; of ``known`` paths, if there is one.
@@ -74,7 +75,7 @@ class Crossing:
         return [pair for pair in pairs if pair in chosen]
 
     def is_wide(self, pairs: Iterable[Pair]) -> bool:
-        """Return whether the paths cross more pairs of nodes than are asked at once."""
+        """Return whether the paths have more pairs of nodes than are probed at once."""
         if self.slices == 1:
             return False
         return len({(source.node, _node(target)) for source, target in pairs}) > self.most

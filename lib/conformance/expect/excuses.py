@@ -18,7 +18,8 @@ from conformance.probe.clocks import unix
 
 
 def pods_of(attempt: Attempt) -> list[Workload]:
-    """Return source and backends: the pods with failures that would look like the network's."""
+    """Return source and backends: if one of these pods fails, this looks like a failure of the
+    network."""
     target = attempt.target
     return [attempt.source, *(target.backends if target else ())]
 
@@ -42,9 +43,8 @@ def lost_paths(expect: Session, paths: Sequence[Path]) -> Sequence[Path]:
 
 
 def given_by_others(expect: Session, path: Path) -> bool:
-    """Return whether a lasting policy of another owner explains all that was observed of a path.
-
-    Only of a path that is to be open: no more waiting shows anything else.
+    """Return whether a lasting policy of another owner explains everything that was observed of a
+    path. Only for a path that should be open: further waiting would show nothing new.
     """
     if (
         not path.want
@@ -59,8 +59,8 @@ def given_by_others(expect: Session, path: Path) -> bool:
 
 
 def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
-    """Mark paths as broken whose pods were replaced: that looks like a denial, and like a
-    violation.
+    """Mark paths as broken if their pods were replaced, since a replaced pod can look like a denial
+    or a violation.
 
     After a failure, query the API for as long as it may take to report a container that ended just
     now.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The failure of an expectation: the failure of its worst path, in a message that names the other
+"""The failure of an expectation: its worst path fails, and the message also names the other wrong
 paths."""
 
 import datetime
@@ -63,7 +63,8 @@ def failure(
 
 
 def name_leads_to(expect: Session, outcome: Outcome) -> str:
-    """Return the addresses of a path's name; waits long, so that a slow answer is not none."""
+    """Return the addresses of a path's name. Wait so long that a slow answer does not count as no
+    answer."""
     attempt = outcome.path.attempt
     patience = expect.timings.of(attempt.source.os)
     return names.resolved_address(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records, while expectations are evaluated, how many tries each attempt needed and when a policy change showed.
-
-Only rounds that ended as expected are recorded: a failure is described by its message, and has no effect to time.
+"""Records how many tries each attempt needed, and after how long a policy change took effect. Only
+rounds that ended as expected are recorded: a failure has its message, and no effect whose time
+could be measured.
 """
 
 from collections import Counter
@@ -135,7 +135,7 @@ def _answers(path: Path, row: Sequence[Try]) -> list[tuple[float, bool]]:
 
 
 def direction(attempt: Attempt) -> str:
-    """Return ``linux->windows``; where no pod is known to answer, ``linux->-``."""
+    """Return ``linux->windows``, or ``linux->-`` if it is not known which pod answers."""
     backends = attempt.target.backends if attempt.target else ()
     return f"{attempt.source.os}->{backends[0].os if backends else '-'}"
 

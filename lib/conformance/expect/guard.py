@@ -60,11 +60,10 @@ def unless_changed(
     want: bool = True,
     turned: bool = False,
 ) -> Exception:
-    """Return ``verdict``, or EnvironmentBroken if a pod is no longer the same pod, which explains
-    more.
-
-    A policy of another owner explains it, too: a path that should be open (``want``) and is closed,
-    or the reverse; or, if the path ``turned``, a policy that came or changed since.
+    """Return ``verdict``, or the error that explains it better: a pod that is no longer the same
+    pod, or a policy of another owner. Such a policy may have closed a path that should be open
+    (``want``), or the reverse. If the path ``turned``, only a policy that was added or changed
+    since then explains it.
     """
     text = getattr(verdict, "explanation", None) or str(verdict)
     try:
@@ -90,10 +89,9 @@ def excused(
     want: bool,
     turned: bool = False,
 ) -> EnvironmentBroken | None:
-    """Return the error that takes a message's place if a policy of another owner explains the
-    failure.
-
-    ``turned``: the path changed its state.  A change of another run explains a lost open path.
+    """Return the error that replaces a failure's message if a policy of another owner explains the
+    failure. ``turned``: the path changed its state. A change by another run explains a lost open
+    path, too.
     """
     context = expect.context
     otherwise = (

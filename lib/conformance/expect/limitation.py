@@ -24,7 +24,7 @@ of each, and raises what is wrong."""
 
 @dataclass(frozen=True, kw_only=True)
 class LimitedCase:
-    """A limitation beside others under the same change, each about ports of its own."""
+    """One of several limitations under the same change; each concerns its own ports."""
 
     part: str = ""
     """The decisions count for this part of the test's claims; empty: for all of them."""
@@ -40,9 +40,9 @@ class LimitedCase:
 
 
 def of_parts(items: Iterable[object]) -> list[LimitedCase]:
-    """Return the limitation of each part that rows name, with the witnesses of the part and of all.
-
-    Raise UsageProblem where a limitation has no witness, or where no row is about one.
+    """Return the limitation of each part that rows name, with the witnesses of that part and those
+    of all parts. Raise UsageProblem if a limitation has no witness, or if no row is about a
+    limitation.
     """
     rows = rows_of(items)
     parts = dict.fromkeys(row.part for row in rows.values() if not row.witness)

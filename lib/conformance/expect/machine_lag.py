@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The excuse of a slow machine: a budget that is over, and nothing else.
-
-There a budget is given once more (:meth:`conformance.probe.machine.Machine.more`).  What is still
-wrong afterwards is wrong, unless the lab runs on the same machine and that was overwhelmed all the
-while: then nothing is decided.  No lateness excuses a packet that arrives after an agreed denial,
-another pod's answer, or a failure that is no denial.
+"""The only excuse of a slow machine: a budget that is used up is extended once
+(:meth:`conformance.probe.machine.Machine.more`). A path that is still wrong afterwards is wrong.
+The exception is a lab on the same machine, if that machine was overwhelmed all the while: then
+nothing is decided. No lateness excuses a packet that arrives after an agreed denial, another pod's
+answer, or a failure that is no denial.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
     """Leave paths undecided that are not yet as expected if the lab's machine was overwhelmed
     throughout.
 
-    ``began``: when they were asked first, by the expectation's clock.
+    ``began``: when the paths were tried first, by the expectation's clock.
     """
     machine = expect.context.pace.machine
     now = expect.clock.monotonic()
@@ -47,7 +46,8 @@ def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
 
 
 def describe(path: Path, standing: Standing) -> str:
-    """Return that a path was given more time; empty: it was not, or did without."""
+    """Return a sentence that says that a path got more time; empty if it got none, or did not need
+    it."""
     if not path.given or isinstance(standing, Broken):
         return ""
     own = path.rule.within - path.given

@@ -62,8 +62,8 @@ class ObservedPaths:
                 outcome.standing = Broken(ControlBroken(text, control="name"))
 
     def lose_controls(self, outcomes: Iterable[Outcome]) -> None:
-        """Take open paths that worked in this test and waver under its policies for controls: a
-        path that loses packets says nothing about policies."""
+        """Turn failures of wavering open paths into failures of controls, if the paths worked
+        earlier in this test: a path that loses packets says nothing about policies."""
         for outcome in outcomes:
             wavers = outcome.standing == Wrong(Why.WAVERS)
             if wavers and outcome.path.want and key_of(outcome.path.attempt) in self.opened:
@@ -77,11 +77,10 @@ class ObservedPaths:
         *,
         may_be_shut_in: bool,
     ) -> None:
-        """Raise ControlBroken where a dead client, or a dead server, would look like a denial.
-
-        Only where a policy may close every path out (``may_be_shut_in``) may the source have no open path of its own;
-        then another source has to get to the same target.  Of ``new`` sources (uids) another one on the node has to, in
-        any case.
+        """Raise ControlBroken if a dead client or a dead server would look like a denial. Each
+        source needs an open path of its own, unless a policy may close all its paths out
+        (``may_be_shut_in``); then another source must get to the same target. For ``new`` sources
+        (uids), another source on the same node must always get there.
         """
         sources = {source.uid for source, _ in open}
         goals = {target.label for _, target in open}

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open paths that were open in an earlier test of the run and waver now; they are asked again at
-the run's end.
-
-A link that is overloaded for a minute, or a host that moves, loses packets of a healthy network in
-the middle of a long run.  Only a path that wavers again is a violation.  A path that does not is no
-statement about the network either way, and both observations are reported.  None of this applies
-where the test has changed policies or has nodes to itself: then the test checks its own change.
-Nor does it apply to a path on which nothing passes.
+"""Paths that were open in an earlier test of the run and lose some connections now; they are tried
+again at the run's end. During a long run even a healthy network may lose packets for a minute, by
+an overloaded link or a host that moves. So only a path that wavers again is a violation. If it does
+not waver again, nothing is decided, and both observations are reported. This does not apply to a
+path on which nothing passes, or to a test that has changed policies or has nodes to itself, since
+such a test checks its own change.
 """
 
 from collections.abc import Sequence
@@ -49,7 +47,7 @@ class OpenPaths:
                 self._open[way(outcome.path.attempt)] = self.test, now
 
     def stricter(self, path: Path) -> None:
-        """Require many connections in a row of a path that has wavered."""
+        """Apply the stricter rule to a path that has wavered: many connections in a row."""
         if self.again and path.steady and way(path.attempt) in self._wavered:
             path.rule = replace(path.rule, agree=max(path.rule.agree, IN_A_ROW))
 

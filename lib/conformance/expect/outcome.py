@@ -96,8 +96,8 @@ class Outcome:
 
     @property
     def passes_policy(self) -> bool:
-        """Return whether packets pass where a policy should close the path: that is wrong of a
-        control, too."""
+        """Return whether packets pass although a policy should close the path. This is a failure
+        even if the path is a control."""
         return (
             isinstance(self.standing, Wrong)
             and self.standing.why in (Why.OPEN, Why.LEAK)
@@ -106,8 +106,8 @@ class Outcome:
 
     @property
     def nodes(self) -> str:
-        """Return ``linux-1 -> windows-2``; for a NodePort the called node, for a target that is
-        no pod its host.
+        """Return ``linux-1 -> windows-2``. The target's node is the called node for a NodePort, and
+        the host for a target that is no pod.
         """
         target = self.path.attempt.target
         ends = () if target is None else (target.at,) if target.at else target.backends
@@ -158,7 +158,7 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """Return one line that is enough on its own, also that no server of an open path named
+        """Return one line that stands alone. It also says if no server of an open path named
         itself."""
         if isinstance(self.standing, Held) and self.wavered:
             row = counted(len(self.standing.row), "connection", "connections")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions that another owner's policy takes instead of Calico; checked before and after an
-expectation.
+"""Policies of other owners that determine a path's result in place of the suite's own policies;
+checked before and after an expectation.
 
 A path that such a policy surely closes is not waited for.  A path that is not as expected, and that
 such a policy could explain, decides nothing about the cluster.
@@ -99,10 +99,12 @@ class ForeignPolicyView(Protocol):
     def observe(
         self, claims: Sequence[str], open_paths: Sequence[tuple[Workload, Target, str]]
     ) -> None:
-        """Note what a test is about, and which paths were open while it made no policy.
+        """Note the claims of a test, and the paths that were open while no policy of the test was
+        in force.
 
-        A release's defect excuses no claim that is about this defect, and a policy no result of a
-        pod at which another path was open that this policy would have closed.
+        Two excuses are excluded by this. A claim about a release's defect is not excused by that
+        defect. A policy excuses nothing at a pod where another path was open that this policy would
+        have closed.
         """
 
     def explains(
@@ -164,7 +166,7 @@ class NoForeignChanges:
 
 
 def way(attempt: Attempt) -> tuple[Workload, Target, str]:
-    """Return source, target and protocol of an attempt as policies see them."""
+    """Return source, target and protocol of an attempt in the form that policies match."""
     over_udp = attempt.kind is Kind.UDP or (attempt.kind is Kind.DNS and not attempt.dns_over_tcp)
     return attempt.source, attempt.target or RESOLVER, "UDP" if over_udp else "TCP"
 
@@ -256,8 +258,8 @@ def decided(
 
 
 def shared_cause(by: str) -> str:
-    """Return ``GlobalNetworkPolicy wide denies ingress of the run's pods, and is not part of this
-    run``, of a policy that a message blames with a pod's name.
+    """Return the part of a message that blames a policy, without the pod's name:
+    ``GlobalNetworkPolicy wide denies ingress of the run's pods, and is not part of this run``.
     """
     pods = re.sub(r" of (?!node )[^\s/]+/[^\s;(]+", " of the run's pods", by)
     return f"{pods}, and is not part of this run"

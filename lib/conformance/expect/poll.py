@@ -67,7 +67,7 @@ class Polled:
     def broken_control(
         self, index: int, expected: str, further: Mapping[str, str], *, so: str = ""
     ) -> ControlBroken:
-        """Return the failure of an attempt as that of a control; arguments of :meth:`message`."""
+        """Return the failure of an attempt that is a control; arguments as of :meth:`message`."""
         return ControlBroken(
             message.of_control(self.message(index, expected, further, so=so)),
             control=self.attempts[index].label,
@@ -83,7 +83,7 @@ class Polled:
         observed: str = "",
         so: str = "",
     ) -> Explanation:
-        """Return the whole message about one of them; arguments as of
+        """Return the whole message about an attempt; arguments as of
         ``explain.message.explanation``."""
         return message.explanation(
             self.claims,
@@ -112,9 +112,9 @@ def poll(
     end.
 
     ``within``: how much of that patience rounds may take; a round that is right by then may still
-    agree. ``all_timings``: the timings of other ends than those of the paths. ``of_open_paths``:
-    rounds are right once everything answers, so that they follow each other as attempts at open
-    paths do.
+    agree. ``all_timings``: the timings of other ends than those of the paths. ``of_open_paths``: a
+    round is right once everything answers, so rounds follow each other at the pace of attempts at
+    open paths.
     """
     all_timings = all_timings or patience(expect, attempts)
     agree = max(timings.agree for timings in all_timings)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that are to resolve: asked for by pods of either system, each by its own resolver
+"""Expectations that names resolve, for pods of both operating systems, each with its own resolver
 settings."""
 
 import re
@@ -47,18 +47,18 @@ def resolves(
 ) -> None:
     """Decide that the name resolves for each source to exactly these answers, in time.
 
-    As many answers must be right as verdicts must agree.  Without answers in ``to``, a server that
-    knows the name answers that there is no such record, to an A question also that there is no such
-    name (NXDOMAIN).  Other records are asked of names that have an A record, which NXDOMAIN would
-    deny. Resolvers ask for the bare name last, which the cluster's DNS forwards: a refusal by the
-    server beyond is as good, since it has no such name either.  Each server in ``at`` is asked in
-    place of the server in the source's own resolver settings.  Each source at each server is a
-    decision of its own.
+    As many answers must be right as verdicts must agree. Without answers in ``to``, a server that
+    knows the name must answer that there is no such record. For an A query, "no such name"
+    (NXDOMAIN) is also right; for other records it is not, since the queried names have an A record.
+    Resolvers query the bare name last, and the cluster's DNS forwards that query. A refusal by the
+    server beyond the cluster is as good, since that server has no such name either. Each server in
+    ``at`` is asked in place of the server in the source's own resolver settings. Each source at
+    each server is a decision of its own.
 
     Raise Nonconformance for the first that is wrong, UsageProblem where there is no source.
     """
     if not sources:
-        raise UsageProblem(f"nobody asks for {name}: the group of clients is empty")
+        raise UsageProblem(f"no client resolves {name}: the group of clients is empty")
     asked = _Question(expect, name, sorted(to), record, " over TCP" if over_tcp else "", because)
     attempts = asked.attempts(sources, at or [None], over_tcp=over_tcp)
     answers, agree, seconds = asked.ask(attempts)

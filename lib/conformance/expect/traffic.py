@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about traffic: reachable, matrix, change, sources, resolves.
 
-Every wait polls to agreement and keeps all observations.  A denial is believed only under all these
-conditions.  It is the named verdict (a silent drop).  The test found the same path open before (the
-control before; for a source that came later, another source that came with it has to get through).
-Another attempt of the same source gets through in the same rounds, or where a policy closes the
-source, an attempt of another source at the same target (the control beside).  N rounds in a row
-agree, and the denial then holds.  A control that fails is ControlBroken, a probe that fails is
-ProbeBroken; neither is ever a denial.
+Every wait polls to agreement and keeps all observations. A denial is believed only under all these
+conditions. It is the named verdict (a silent drop). The control before: the test found the same
+path open earlier; for a source that came later, another source that came with it gets through. The
+control beside: in the same rounds another attempt of the same source gets through, or, if a policy
+closes that source, an attempt of another source at the same target. N rounds in a row agree, and
+the denial then holds. A control that fails is ControlBroken, a probe that fails is ProbeBroken;
+neither is ever a denial.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -148,9 +148,9 @@ class Expect(Session):
         ``new``: pods that came after the policies, so that no path of theirs was ever open before.
         In place of the control before, another new pod on the same node gets to the same target in
         the same rounds, or another source to the new pod; :meth:`removed` then shows, as a control
-        after, that the path is open without the policies.  ``gone``: pods that the test has
-        removed, whose paths :meth:`removed` leaves alone.  ``lasts``: False for paths that are
-        tried again after the next step; they have to agree, and need not be held.
+        after, that the path is open without the policies. ``gone``: pods that the test has removed,
+        whose paths :meth:`removed` leaves alone. ``lasts``: False for paths that are tried again
+        after the next step; their attempts must agree, but need not hold.
 
         Raise Nonconformance with expected and observed next to each other, ControlBroken if a
         control is missing.
@@ -167,8 +167,8 @@ class Expect(Session):
         All paths are open before, but for those that an earlier change of this test has closed:
         that is the control before. Raise like :meth:`control` before the change and as
         :meth:`matrix` after it, and what applying raises. A case that is a ``witness`` shows that
-        the policies are in force; that it stays open is another claim's matter, and a broken
-        control here. ``lasts``: as for :meth:`matrix`.
+        the policies are in force; whether it stays open is for another claim to decide, so here a
+        closed witness is a broken control. ``lasts``: as for :meth:`matrix`.
         """
         sampled = self._sampled(policies_and_rows)
         opened, shut = self._paths_of(sampled)
@@ -177,10 +177,8 @@ class Expect(Session):
         return self._decide(opened, shut, Ask(witnesses=witnesses, lasts=lasts))[-1]
 
     def base(self, *policies_and_rows: Policies | Row) -> list[Observation]:
-        """Expect what :meth:`change` expects, before a further step: closed paths are a control of
-        that step.
-
-        Denials have to agree and need not hold; a packet that passes is wrong all the same.
+        """Expect what :meth:`change` expects, before a further step; closed paths are a control for
+        that step. Denials must agree but need not hold. A packet that passes is still a failure.
         """
         return self.under(*policies_and_rows, lasts=False)
 
@@ -218,10 +216,10 @@ class Expect(Session):
         return self._decide(opened, shut, ask)[-1]
 
     def removed(self, policies: Removable, *, because: str) -> list[Observation]:
-        """Remove ``policies``, and expect every path to be open again that this test found closed.
-
-        A path that wavers then decides nothing (ControlBroken): loss is not what policies are
-        about.  Nor does a path of a new source that does not open: it was never found open.
+        """Remove ``policies``, and expect every path that this test found closed to be open again.
+        A path that then wavers decides nothing (ControlBroken), since policies do not cause loss. A
+        path of a new source that stays closed decides nothing either, since it was never found
+        open.
         """
         if not self._so_far.closed:
             raise UsageProblem(
@@ -238,10 +236,9 @@ class Expect(Session):
         are: Callable[[Workload], Sequence[str]],
         control: bool = False,
     ) -> None:
-        """Expect each server to see one of its client's allowed addresses (``are``) at each
-        attempt.
-
-        ``control``: that the paths are open is a control.  Raise like :meth:`reported_sources`.
+        """Expect each server to receive, at each attempt, one of its client's allowed addresses
+        (``are``). ``control``: the open paths are a precondition of the test. Raise like
+        :meth:`reported_sources`.
         """
         wrong: list[tuple[list[Observation], Sequence[str]]] = []
         gone: list[EnvironmentBroken] = []
@@ -318,8 +315,8 @@ class Expect(Session):
         return {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}
 
     def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:
-        """Record that these pods, which were only just started, became ready; a target stands for
-        its pods."""
+        """Record that these pods, which the test has just started, became ready. A target stands
+        for its pods."""
         for pod in pods:
             self.context.decided(None, pod, ClaimVerdict.CONFIRMED, because, "behaviour")
 

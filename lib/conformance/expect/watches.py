@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The choice of denials to watch for longer than a decision needs: one per node, direction and run.
 
-A denial that wears off some seconds after its pods were programmed, or that holds for first SYNs
-alone, looks like a lasting denial for as long as a decision takes.  A node's data plane causes it,
-so one path per node and direction shows it: the run's standing watch where that observes the
-denial, or may soon, and else the first test.
+A denial may wear off some seconds after its pods were programmed, or hold for first SYNs alone;
+during a decision it looks like a lasting denial. A node's data plane causes this, so watching one
+path per node and direction is enough. The run's standing watch does so if it observes the denial,
+or may soon; otherwise, the first test does.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,15 +22,15 @@ class Turns(Protocol):
     """The list of watched paths and their watchers, shared by the processes of the run."""
 
     def take(self, name: str) -> bool:
-        """Return whether the caller takes the turn; nobody else has it then."""
+        """Return whether the caller got the turn; then no other process has it."""
 
     def give_back(self, name: str) -> None:
         """Return the turn, so that another process can take it."""
 
 
 def turn_of(enforced_at: Side, node: str) -> str:
-    """Return the turn of watching what a node keeps from its pods (``target``), or from leaving
-    them (``source``)."""
+    """Return the turn for watching the packets that a node keeps from reaching its pods
+    (``target``) or from leaving them (``source``)."""
     return f"denial-{enforced_at}-{node}"
 
 
@@ -39,8 +39,8 @@ def choose(
 ) -> dict[Path, str]:
     """Choose closed TCP paths to watch; return the turn of each.
 
-    ``enforced_at``: the end whose node enforces the policies; if both ends may, it is not known
-    which of them did.
+    ``enforced_at``: the end whose node enforces the policies; if both ends may enforce them, it is
+    not known which end did.
     """
     chosen: dict[Path, str] = {}
     for path in paths:

@@ -91,10 +91,9 @@ class BgpFacts:
         return found
 
     def reflected(self, windows: str) -> dict[str, Fact[str]]:
-        """Return by whom a Windows node learns the blocks of the nodes that are no peers of its
-        own: ``by a Linux node``, which reflects them, or what is missing.
-
-        Raise MissingCapability where no block could come to it by a reflector.
+        """Return from which node a Windows node learns the blocks of nodes that are not its peers:
+        ``by a Linux node``, which reflects them, or what is missing. Raise MissingCapability if no
+        block can reach the node by a reflector.
         """
         observed = self._anew(windows)
         source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
@@ -144,9 +143,8 @@ class BgpFacts:
         return f"{found}; sessions: {told}"
 
     def external(self, windows: str) -> dict[str, Fact[str]]:
-        """State of a Windows node's sessions with routers that are no node, with a route from each.
-
-        Raises MissingCapability where no BGPPeer gives it one.
+        """Return the state of a Windows node's sessions with external routers, with a route from
+        each. Raise MissingCapability if no BGPPeer gives the node such a session.
         """
         routers = self._routers(windows)
         if not routers:

@@ -2,8 +2,8 @@
 """Writing Calico objects: through projectcalico.org/v3 where served, else with calicoctl, else not
 at all.
 
-crd.projectcalico.org/v1 is never written: those are Calico's storage, with names and defaults of
-their own.  What dead runs left there is deleted where nothing else is served
+crd.projectcalico.org/v1 is never written, since it is Calico's storage, with names and defaults of
+its own. Only objects that dead runs left are deleted there, if nothing else is served
 (:mod:`conformance.undo.cleanup`).
 """
 
@@ -29,7 +29,8 @@ TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 
 
 def v3_remedy(away: Mapping[str, str]) -> str:
-    """Return how projectcalico.org/v3 comes to be served; ``away``: what is listed and does not answer."""
+    """Return how to make the cluster serve projectcalico.org/v3; ``away``: an API that is listed
+    and does not answer."""
     if V3 in away:
         return (
             "see why its server does not answer: kubectl describe apiservice v3.projectcalico.org"

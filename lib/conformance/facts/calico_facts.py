@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's version, mode, datastore and installation, as its own objects and workloads say them."""
+"""Calico's version, mode, datastore and installation, read from its own objects and workloads."""
 
 import ipaddress
 from collections.abc import Iterator, Sequence
@@ -195,8 +195,8 @@ class CalicoReading:
         return overrides(self._reading, self.workloads, configurations, self._nodes)
 
     def ebpf(self) -> Fact[str] | None:
-        """Say that Felix serves Services on Linux nodes by eBPF, and no kube-proxy; None: it does
-        not, or nothing says it."""
+        """Return the fact that Felix serves Services on Linux nodes by eBPF, without kube-proxy.
+        None: it does not, or nothing shows it."""
         asked = value_at(self._installation, "spec", "calicoNetwork", "linuxDataplane")
         if asked == "BPF":
             return Fact("ebpf", "Installation default .spec.calicoNetwork.linuxDataplane BPF")

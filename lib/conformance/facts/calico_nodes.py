@@ -41,12 +41,10 @@ def image_version(image: str) -> str | None:
 def versions(
     reading: Reading, nodes: Sequence[NodeFacts], found: CalicoWorkloads, cluster: Fact[str]
 ) -> dict[str, Fact[str]]:
-    """Node to the version of Calico in its pod, else, where no node of its system has a pod, in the
-    DaemonSet.
-
-    Where there is neither it is not known: Windows nodes on which Calico runs as services, or in a
-    process of the distribution, say nothing by the API.  ``cluster``: the version that Calico
-    Enterprise is built on.
+    """Map each node to the version of Calico in its pod. If no node of its operating system has
+    such a pod, the DaemonSet's version counts. Without both it is unknown: the API shows no version
+    of Calico on Windows nodes where Calico runs as services, or in a process of the distribution.
+    ``cluster``: the version that Calico Enterprise is built on.
     """
     there = [pod for pod in pods(reading, found) if pod["metadata"]["name"].startswith(found.names)]
     having = {value_at(pod, "spec", "nodeName") for pod in there}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CNI network configurations: those that Calico's installers are given, before they fill in the placeholders, and those
-that lie on a Windows node."""
+"""CNI network configurations: the templates that Calico's installers fill in, and the files on a
+Windows node."""
 
 import json
 import re
@@ -21,7 +21,8 @@ class CniConfig:
 
 
 def read(text: str | None) -> CniConfig:
-    """Calico's entry of a configuration or a list of them; an empty one where it cannot be read or has none."""
+    """Return Calico's entry of a configuration or of a list of configurations; an empty entry if
+    there is none, or if it cannot be read."""
     try:
         whole = json.loads(_PLACEHOLDER.sub("0", text or ""))
     except ValueError:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consent of a cluster's owner to changes that everybody on it feels: a label that only its owner can set."""
+"""The consent of a cluster's owner to changes that affect all users of the cluster: a label that
+only the owner can set."""
 
 from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused
@@ -11,7 +12,7 @@ VALUE = "allowed"
 
 
 def not_opted_in(kube: Kube) -> str:
-    """Return why nothing may be changed that the whole cluster shares; empty: its owner opted in.
+    """Return why no cluster-wide change may be made; empty if the owner has opted in.
 
     Raise ApiUnreachable.
     """

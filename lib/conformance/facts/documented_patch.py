@@ -26,10 +26,9 @@ class DocumentedPatch:
     calico: CalicoObjects
 
     def tried(self) -> dict[str, Fact[str]]:
-        """Return what the server makes of the command, and of the value afterwards.
-
-        Raise MissingCapability where the value is not true before: a server that stored it all the
-        same would change the cluster; and where the run's user may not patch.
+        """Return the server's answer to the command, and the value afterwards. Raise
+        MissingCapability if the run's user may not patch, or if the value is not already true: then
+        a server that stores the patch in spite of the dry run would change the cluster.
         """
         if not self._is_on():
             raise MissingCapability(

@@ -64,10 +64,9 @@ def set_in(text: str) -> bool | None:
 
 
 def source_vip(line: str, text: str = "") -> str:
-    """Return the address that kube-proxy gives pods that come by a Service of an overlay; empty: it
-    was given none.
-
-    By its command line, or by the ``text`` of the file that this names.
+    """Return the source address that kube-proxy gives pods that connect through a Service of an
+    overlay; empty if none is set. It is read from the command line, or from the ``text`` of the
+    file that the command line names.
     """
     found = [
         *(SOURCE_VIP if configuration(line) is None else SOURCE_VIP_SET).finditer(text or line)

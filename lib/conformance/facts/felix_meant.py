@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Windows nodes Felix is meant to run on, whether it does or not: yes, no, or not known.
+"""The Windows nodes on which Felix should run, whether or not it does: yes, no, or unknown for each
+node.
 
-Where it is meant to run and does not, Calico is broken.  Where it is not meant to run there is no
-Calico to judge.  The API does not say it of Felix as a service (AKS' add-on, Calico's zip file) or
-as a process of an agent (RKE2): then a look into the node decides
+Where it is meant to run and does not, Calico is broken. Where it is not meant to run there is no
+Calico to judge. The API does not show this for a Felix that is a service (AKS' add-on, Calico's zip
+file) or a process of an agent (RKE2): then a read of the node decides
 (:mod:`conformance.facts.node_readings`).
 """
 

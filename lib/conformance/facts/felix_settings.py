@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Felix is configured with on each node, and by what.
-
-Felix takes its environment first, then ``FelixConfiguration node.NAME``, then ``default``
-(projectcalico/calico felix/config/config_params.go).  k0s sets VNI and port of VXLAN by the
-environment, and has no FelixConfiguration.  Environment and configurations of nodes are read once,
-when the run begins; FelixConfiguration default anew each time, since the suite changes it.
+"""The settings of Felix on each node, and where each setting comes from. Felix takes its
+environment first, then ``FelixConfiguration node.NAME``, then ``default`` (projectcalico/calico
+felix/config/config_params.go). k0s sets VNI and port of VXLAN by the environment, and has no
+FelixConfiguration. Environment and configurations of nodes are read once, when the run begins;
+FelixConfiguration default anew each time, since the suite changes it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -48,8 +47,8 @@ def overrides(
     configurations: Iterable[Obj],
     nodes: Iterable[NodeFacts],
 ) -> Overrides:
-    """Read what wins over FelixConfiguration default on these nodes; ``configurations`` are all
-    there are, those of nodes that are gone among them."""
+    """Read the settings that override FelixConfiguration default on these nodes. ``configurations``
+    are all that exist, those of deleted nodes included."""
     reported: Overrides = {
         "linux": _environment(reading, found.linux, VARIABLES),
         "windows": _environment(reading, found.windows, VARIABLES),
@@ -81,7 +80,8 @@ def _environment(
 
 
 def ruled(overriding: Mapping[str, Mapping[str, Fact[str]]], field: str) -> str:
-    """Return what wins over FelixConfiguration default for a field; empty: nothing."""
+    """Return the sources that override FelixConfiguration default for a field; empty if none
+    does."""
     found = [fields[field].source for fields in overriding.values() if field in fields]
     return " and ".join(dict.fromkeys(found))
 
@@ -95,14 +95,13 @@ class FelixSettings:
     overriding: Mapping[str, Mapping[str, Fact[str]]]
 
     def on(self, field: str, node: NodeFacts) -> Fact[str]:
-        """Return what a field is on a node; unknown where nothing sets it."""
+        """Return the value of a field on a node; unknown if nothing sets it."""
         return self._ruling(field, node) or next(iter(self._in_default(field).values()))
 
     def everywhere(self, field: str, nodes: Iterable[NodeFacts]) -> dict[str, Fact[str]]:
-        """Return all that a field is on these nodes, by what sets it; unknown where it is not set.
-
-        What does not win on any of them does not count: FelixConfiguration of a node that is gone,
-        or behind the environment.
+        """Return all values of a field on these nodes, by their sources; unknown if nothing sets
+        it. A source that has no effect on any of these nodes does not count: the FelixConfiguration
+        of a deleted node, or a value that the environment overrides.
         """
         ruling = [self._ruling(field, node) for node in nodes]
         found = {fact.source: fact for fact in ruling if fact}

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How Felix fares on some nodes: in one line each, for messages about what fails there, and whether
-it runs at all.
-
-Best effort, and no verdict: what cannot be read is said in its place.
+"""The state of Felix on some nodes, a line for each, for messages about failures there. Best
+effort, and no verdict: a state that cannot be read is replaced by the reason.
 """
 
 import re
@@ -38,8 +36,8 @@ def felix_on(
     each node.
 
     ``seconds``: how far back its log is read for the newest line that is a warning or worse.
-    ``unwell_only``: nothing of nodes where it is ready and has not restarted lately, or runs in no
-    pod.
+    ``unwell_only``: leave out nodes where Felix is ready and has not restarted lately, or runs in
+    no pod.
     """
     pods = {pod["spec"].get("nodeName"): pod for pod in calico_pods(kube, nodes)}
     return [
@@ -62,8 +60,8 @@ class FelixPodState:
 
 
 def felix_pod_states(pods: Sequence[Obj]) -> dict[str, FelixPodState]:
-    """Node to its Felix, of these pods of calico-node; of several on one node the one that
-    stays."""
+    """Map each node to its Felix, from these pods of calico-node. If a node has several, the pod
+    that stays counts."""
     found: dict[str, FelixPodState] = {}
     for pod in sorted(pods, key=lambda pod: not pod["metadata"].get("deletionTimestamp")):
         status = _status(pod)
@@ -77,11 +75,9 @@ def felix_pod_states(pods: Sequence[Obj]) -> dict[str, FelixPodState]:
 def felix_down(
     pods: Sequence[Obj], nodes: Sequence[str], before: Mapping[str, int]
 ) -> dict[str, str]:
-    """Return those of these nodes on which Felix has one of these pods and does not run, each with
-    what it does instead.
-
-    ``before``: its restarts on them when the run began; one that has been started twice since does
-    not run either.
+    """Return the nodes on which Felix has one of these pods and does not run, each with the state
+    of Felix. ``before``: the restarts of Felix when the run began. A Felix that has restarted twice
+    since then counts as not running.
     """
     return {
         node: one.told

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The block of addresses that Windows nodes without pods have, read before the run creates pods.
 
-The first pod on a node gets it a block, so afterwards it cannot be known which came first.
+The first pod on a node also gets the node a block if it has none. Afterwards nobody could tell
+whether the block or the pod came first.
 """
 
 from dataclasses import replace
@@ -18,7 +19,7 @@ WHOLE = "a block with its reservations, announced"
 
 
 def with_first_blocks(reading: Reading, nodes: list[NodeFacts]) -> list[NodeFacts]:
-    """Return the nodes, each Windows node with what it has before it has pods."""
+    """Return the nodes; each Windows node without pods with its present block."""
     windows = [node for node in nodes if node.os == "windows"]
     if not windows:
         return nodes

@@ -90,7 +90,7 @@ class HnsHealth:
 
     def services_without_balancer(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
         """Return the ports of stable ClusterIP Services whose load balancer is missing or has other
-        members; leftovers of Services without endpoints are told as the source."""
+        members; the fact's source names leftovers of Services without endpoints."""
         name = f"load balancers of Services that are missing or wrong on node {node}"
         return {name: self._lasting(node, self._of_services, wrong_balancers, looks=3)}
 

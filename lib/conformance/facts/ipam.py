@@ -251,7 +251,7 @@ class IpamFacts:
 
 
 def affine(block: Obj) -> str:
-    """Return the node that a block belongs to: ``host:NAME`` in its affinity."""
+    """Return the node that a block belongs to, from its affinity ``host:NAME``."""
     return str(block["spec"].get("affinity") or "").removeprefix("host:")
 
 

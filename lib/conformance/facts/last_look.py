@@ -92,9 +92,9 @@ class _Log:
 def last_look(
     kube: Kube, nodes: Collection[str], seconds: float, cni_log: CniLog | None
 ) -> list[str]:
-    """Return a note for each log with errors or panics in the last ``seconds``, the panics first.
-
-    Then what could not be read, and why.  ``cni_log``: None in a run that executes nothing in pods.
+    """Return a note for each log with errors or panics in the last ``seconds``, panics first, and
+    then a note for each log that could not be read. ``cni_log``: None in a run that executes
+    nothing in pods.
     """
     pods, unread = _pods(kube, nodes)
     since = datetime.now(UTC) - timedelta(seconds=seconds)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings of Windows nodes themselves, once for each node in a run, whichever process makes them.
+"""Readings of the Windows nodes themselves; in a run each node is read once, by whichever process
+needs it first.
 
 The API says nothing of nodes on which Calico runs as services (AKS', by hand) or as processes of an
 agent (RKE2), names no update of Windows, and shows no command line of kube-proxy that is started on
-the host.  A HostProcess pod on the node reads these.  What cannot be read stays as it was, with the
-reason; it decides nothing.
-
-Of kube-proxy the command line is the truth: a flag that is absent has its default, which is off in
-every release (kubernetes pkg/proxy/winkernel).  Where ``--config`` names a file, the file alone
-says it, whatever flags stand beside (:mod:`conformance.facts.dsr`).
+the host. A HostProcess pod on the node reads these. A fact that cannot be read stays as it was,
+with the reason, and decides nothing. For kube-proxy the command line counts: an absent flag has its
+default, which is off in every release (kubernetes pkg/proxy/winkernel). If ``--config`` names a
+file, only the file counts, whatever the other flags (:mod:`conformance.facts.dsr`).
 """
 
 import threading

@@ -342,8 +342,8 @@ class CalicoObjects:
         return {"DATASTORE_TYPE": Fact(value if linux and windows else None, source)}
 
     def by_another(self, hop: str, owner: str) -> str:
-        """Return the third node whose address the next hop to ``owner``'s pods is; empty: the hop
-        is no third node, or a BGPPeer sets the next hop."""
+        """Return the node whose address is the next hop to ``owner``'s pods, if it is a third node.
+        Empty: it is not, or a BGPPeer sets the next hop."""
         other = next(
             (node.name for node in self.facts.nodes if hop and hop == address_of(node)), owner
         )

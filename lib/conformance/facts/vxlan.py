@@ -115,8 +115,8 @@ class VxlanFacts:
         return {name: fact for name, fact in found.items() if fact.value not in AS_IT_SHOULD_BE}
 
     def configured(self, field: str) -> dict[str, Fact[int]]:
-        """Return ``vxlanVNI`` or ``vxlanPort`` by each thing that sets it, or Calico's default for
-        it.
+        """Return each configured value of ``vxlanVNI`` or ``vxlanPort`` with its source, or
+        Calico's default.
         """
         found = self._felix.everywhere(field, self._calico.facts.nodes)
         return {name: _number(field, fact) for name, fact in found.items()}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a workload's pod template says: its containers, and environment variables, also where a
-ConfigMap has them.
+"""The contents of a workload's pod template: its containers, and its environment variables, also
+those from ConfigMaps.
 
 Felix reads its own variables in any case: ``felix_vxlanVNI`` is ``FELIX_VXLANVNI``
 (projectcalico/calico felix/config/env_var_loader.go).

@@ -64,9 +64,9 @@ class ObservedPath:
         beside: Sequence["ObservedPath"],
         others: Sequence[ForeignPolicy],
     ) -> bool:
-        """Return whether open paths show that a policy does not close this path: in each reading in
-        which it could, it would have closed them at the same pod, and none of ``others`` may have
-        opened them."""
+        """Return whether open paths at the same pod show that a policy does not close this path.
+        They do if the policy, in every reading in which it could close this path, would have closed
+        them, too, and none of ``others`` may have opened them."""
         ways = [way for _, way in self.ways if policy.could(way, "closed") is not False]
         open_ways = [
             way
@@ -102,9 +102,8 @@ def describe(
     surely: bool = False,
 ) -> str:
     """Describe each policy that could give the result: ``GlobalNetworkPolicy wide denies ingress of
-    demo/server``, and why where its node reads it otherwise than is promised.
-
-    ``surely``: leave out policies of which it is not known, or not promised.
+    demo/server``, with the reason if its node reads the policy differently from the promise.
+    ``surely``: leave out policies whose effect is not known, or not promised.
     """
     lines = []
     for policy in policies:
@@ -126,8 +125,8 @@ def may_close(
     namespaces: Iterable[str],
     every: Iterable[tuple[Switches, ...]],
 ) -> bool:
-    """Return whether a policy could close anything of pods of which only the namespace is known,
-    on a node of any of these columns."""
+    """Return whether a policy could close any path of a pod in this namespace (nothing else of the
+    pod is known), on a node of any of these columns."""
     every = list(every)
     ways = [
         Way(direction=direction, end=End(member=pod_in(namespace), columns=columns), other=End())
@@ -178,7 +177,8 @@ def end_of(
     workload: Workload,
     columns: tuple[Switches, ...],
 ) -> End:
-    """Return a pod as selectors match it; what was not read is not known."""
+    """Return a pod in the form that selectors match; properties that were not read count as
+    unknown."""
     of_namespace = labels.of_namespace(namespace) if namespace else None
     of_account = labels.of_service_account(account) if account else None
     known = pod is not None and of_namespace is not None

@@ -2,8 +2,8 @@
 """Policies of the cluster that may decide a path: which exist, who owns them, and what they excuse.
 
 A foreign policy excuses a result only if it selects an end of the path, in that direction, and
-could give the result. It does not where the same path behaved otherwise under it, unchanged (uid
-and resourceVersion), in the same test.
+could give the result. It does not excuse the result if the same path behaved differently under the
+same, unchanged policy (uid and resourceVersion) in the same test.
 """
 
 import time
@@ -162,7 +162,8 @@ class ForeignPolicies:
         return text or ("" if lasting else path.describe(self._passing(times.since)))
 
     def observe(self, claims: Sequence[str], open_paths: Sequence[Path]) -> None:
-        """Note what a test is about, and which paths were open while it made no policy."""
+        """Note the claims of a test, and the paths that were open while no policy of the test was
+        in force."""
         self._claims = claims
         self._open = open_paths
 

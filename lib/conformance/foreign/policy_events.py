@@ -47,7 +47,8 @@ class PolicyEvents:
     """Uid to kind and policy."""
 
     def kinds(self) -> list[tuple[str, str]]:
-        """Return API and kind of served policies, of what changes them, of pods and of Services."""
+        """Return API and kind of all served policies, of the objects that change their effect, of
+        pods and of Services."""
         kinds = ("GlobalNetworkPolicy", "NetworkPolicy", "Tier")
         calico = calico_api(self.kube)
         served = {kind: (api, kind) for api, kind in reversed(admin_kinds(self.kube))}

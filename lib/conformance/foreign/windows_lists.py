@@ -64,7 +64,7 @@ class WindowsLists:
             return [acl_list(oracle, own, minor, switches) for switches in (None, WINDOWS)]
         except (UsageProblem, FelixPanics) as problem:
             raise MissingCapability(
-                f"the list of {pod.label} is not known: {problem}",
+                f"the access rules of {pod.label} are not known: {problem}",
                 "remove what cannot be read, or read Get-HnsEndpoint by hand",
             ) from None
 

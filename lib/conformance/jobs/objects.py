@@ -74,7 +74,8 @@ class Wanted:
 
 
 def taken_along(options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return a run's options with the places that its files have in the Job, and their texts.
+    """Return a run's options with the paths that its files have in the Job, and the texts of these
+    files.
 
     Raise UsageProblem for a file that cannot be read, and for an option that is the Job's own.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields that a merge patch touches, what they held before, and how to put them back (RFC
-7396)."""
+"""The fields that a merge patch changes, their earlier values, and the patch that restores them
+(RFC 7396)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,8 +71,8 @@ def content_at(obj: Any, path: Sequence[str]) -> Content:
 
 
 def putting_back(fields: Sequence[Field], current: Obj) -> dict[str, Any]:
-    """Return the merge patch that gives these fields what they held; objects made along with them
-    go when they are empty."""
+    """Return the merge patch that restores the values of these fields. It removes parent objects
+    that were created with the fields, if they are empty."""
     patch: dict[str, Any] = {}
     gone = {field.path for field in fields if not field.before.present}
     for field in fields:

@@ -19,8 +19,8 @@ class Journalling(Protocol):
         """Delete a pod that its controller makes anew."""
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
-        """Note, before the act, that healer ``name`` must be run unless the entry, which is
-        returned, is closed."""
+        """Note, before the change, that the healer ``name`` must run; return the entry. If the
+        entry is closed, the healer need not run."""
 
     def close(self, entry: Any) -> None:
         """Mark an entry as healed."""
@@ -34,7 +34,8 @@ class Plainly:
         self._changes = changes
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
-        """Change fields; a node that is cordoned so bears the run's mark, as with a note."""
+        """Change fields. A node that is cordoned in this way has the run's mark, as if the change
+        was noted."""
         found = self._changes.kube.find(
             target.api_version, target.kind, target.name, target.namespace
         )

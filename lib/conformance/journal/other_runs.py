@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open changes of other living runs: they may have lost a path, and excuse nothing else.
-
-Nothing is read while all is well.  What cannot be read excuses nothing, nor does a run without an
-open change.
+"""Open changes of other living runs. Such a change may explain a lost path, and nothing else.
+Nothing is read while all paths are well. A journal that cannot be read, or a run without an open
+change, excuses nothing.
 """
 
 import time

@@ -28,8 +28,7 @@ def stays(entry: Entry) -> str:
     """Return ``FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI 4096 -> 4097
     stays``.
 
-    An entry that was noted, and of which it is not known whether the change was made, only may
-    stay.
+    If it is not known whether the noted change was made, the text says ``may stay``.
     """
     verb = "stays" if entry.state == "done" else "may stay (it is not known whether it was made)"
     if entry.act == "procedure":

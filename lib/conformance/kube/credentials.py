@@ -284,10 +284,9 @@ def _cluster(chosen: Chosen) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Oidc:
-    """The auth-provider oidc: its id-token, and another from its issuer when it has ended.
-
-    The issuer is asked by the official client, with TLS verified: by the authority that the
-    kubeconfig names, else by this machine's.  Nothing is written into the kubeconfig.
+    """The auth-provider oidc: its id-token, and a new one from its issuer once the token has
+    expired. The official client makes that request, with TLS verified by the authority that the
+    kubeconfig names, or else by this machine's authorities. Nothing is written into the kubeconfig.
     """
 
     chosen: Chosen
@@ -363,7 +362,8 @@ YEAR_WITH_CENTURY = 14
 
 
 def end_of(token: str) -> datetime | None:
-    """Return when a token ends that says so (a JSON Web Token, RFC 7519); None: it does not."""
+    """Return when a token expires, if it is a JSON Web Token (RFC 7519) with an end; None
+    otherwise."""
     try:
         body = token.split(".")[1]
         return datetime.fromtimestamp(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespaces that a cluster's owner has prepared for runs with ``--namespaces-prefix``.
 
-Which they are, whether a run may use them, and how it leaves them.  A run neither makes nor
-deletes nor labels one.
+Their names, whether a run may use them, and how a run leaves them. A run never creates, deletes or
+labels such a namespace.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -74,10 +74,9 @@ def command(prefix: str, workers: int) -> str:
 
 
 def not_prepared(own: Ownership, workers: int) -> str:
-    """Return why a worker has none of the namespaces, which are there for so many ``workers``;
-    empty: it has, or makes its own.
-
-    xdist gives a worker that replaces a dead worker the next number.
+    """Return why no prepared namespaces are left for a worker, if they are prepared for ``workers``
+    workers. Empty: the worker has some, or makes its own. A worker that replaces a dead worker gets
+    the next number from xdist.
     """
     number = own.worker.removeprefix(WORKERS)
     if not own.prefix or not number.isdigit() or int(number) < workers:

@@ -20,7 +20,8 @@ REFUSED = re.compile(r"Tunnel connection failed: (?P<status>\d{3})(?P<phrase>[\w
 
 
 def settle(configuration: Any, where: str, *, named: bool) -> None:
-    """Leave in the official client's configuration the proxy that connections go through, or None.
+    """Set the proxy of connections in the official client's configuration; None if there is no
+    proxy.
 
     ``named``: the kubeconfig names the proxy (``proxy-url``).  One from the environment is not used for loopback, as
     kubectl does not.  Raise UsageProblem for proxies through which requests would go, and execs would all fail.

@@ -57,8 +57,8 @@ class Reach:
 
     @property
     def was_gone(self) -> str:
-        """Return how the API server was lost that came back when no test was left; empty: it was
-        available all the time."""
+        """Return how the API server was lost, if it came back only after the last test; empty if it
+        was available all the time."""
         return self._read("was-gone")
 
     @property

@@ -55,7 +55,7 @@ class Explanation:
         """Return ``POL-1: w1 to linux-2: expected TIMED_OUT, observed CONNECTED (3 tries, 1.2
         s)``, and the path below.
 
-        Where the cause is known it stands in the place of nodes; where neither is, the path does.
+        If the cause is known, it replaces the nodes. If neither is known, the path does.
         """
         tried = (
             f" ({counted(self.tries, 'try', 'tries')}, {self.seconds:.1f} s)"

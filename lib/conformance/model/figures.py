@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures about the network's patience with us and ours with it: tries, and how long policy changes took to show.
+"""Figures of a run: the tries of attempts, and how long policy changes took to have an effect.
 
 They are data for reports and comparisons between releases; nothing is judged by them.
 """

@@ -9,9 +9,8 @@ _MENTION = re.compile(r"(?<!\w)@(?=\w)")
 
 
 def cell(text: str) -> str:
-    """Return a text as one line without markup, links, images, cells and mentions of its own.
-
-    A character of no width stands behind the sign of a mention, which would notify people.
+    """Return a text as one line in which nothing counts as markup: no links, images, table cells or
+    mentions. A zero-width character follows each ``@``, since a mention would notify people.
     """
     line = _MARKS.sub(r"\\\g<0>", " ".join(text.splitlines()))
     return _MENTION.sub("@\u200c", line).replace("<", "&lt;")

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The known name that a user meant: in any case, or nearly written so."""
+"""The known name that a user meant, in whatever case, and the names that are spelled nearly
+alike."""
 
 import difflib
 from collections.abc import Collection
 
 
 def known_as(word: str, known: Collection[str]) -> str | None:
-    """Return the known name that a word is, in whatever case it is written; None: there is none."""
+    """Return the known name that equals a word, ignoring case; None: no name does."""
     if word in known:
         return word
     return next((name for name in known if name.casefold() == word.casefold()), None)

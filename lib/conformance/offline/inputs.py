@@ -154,7 +154,7 @@ def _pods_of(obj: Obj, every: Sequence[Obj]) -> Iterator[Obj]:
     spec = obj.get("spec")
     label = f"{obj['kind']} {obj['metadata']['namespace']}/{obj['metadata']['name']}"
     if not isinstance(template, Mapping) or not isinstance(template.get("spec"), Mapping):
-        raise UsageProblem(f"{label}: it has no template of a pod")
+        raise UsageProblem(f"{label}: it has no pod template")
     about = template.get("metadata") or {}
     if not isinstance(about, Mapping) or not isinstance(about.get("labels"), Mapping | None):
         raise UsageProblem(f"{label}: labels of its template are no mapping")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer about some objects in numbers and sentences, for every format."""
+"""The summary of what policies do, in numbers and sentences, for every output format."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -446,8 +446,8 @@ def shard(text: str) -> tuple[int, int] | None:
 
 
 def clearing_up(environ: Mapping[str, str]) -> float:
-    """Return the seconds for clearing up after an interruption: a Job in the cluster says how long
-    its pod may take to end.  Raise UsageProblem.
+    """Return the seconds for clearing up after an interruption; a Job in the cluster sets them by
+    its pod's grace period. Raise UsageProblem.
     """
     if not (text := environ.get(GRACE, "")):
         return Settings.clearing_up
@@ -485,8 +485,8 @@ def labels(given: Sequence[str]) -> dict[str, str]:
 
 
 def check_claims(wanted: list[str]) -> None:
-    """Write claims as the catalog does, in place; refuse those it does not know.  Raise
-    UsageProblem."""
+    """Replace each claim id in the list by the catalog's spelling. Raise UsageProblem for an
+    unknown id."""
     for place, word in enumerate(wanted):
         claim = known_as(word, catalog())
         if claim is None:

@@ -77,8 +77,8 @@ class PausePods:
         enough: Callable[[Sequence[Obj]], object] = lambda late: not late,
         look_after: Callable[[], object] = lambda: None,
     ) -> tuple[Sequence[Obj], float]:
-        """Return the pods that have not started, and the seconds, once ``enough`` of that list
-        holds or the time of a new pod is over."""
+        """Wait until ``enough`` is true of the pods that have not started, or the time of a new pod
+        is over. Return these pods, and the seconds."""
         patience = self._pods.settings.timings.of(node.os)
 
         def look() -> Sequence[Obj]:

@@ -14,7 +14,8 @@ MIRROR = "kubernetes.io/config.mirror"
 def third_party_pods(kube: Kube, node: str) -> list[Obj]:
     """Return the pods of DaemonSets on a node that have a pod network and are not the suite's.
 
-    A drain leaves them on the node, and a new HNS network costs them theirs.
+    A drain leaves them on the node, and they lose their network when the node gets a new HNS
+    network.
     """
     return [
         pod for pod in kube.objects("v1", "Pod", fields=f"spec.nodeName={node}") if _is_theirs(pod)

@@ -26,10 +26,11 @@ _OF_WORKLOADS = ("role", "address", "namespace", "node_address", "os")
 
 
 def values(*, namespace: str, run: str, **named: Named) -> dict[str, Value]:
-    """Return the values by placeholder: the run's own words, plain values, and fields of each
-    workload.
+    """Return the value of each placeholder: the namespace and id of the run, plain values, and
+    fields of each workload.
 
-    A field in which the workloads of a group differ has a tuple of values, like a list of texts.
+    If the workloads of a group differ in a field, its value is a tuple; a list of texts also
+    becomes a tuple.
     """
     found: dict[str, Value] = {"namespace": namespace, "run": run}
     for name, one in named.items():

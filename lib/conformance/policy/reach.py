@@ -59,7 +59,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Answer:
-    """What becomes of a protocol between two ends, at ports that every column treats alike."""
+    """The results of a protocol between two ends, at ports that every column treats alike."""
 
     family: int
     protocol: int
@@ -216,7 +216,7 @@ class Reach:
 
     @cached_property
     def of_unknown_system(self) -> list[str]:
-        """Return the pods of which nothing says on which system they run."""
+        """Return the pods whose operating system no object determines."""
         return sorted(name for name, pod in self.world.pods.items() if not pod.os)
 
     @cached_property

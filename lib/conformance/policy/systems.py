@@ -14,7 +14,7 @@ _OTHER = {"linux": "windows", "windows": "linux"}
 
 
 def of_node(node: Mapping[str, Any]) -> str:
-    """Return the system of a node; empty: it does not say."""
+    """Return the operating system of a node; empty if the node does not report it."""
     info = (node.get("status") or {}).get("nodeInfo") or {}
     given = (node.get("metadata") or {}).get("labels") or {}
     return _known(*(given.get(name) for name in LABELS), info.get("operatingSystem"))

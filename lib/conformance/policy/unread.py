@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that may decide about pods and that the oracle does not read: nothing is said of the pods
-that they may be about.
+"""Objects that may decide about pods and that the oracle does not read. Pods that such an object
+may concern get no verdict.
 
 Any kind whose name ends in Policy counts, unless its API is known to decide nothing about traffic.
 """

@@ -75,7 +75,8 @@ class Seat:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Return what worlds call it: its space, or ``m`` for a member, and its system."""
+        """Return the seat's name in worlds: its space (``m`` for a member) and its operating
+        system."""
         return (MEMBER if self.member else self.space), self.os
 
 

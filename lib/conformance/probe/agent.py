@@ -37,8 +37,8 @@ Document = dict[str, Any]
 
 
 class AgentRefused(ProbeBroken):
-    """The agent cannot start, is not ours, or cannot carry out the line: asking again would not
-    help."""
+    """The agent cannot start, is not this suite's program, or cannot carry out the line: a further
+    try would not help."""
 
 
 Results = Sequence[tuple[Pending, Document]]
@@ -134,8 +134,8 @@ class Agent:
         )
 
     def greet(self, within: float) -> Document:
-        """Wait for its hello and check that it is our program.  Raise ProbeBroken, and ends the
-        agent."""
+        """Wait for the agent's hello and check that it is this suite's program. If not, end the
+        agent and raise ProbeBroken."""
         try:
             hello = self._hello.result(within)
         except FutureTimeout:
@@ -208,8 +208,8 @@ class Agent:
         return document
 
     def look(self) -> None:
-        """Give the agent up when it is silent, or has not answered in time; to be called every now
-        and then."""
+        """Give the agent up if it is silent, or has not answered in time. To be called
+        regularly."""
         now = time.monotonic()
         with self._lock:
             if self._over or not (self._lines or self._replies):

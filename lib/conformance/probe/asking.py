@@ -41,7 +41,8 @@ class Asking(Protocol):
         busy."""
 
     def cancel(self) -> None:
-        """End all that is under way; none of it is taken or written into a transcript later."""
+        """End all attempts under way. Their results are neither returned nor written into a
+        transcript later."""
 
 
 @dataclass(eq=False)

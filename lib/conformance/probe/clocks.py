@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two clocks: the suite's, and that of an agent process, placed on the suite's.
 
-An agent reports all its times in milliseconds since its own start.  The place of that start on the
-suite's clock is bounded from both sides: a line that has come was written before, and what was
-requested was begun afterwards.
+An agent reports all its times in milliseconds since its own start. Two facts bound the moment of
+that start on the suite's clock: a received line was written before it was received, and an attempt
+began after it was requested.
 """
 
 import math

@@ -62,7 +62,8 @@ class Servers:
     """By their names in the conversations, such as ``$HTTP``."""
 
     def seen_from(self, workload: Workload) -> dict[str, Any]:
-        """Their ports and ``$HOST``, where that pod finds them: its own pod's on loopback."""
+        """Return the servers' ports and ``$HOST`` as that pod reaches them; on loopback if they are
+        in the same pod."""
         return {**self.ports, "$HOST": LOOPBACK if workload == self.pod else self.pod.address}
 
 
@@ -70,8 +71,8 @@ class Servers:
 def serving(
     kube: Kube, pod: Workload, patience: OsTimings, transcript: Transcript
 ) -> Iterator[Servers]:
-    """Run the servers in a Linux pod meanwhile.  Raise ProbeBroken when they do not say where they
-    listen."""
+    """Run the servers in a Linux pod meanwhile. Raise ProbeBroken if they do not report their
+    ports."""
     talk = _Talk(kube, pod, GOLDEN_SERVER, patience, transcript)
     try:
         listening = talk.hear(patience.agent_hello, {"type": "listening"})

@@ -37,8 +37,8 @@ class Program:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Return the SHA-256 of the file that the suite mounts: an agent that says another one is
-        not this suite's."""
+        """Return the SHA-256 of the file that the suite mounts. An agent that reports another hash
+        is not this suite's."""
         return hashlib.sha256((MANIFESTS / "probes" / self.name).read_bytes()).hexdigest()
 
 
@@ -101,7 +101,7 @@ def cancel_line(batch: str) -> bytes:
 def spec(attempt: Attempt) -> dict[str, Any]:
     """Return one attempt as the document describes it, without its id.
 
-    Raise ValueError for an attempt that names too little.
+    Raise ValueError for an attempt without a required field.
     """
     made: dict[str, Any] = {
         "kind": attempt.kind.value,

@@ -68,8 +68,8 @@ class Slots:
         return None
 
     def holders(self, name: str, count: int) -> str:
-        """Return what slots are held for, and how long: ``exec in ns/a for 62 s, exec in ns/b for
-        61 s``."""
+        """Return the purposes of the slots in use, and for how long each is held: ``exec in ns/a
+        for 62 s, exec in ns/b for 61 s``."""
         lines = []
         for number in range(count):
             since, _, purpose = (

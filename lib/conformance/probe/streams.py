@@ -30,7 +30,8 @@ SIDES: dict[str, Side] = {"opened": "client", "accepted": "server"}
 
 
 class NotOpened(ProbeBroken):
-    """The network did not let a stream open, which nothing can be watched on; its words say how."""
+    """The network did not let a stream open, so there is nothing to watch; the message says how it
+    failed."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ class Streams:
         return self._each(lambda pair: self._open(*pair), pairs)
 
     def look(self, streams: Sequence[Stream]) -> list[StreamState]:
-        """Return the state of each at both ends now.  Raise ProbeBroken, EnvironmentBroken."""
+        """Return the present state of each stream at both ends. Raise ProbeBroken,
+        EnvironmentBroken."""
         return self._each(lambda stream: self._ends(stream, "stream-report"), streams)
 
     def close(self, streams: Sequence[Stream]) -> None:

@@ -70,8 +70,8 @@ def connecting(targets: Sequence[str], seconds: float) -> str:
 
 
 def connections(text: str, targets: Sequence[str], where: str) -> dict[str, Verdict]:
-    """Return the result of each target.  Raise ProbeBroken for an output of another shape, and for
-    a result that nobody knows."""
+    """Return the result of each target. Raise ProbeBroken for an output of another shape, and for
+    an unknown result."""
     printed = _object(text, where, "connect.ps1", f": {text[-200:]!r}")
     found = {
         str(one.get("to")): _RESULTS.get(str(one.get("result")))

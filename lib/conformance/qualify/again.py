@@ -135,7 +135,7 @@ def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResu
 
 
 def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimVerdict:
-    """Return the verdict that counts of an earlier and a later one."""
+    """Return which of an earlier and a later verdict counts."""
     if now is ClaimVerdict.NOT_RUN:
         return before
     if before in UNDECIDED and now not in UNDECIDED:

@@ -54,7 +54,7 @@ class Report:
 
     @property
     def selection(self) -> str:
-        """Return what a quick run chose; empty: it is none."""
+        """Return the selection of a quick run; empty for any other run."""
         return str(self.run.get("selection") or "")
 
     @property

@@ -14,8 +14,8 @@ cluster alone."""
 
 
 def shareable(command: str) -> str:
-    """Return a command without this machine's folders: of ``--kubeconfig=/home/me/lane.yaml`` the
-    file's name is left."""
+    """Return a command without this machine's folders: ``--kubeconfig=/home/me/lane.yaml`` becomes
+    ``--kubeconfig=lane.yaml``."""
     words = [(word, _MINE.search(word)) for word in _WORD.findall(command)]
     return " ".join(_MINE.sub(r"\1\2", word) for word, mine in words if not mine or mine[1])
 

@@ -31,9 +31,8 @@ class Table:
 
 
 def of_report(plain: Mapping[str, Any]) -> Table:
-    """Return the table of a report; without rows where it answers no gate.
-
-    The answers of a required set are those that decided the run; older reports have no others.
+    """Return the table of a report; it has no rows if the report answers no gate. A required set
+    has the answers that decided the run; older reports have only these.
     """
     gates = by_key((gate["name"], gate) for gate in plain.get("gates") or ())
     others = by_key((answer["name"], answer) for answer in plain.get("sets") or ())

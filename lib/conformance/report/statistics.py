@@ -34,8 +34,8 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyEffect:
-    """The changes of policy that nodes of an operating system enforced, all with the same
-    effect."""
+    """The policy changes with the same effect (opened or closed) that nodes of one operating system
+    enforced."""
 
     changes: int
     first_correct: Spread

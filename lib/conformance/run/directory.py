@@ -92,8 +92,8 @@ class RunDirectory:
         return run, run_id
 
     def changed_node(self, name: str) -> bool:
-        """Return whether an exclusive test of this run, running or over, had a node, or the whole
-        cluster, to itself."""
+        """Return whether an exclusive test of this run has, or had, this node or the whole cluster
+        to itself."""
         marks = [
             path
             for folder in (self.turns, self.unrestored)
@@ -178,8 +178,8 @@ class RunDirectory:
 
     @property
     def problem(self) -> Path:
-        """File about something wrong with the test files, which all workers find alike; not there:
-        nothing is."""
+        """Return the file that describes an error in the test files, which all workers find alike;
+        it does not exist without an error."""
         return self.plans / "problem.txt"
 
 

@@ -36,8 +36,7 @@ class Interruption:
                 self._before[number] = signal.signal(number, self._interrupt)
 
     def end(self) -> None:
-        """Handlers are what they were, and no thread that still waits for something keeps the
-        process.
+        """Restore the earlier handlers, and let no waiting thread keep the process alive.
 
         To be called last: where such a thread is left after an interruption, or because the API
         server is gone, the process ends here."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab of a run's own: a process that the controller starts, waits for and ends.
-
-It is reached as any cluster is, by its kubeconfig; nothing else of it is known here.
+"""The run's own lab: a process that the controller starts, waits for and ends. The run reaches the
+lab like any cluster, by its kubeconfig, and knows nothing else about it.
 """
 
 import ctypes

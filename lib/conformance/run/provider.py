@@ -122,8 +122,8 @@ class Provider(Protocol):
     def put_back(
         self, connection: Connection, settings: Settings, facts: Facts, worker: str
     ) -> PutBack:
-        """Put back, and verify, what a process of the run (empty: any) has changed and did not live
-        to put back.
+        """Put back, and verify, the changes that a process of the run (empty: any) could not put
+        back because it died.
 
         Raise SuiteError.
         """

@@ -282,9 +282,8 @@ class Run:
 
 
 def permitted(settings: Settings, inspection: Inspection) -> Settings:
-    """Settings with what was found out about the run's user.
-
-    Without disruption where the run lock cannot be taken, or the cluster's owner has not opted in.
+    """Return the settings, limited to what the run's user may do: without disruption if the run
+    lock cannot be taken, or if the cluster's owner has not opted in.
     """
     settings = replace(
         settings,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Marks of exclusive turns in the run's directory, until their changes are put back and verified.
 
-A mark is made under its turn's locks and removed before they are given back.  A process that passes
-the gate and finds a mark has it from a worker that died, whose changes the process that the user
-started puts back, or from a test whose changes could not be put back: then its own test would say
-nothing about the cluster.
+A mark is made under its turn's locks and removed before they are given back. If a process passes
+the gate and finds a mark, the mark is from a worker that died, or from a test whose changes could
+not be put back. The changes of a dead worker are put back by the process that the user started.
+Until then, another test would say nothing about the cluster.
 """
 
 import json
@@ -61,8 +61,8 @@ class Unrestored:
         write_whole(self._file(mark), to_plain(mark))
 
     def settle(self, mark: ExclusiveMark, problem: str = "", *, everywhere: bool = False) -> None:
-        """Record that the test's changes are put back; with ``problem`` they are not, and waiting
-        ends."""
+        """Record that the test's changes are put back. With ``problem``, record that they cannot be
+        put back, so that nobody waits for it any more."""
         if problem:
             self.mark(replace(mark, problem=problem, everywhere=everywhere))
         else:

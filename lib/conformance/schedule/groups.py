@@ -41,8 +41,8 @@ class Group:
 
 
 def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ...]:
-    """Return the largest first.  What a person decides is in none unless it is not about this
-    cluster."""
+    """Return the groups, the largest first. Claims that a person decides are in no group, unless
+    they are not about this cluster."""
     found: dict[tuple[bool, str, str], dict[str, str]] = {}
     for claim in claims.values():
         test = PlannedTest(test="", parts=(ClaimPart(claim=claim.id),), needs=claim.needs)

@@ -3,11 +3,11 @@
 processes.
 
 Every test passes the turnstile and takes its locks there, so that shared tests cannot starve a test
-that waits for an exclusive turn.  An exclusive test waits until all processes are through with
-their shared tests, in whatever order tests are handed out: else those would wait behind it.  Tests
+that waits for an exclusive turn. An exclusive test waits until all processes have run their shared
+tests, in whatever order tests are handed out; otherwise, shared tests would wait behind it. Tests
 that want nodes pass no turnstile, since no shared test is left by then, and take all of their nodes
-at once or none: a test that waits for one node blocks no other node.  The others take the locks in
-the same order: cluster, then nodes by name.  The kernel frees the locks of a process that dies.
+at once or none: a test that waits for one node blocks no other node. The others take the locks in
+the same order: cluster, then nodes by name. The kernel frees the locks of a process that dies.
 """
 
 import fcntl
@@ -46,7 +46,7 @@ class Exclusivity:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Return the nodes that it does something to, in that order."""
+        """Return the nodes that the test has to itself, its main node first."""
         return (self.node, *self.also) if self.node else ()
 
     @property
@@ -132,7 +132,8 @@ class ReadWriteGate:
             )
 
     def leave(self, *kinds: str) -> None:
-        """No test of a kind before these (default: of any) is left here; idempotent."""
+        """Let tests of these kinds begin (default: of any kind): this process has no test left
+        that must run before them. Idempotent."""
         for kind in kinds or LATER:
             descriptor = self._before.pop(kind, None)
             if descriptor is not None:

@@ -51,7 +51,8 @@ LABELS: dict[str, tuple[dict[str, str], ...]] = {
 
 @st.composite
 def rules(draw: Draw, side: str) -> Obj:
-    """A rule of Calico's; ``side``: where its other end stands."""
+    """Draw a rule of a Calico policy; ``side``: the field of the rule that describes the other
+    end."""
     protocol, ports = draw(st.sampled_from(TRAFFIC))
     rule: Obj = {"action": draw(st.sampled_from(("Allow", "Deny"))), "protocol": protocol}
     if peer := draw(st.sampled_from(PEERS)):
@@ -63,7 +64,8 @@ def rules(draw: Draw, side: str) -> Obj:
 
 @st.composite
 def policies(draw: Draw, number: int) -> Obj:
-    """The policy of a number: no other has its name or its order; the last is Kubernetes'."""
+    """Draw the policy with this number; no other policy has its name or its order. The last
+    policy is Kubernetes'."""
     name = {"name": f"p{number}", "namespace": "${a}"}
     if number == POLICIES - 1:
         peers = draw(st.lists(st.sampled_from(KUBERNETES_PEERS), max_size=2))
@@ -104,7 +106,7 @@ def objects() -> st.SearchStrategy[Obj]:
 
 @st.composite
 def edits(draw: Draw, there: set[str]) -> Obj:
-    """An event of objects; ``there``: labels of those that may be deleted."""
+    """Draw an event that edits objects; ``there``: labels of the objects that may be deleted."""
     kind = draw(st.sampled_from(("put", "labels", "gone") if there else ("put", "labels")))
     if kind == "gone":
         return {"gone": draw(st.sampled_from(sorted(there)))}

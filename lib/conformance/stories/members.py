@@ -68,8 +68,8 @@ class Members:
         self._all("ready", waits.is_ready)
 
     def act(self, event: str) -> None:
-        """Bring an event about, and return once it took effect.  Raise EnvironmentBroken if it does
-        not in time, and what changes raise."""
+        """Bring an event about, and return once it has taken effect. Raise EnvironmentBroken if it
+        does not take effect in time, and the errors of changes."""
         acts: dict[str, Callable[[], None]] = {
             "again": self._again,
             "replaced": self._replaced,

@@ -241,7 +241,8 @@ def _parts(results: Iterable[ClaimResult]) -> tuple[str, ...]:
 
 
 def decides(decision: Decision, claim: Claim) -> bool:
-    """Return whether a decision counts: only its happening shows that something can happen."""
+    """Return whether a decision counts for the claim. That something can happen is shown only by a
+    decision in which it happened."""
     shown = decision.verdict is not ClaimVerdict.CONFIRMED or "behaviour" in decision.halves
     return shown or claim.modality is not Modality.CAN_HAPPEN
 

@@ -45,8 +45,8 @@ class Statement:
     """The results for each of its claims; None: not known yet, or out of date."""
 
     def say(self, found: Finding) -> None:
-        """Note what was raised; a violation is never taken back, and an error is not covered up by
-        a skip."""
+        """Record a raised exception. A later exception never hides a violation, and a skip never
+        hides an error."""
         before = self.raised.verdict if self.raised else None
         if before is ClaimVerdict.VIOLATED or (before in SETTLED and found.verdict not in SETTLED):
             return

@@ -46,8 +46,9 @@ def end_watch(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dic
 
 
 def gaps(directory: RunDirectory) -> list[str]:
-    """Return a note for each time in which DNS or a Service did not answer the watch's pods; none
-    where the watch has not ended, or where the run had the node or the cluster to itself then."""
+    """Return a note for each time in which DNS or a Service did not answer the watch's pods. No
+    notes if the watch has not ended, or for times in which a test of the run had the node or the
+    cluster to itself."""
     answer = directory.shared / ANSWER
     if not answer.exists():
         return []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pod that answered: a connection counts for a path only if one of its backends gave the
-answer.
+"""The pod that answered: a connection counts for a path only if a backend of the path's target gave
+the answer.
 
 The suite's echo servers always name their pod: an answer without a name, where an echo server is
 asked, comes from another server.  Where no server can name itself (a node's own port, the cluster's
@@ -53,8 +53,8 @@ def telling(target: Target) -> Kind:
 
 
 def asked_for(target: Target, kind: Kind) -> str:
-    """Return an attempt's request: at an echo server a path by which it says its port too, which no
-    page does."""
+    """Return an attempt's request. At an echo server the request's path makes the answer name the
+    server's port, too; pages do not."""
     echo = (
         kind is Kind.HTTP and target.backends and (target.backend_port or target.port) != DEMO_PORT
     )
@@ -62,7 +62,8 @@ def asked_for(target: Target, kind: Kind) -> str:
 
 
 def default_kind(target: Target, *, want: bool) -> Kind:
-    """Return the probe kind where the test names none, for a path that is to be open or not.
+    """Return the kind of probe for a path that should be open (or closed), if the test names no
+    kind.
 
     An open path to pods is asked so that the answer can name the pod, whichever way it goes: a pod's address is given
     to another pod, too; but for streams' ports, where nothing answers.  A closed path gets a bare connect, by Services

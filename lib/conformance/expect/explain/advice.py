@@ -41,7 +41,7 @@ def felix(attempt: Attempt, side: Side) -> str:
 
 
 def pods_on(*nodes: str) -> str:
-    """Return a command that names the pods that serve nodes: calico-node's and kube-proxy's."""
+    """Return a command that lists the pods of calico-node and kube-proxy on some nodes."""
     return " ; ".join(
         f"kubectl get pods -A -o wide --field-selector=spec.nodeName={node}" for node in nodes
     )

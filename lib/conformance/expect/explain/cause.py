@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common cause of wrong paths as a first line begins with it: ``windows-2019 does not enforce
+"""The common cause of wrong paths, with which a first line begins: ``windows-2019 does not enforce
 the policy``.
 
 It names nodes and no pods, so that claims that fail for the same cause have the same text.
@@ -20,8 +20,8 @@ NAMED = 3
 def passes(attempts: Sequence[Attempt], side: Side) -> str:
     """Return which node does not enforce the policy that should close these open paths.
 
-    ``side``: the end that has to enforce it; if both have to, the end that all paths share, else
-    either.
+    ``side``: the end that has to enforce the policy. If both ends have to, this names the end that
+    all paths share, or else either end.
     """
     return _enforcing(attempts, side, ("does not enforce", "do not enforce")) + " the policy"
 
@@ -42,10 +42,9 @@ def withholds(attempts: Sequence[Attempt], side: Side) -> str:
 
 
 def differs_at(wrong: Sequence[Attempt], held: Sequence[Attempt]) -> Side:
-    """Return the end at which all paths of the same pods, protocol and port are wrong; both where
-    this holds of both ends, or of none.
-
-    ``held``: the paths of the same expectation that are as expected.
+    """Return the end at which all paths of the same pods, protocol and port are wrong; both ends if
+    this is true of both, or of neither. ``held``: the paths of the same expectation that are as
+    expected.
     """
     sides: tuple[Side, Side] = ("source", "target")
     found = [side for side in sides if _pods(wrong, side).isdisjoint(_pods(held, side))]

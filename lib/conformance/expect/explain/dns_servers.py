@@ -34,7 +34,7 @@ up before."""
 
 @dataclass(frozen=True)
 class DnsAnswers:
-    """The answers of the cluster's DNS to one source that waited longer."""
+    """The answers that one source got from the cluster's DNS when it waited longer."""
 
     server: Observation
     """The answer by the pod's own resolver settings, or of the server that was named."""
@@ -154,8 +154,8 @@ def telling_otherwise(
     right: Callable[[Observation], bool],
     servers: Callable[[], ClusterDns | None],
 ) -> dict[str, str]:
-    """Return DNS pods that answer a query wrongly while others answer it correctly, each with its
-    answer.
+    """Return the DNS pods that answer a query wrongly while other DNS pods answer it correctly,
+    each with its answer.
 
     They are queried for the failed name itself, without a search list.
     """

@@ -116,8 +116,8 @@ def details(observations: Sequence[Observation]) -> str:
 
 
 def of_control(text: Text, when: str = "") -> Text:
-    """Return a message as that of a control: ``POL-1  control before the change failed: ns/client
-    ...``.
+    """Return a message reworded as the failure of a control: ``POL-1 control before the change
+    failed: ns/client ...``.
 
     ``when``: which control it is; replaces an earlier description.
     """

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Causes nearer than the failed path: wrong entries of its nodes for each other's pods, or the
-cause that closes a backend.
-
-If a Service's backend is closed by its own address, the Service alone is not at fault: a policy
-that stays, or the network, explains both.  A path between nodes with wrong routes, forwarding
-entries, VNI or port is explained by them.  The search decides nothing.  It starts after an
-expectation has failed, for the path that the message names first.
+"""The search for a cause that is nearer than the failed path itself. A path between nodes with
+wrong routes, forwarding entries, VNI or port is explained by these. If a Service's backend is
+closed by its own address, too, the Service alone is not at fault: a policy that is still in force,
+or the network, explains both. The search decides nothing. It starts after an expectation has
+failed, for the path that the message names first.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +48,7 @@ def nearest(
     overlay: Overlay = lambda source, target: Blamed(),
 ) -> Nearest:
     """Return the likely reason why nothing connects on this path, which should be open, and whether
-    that is so of UDP alone.
+    only UDP is affected.
 
     ``policies`` names policies that may be in force at these pods.
     """

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The likely cause of a closed path between nodes where others than Calico route pods' packets.
-
-Linux nodes show their routes, and Windows hosts their endpoint among the pods.  What a Windows host
-and a cloud's router have is not shown here; it is named where everything else is right.  The module
-judges nothing.
+"""The likely cause of a closed path between nodes if something other than Calico routes pods'
+packets. Linux nodes show their routes, and Windows hosts show their endpoint among the pods. The
+routes of Windows hosts and of a cloud's router cannot be read; they are named as the cause if
+everything else is right. The module judges nothing.
 """
 
 import ipaddress
@@ -45,8 +44,8 @@ class RoutedPaths:
     facts: Facts
 
     def blamed(self, source: Workload, target: Target) -> Blamed:
-        """Return what is wrong at the ends of a path, and what is left where nothing is; empty
-        within a node."""
+        """Return what is wrong at the ends of a path, or the remaining suspects if nothing is;
+        empty within a node."""
         wrong: dict[str, None] = {}
         unread = ""
         ends = [(source, server) for server in target.backends if server.node != source.node]

@@ -12,7 +12,7 @@ SHOWN = 9
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that the suite did or saw meanwhile."""
+    """Something that the suite did or observed meanwhile."""
 
     at: float
     """Unix seconds."""

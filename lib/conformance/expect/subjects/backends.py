@@ -58,7 +58,7 @@ class Backends(Subject):
         self, sources: Sequence[Workload], target: Target, *, because: str, nobody: str
     ) -> None:
         """Expect the backends of each source's own node, and no other pod, to answer its
-        connections; none where its node has no backend, because of ``nobody``.
+        connections; if the source's node has no backend, no answer, with the reason ``nobody``.
 
         Raise Nonconformance; MissingCapability if no node of a source has a backend.
         """

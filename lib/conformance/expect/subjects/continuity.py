@@ -61,11 +61,12 @@ class Continuity(Subject):
         meanwhile.
 
         All paths are tried at the cadence of their source's system, from a moment before the work
-        begins until a moment after its end.  Then only the open paths are tried, until each source
-        gets through or ``policy_effect`` is over: delays of a busy machine are no silence.  Raise
-        what the work raises; Nonconformance with the second in which a path was first observed
-        open; ControlBroken for a path that was open once, that ended otherwise than denials do, or
-        whose source reached no server at the end; UsageProblem where no case is closed.
+        begins until a moment after its end. Then only the open paths are tried, until each source
+        gets through or ``policy_effect`` is over, so that a delay of a busy machine does not count
+        as silence. Raise what the work raises; Nonconformance with the second in which a path was
+        first observed open; ControlBroken for a path that was open once, that ended otherwise than
+        denials do, or whose source reached no server at the end; UsageProblem where no case is
+        closed.
         """
         shut = self._paths(cases, want=False)
         opened = self._paths(cases, want=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about what fits into no packet: it is sent in parts, and the receiver's system joins
-them.
+"""Expectations about data that does not fit into one packet: it is sent in parts, and the
+receiver's system joins them.
 
 Datagrams are sent without Don't Fragment and answered with few bytes, so that each path is judged
 by itself.  UDP delivers whole datagrams or none: an answer of the server shows that all parts came.

@@ -2,9 +2,9 @@
 """Expectations about connections from the hosts of Windows nodes, made by a program in a
 HostProcess pod.
 
-A host cannot tell which pod answered it: what it connects to is reached by others in the same
-rounds, and the host itself reaches a Linux node's port, so that neither the target nor the
-underlay is the cause.
+A host cannot tell which pod answered it. So in the same rounds other clients reach the same target,
+and the host reaches a Linux node's port; this shows that neither the target nor the underlay is the
+cause.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,11 +46,10 @@ class HostAttempts(Subject):
     def limited(
         self, goals: Sequence[Pair], *, witness: Sequence[Pair], control: Target, because: str
     ) -> None:
-        """Expect that hosts do not reach their goals: each pod stands for the host of its node.
-
-        Each round: the ``witness`` paths connect, the host connects to ``control``, and tries the
-        goal.  TIMED_OUT in all rounds is as documented, CONNECTED in all rounds is LIFTED.  Raise
-        Nonconformance for anything else, ControlBroken where a control fails.
+        """Expect that hosts do not reach their targets; each pod stands for the host of its node.
+        In each round the ``witness`` paths connect, and the host connects to ``control`` and tries
+        the target. TIMED_OUT in all rounds is as documented, CONNECTED in all rounds is LIFTED.
+        Raise Nonconformance for anything else, ControlBroken where a control fails.
         """
 
         def check_witness(again: str) -> None:

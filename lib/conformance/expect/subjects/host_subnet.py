@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source that servers in nodes' own network see of Windows pods, on a free port: the node, or
-the pod."""
+"""The source address that servers in the nodes' own network receive from Windows pods, on a free
+port: the node's or the pod's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about issues that can happen: they did, or they did not although something shows
-that they could."""
+"""Expectations about issues that can happen: each happened, or did not happen although a witness
+shows that it could."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

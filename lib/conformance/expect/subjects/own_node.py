@@ -29,7 +29,8 @@ UNSURE = "whether kube-proxy on node {node} uses direct server return is not kno
 
 @dataclass
 class OwnNode(Subject):
-    """Expectations about strangers that come with the address of the backend's node."""
+    """Expectations about clients that the policy does not admit, and whose traffic has the address
+    of the backend's node."""
 
     def lets_in(self, *rows: Row, undecided: Mapping[str, str] | None = None) -> None:
         """Under a policy that admits others, strangers get in by the rows' paths.

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that reach themselves through their own Service, where it is known that their node lets
-them."""
+"""Pods that reach themselves through their own Service, on nodes that are known to support this."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -351,7 +351,7 @@ class ExternalPaths(Subject):
         last = outputs[-1]
         if not last.pinged:
             raise ProbeBroken(
-                f"{source.label} -> {last.address}  {last.command}: it did not ping: {last.text[:300] or 'nothing'}"
+                f"{source.label} -> {last.address}  {last.command}: no ping was sent, output: {last.text[:300] or 'nothing'}"
             )
         return outputs
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about pods' first seconds, before Felix has programmed them, and about who reaches
-them all the same."""
+"""Expectations about pods' first seconds, before Felix has programmed them, and about the clients
+that can reach them then."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agents by which everything is judged keep to their protocol in this cluster's pods, before
-anything is judged."""
+"""The expectation that the agents follow their protocol in this cluster's pods. It is checked
+first, since every other result depends on the agents."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,8 @@ class ProbeProtocol:
     """Policies of others, which may keep a pod from those servers."""
 
     def holds(self, pods: Sequence[Workload], *, because: str) -> None:
-        """Hold them with the agents of each of these pods, one of them Linux, word for word.
+        """Hold the golden conversations with the agents of each of these pods, one of them Linux,
+        and compare them word for word.
 
         Raise ProbeBroken (``because`` of it), or EnvironmentBroken if another owner's policy keeps
         a pod away.

@@ -86,8 +86,8 @@ class ServiceSource(Subject):
         self.pod_pairs = PodPairs(pair for pair in self.pod_pairs if pair not in own)
         if own and not self.pod_pairs:
             raise NotAboutThisCluster(
-                f"node {own[0][0].node} has no overlay ({addresses.plane(own[0][0].node).source}), so that its clients "
-                f"come to backends there with its address, which policies let in: see {OWN_NODE}"
+                f"node {own[0][0].node} has no overlay ({addresses.plane(own[0][0].node).source}): its clients "
+                f"reach backends there with the node's address, which policies always let in: see {OWN_NODE}"
             )
 
     def admits_by_address_alone(self, *, because: str) -> None:

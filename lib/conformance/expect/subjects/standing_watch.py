@@ -64,7 +64,7 @@ class Stretch:
 
 @dataclass(kw_only=True, eq=False)
 class Watched:
-    """A path between the same two pods, for as long as these were there."""
+    """A path between the same two pods, for as long as both existed."""
 
     node: str
     """The node of the end whose pod the policy selects."""
@@ -139,7 +139,8 @@ class Watched:
         return [(began, ended) for began, ended in found if ended - began > GAP]
 
     def shows(self, *, open: bool) -> bool:
-        """Return whether it was surely open, or closed, at some time."""
+        """Return whether an observation shows that the path was certainly open (or closed) at some
+        time."""
         return any(stretch.open is open and stretch.sure for stretch in self.stretches)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network that nodes stand in: whether paths cross a router, and which do not."""
+"""The network of the nodes: which paths between nodes cross a router, and which do not."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -62,7 +62,7 @@ class Subnets:
         if not found:
             there = ", ".join(dict.fromkeys(map(str, links))) or "none of a Linux node is known"
             raise NotObservable(
-                f"no two of the covered nodes between which a client would connect stand in one subnet ({there})",
+                f"no two of the covered nodes that the test connects are in one subnet ({there})",
                 "cover nodes of one subnet: --nodes",
             )
         return Paths(found, open=case.open, because=case.because)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The expectation that pods reach an address outside the IP pools at all, whoever receives which
-source address."""
+"""The expectation that pods reach an address outside the IP pools, whatever source address the
+server receives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -70,8 +70,8 @@ class WindowsNodes:
         raise MissingCapability(f"needs a Windows node without an overlay ({text})", LOOK)
 
     def of_build(self, builds: str) -> tuple[str, ...]:
-        """Return nodes of such a ``build.revision``: ``>=17763 <17763.1432``. Raise
-        MissingCapability.
+        """Return the nodes whose ``build.revision`` lies in a range such as ``>=17763
+        <17763.1432``. Raise MissingCapability if there are none.
         """
         wanted = Range(builds)
         return self._those(

@@ -177,10 +177,10 @@ class AclLists(Subject):
                 )
 
     def shorter(self, *, because: str) -> None:
-        """Expect the lists of each node to have fewer entries together than when they were read.
-
-        An entry is a pair of addresses that a rule matches; rules that name none, and those that a list has kept, do
-        not count.  Raise Nonconformance where a node's have as many, ProbeBroken as reading them does.
+        """Expect the lists of each node to have fewer entries in total than when they were first
+        read. An entry is a pair of addresses that a rule matches. Rules without addresses, and
+        rules that a list has kept, do not count. Raise Nonconformance if the lists of a node have
+        as many entries as before, ProbeBroken if they cannot be read.
         """
         by_node: dict[str, list[tuple[Workload, Rules, Rules]]] = {}
         for pod, had in self._had:

@@ -46,7 +46,7 @@ def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def reach(plain: Mapping[str, Any]) -> str:
-    """Return how far "Nothing violated" goes, in two sentences; empty for another headline."""
+    """Return what "Nothing violated" covers, in two sentences; empty for another headline."""
     if not headline(plain)[0].startswith(CLEAN):
         return ""
     decided, rest = _decided(plain["claims"], summed_up.counts(plain["claims"]))

@@ -41,7 +41,7 @@ class Grid:
 
     @property
     def has_pairs(self) -> bool:
-        """Return whether there is more to show than a single pair."""
+        """Return whether the grid has more than one pair of nodes."""
         return len(self.rows) > 1 or len(self.servers) > 1
 
 

@@ -233,7 +233,7 @@ def reason_text(claim: Mapping[str, Any]) -> str:
 
 
 def rest(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the verdicts of rows that are shown when they are asked for."""
+    """Return the verdicts of the rows that are folded, and shown on demand."""
     return ", ".join(
         f"{number} {verdict}"
         for verdict, number in Counter(part["verdict"] for part in rows).items()

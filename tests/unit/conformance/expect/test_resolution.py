@@ -81,7 +81,9 @@ def failing(
 
 
 def test_a_name_that_nobody_asks_for_is_refused() -> None:
-    with pytest.raises(UsageProblem, match=r"nobody asks for web: the group of clients is empty"):
+    with pytest.raises(
+        UsageProblem, match=r"no client resolves web: the group of clients is empty"
+    ):
         an_expect(ScriptedProber({})).resolves([], "web", [ADDRESS], because="DNS knows it")
 
 

@@ -250,7 +250,7 @@ def test_under_rules_on_icmp_what_is_to_be_silent_asks_once_a_ping_and_each_is_d
 
 
 def test_a_ping_that_did_not_run_is_broken() -> None:
-    with pytest.raises(ProbeBroken, match="it did not ping"):
+    with pytest.raises(ProbeBroken, match="no ping was sent"):
         Town({("windows", OUTSIDE): "'ping' is not recognized"}).beyond().do_not_ping(
             [WINDOWS], beside=LINUX, because="x"
         )

@@ -271,7 +271,7 @@ def own_node(plane: str, **town: Any) -> tuple[ServiceSource, Town]:
 def test_without_an_overlay_a_backend_on_the_clients_node_is_another_claims_matter() -> None:
     source, _ = own_node("l2bridge", by_service=NODE)
     with pytest.raises(
-        NotAboutThisCluster, match=r"come to backends there with its address.*see XSVC-5"
+        NotAboutThisCluster, match=r"reach backends there with the node's address.*see XSVC-5"
     ):
         source.is_rewritten(because="no DSR")
     source, _ = own_node("l2bridge", by_service=SOURCE_VIP)
