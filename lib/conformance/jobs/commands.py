@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from conformance.errors import UsageProblem
@@ -104,13 +105,9 @@ def _fetch(options: argparse.Namespace) -> int:
     )
     kube = Kube(access)
     try:
-        return fetch(kube, options.name, options.to, options.minutes, _tell)
+        return fetch(kube, options.name, options.to, options.minutes, partial(say, error=True))
     finally:
         kube.close()
-
-
-def _tell(line: str) -> None:
-    say(line, error=True)
 
 
 def _hold_options(parser: argparse.ArgumentParser) -> None:

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance.errors import ClusterUnusable, EnvironmentBroken
+from conformance.errors import ClusterUnusable, EnvironmentBroken, SuiteError, first_line
 from conformance.jobs.holder import END
 from conformance.jobs.objects import HOLDER, JUDGE
 from conformance.kube import execute
+from conformance.kube.channels import NOT_RUNNING
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import list_at, mapping_at, value_at
 from conformance.kube.ownership import RUNNER_NAMESPACE
@@ -86,7 +87,7 @@ class Fetch:
                     f"kubectl -n {RUNNER_NAMESPACE} describe job {self.job}"
                 ]
             )
-        ended = until(
+        pod, state = until(
             self._observed,
             lambda found: found[1] is not None,
             within=within,
@@ -95,7 +96,6 @@ class Fetch:
             hopeless=lambda found: found[0] is None,
             clock=self.clock,
         ).last
-        pod, state = ended
         if pod is None:
             raise ClusterUnusable([f"the pod of {where} is gone, and its results with it"])
         if state is None:
@@ -137,9 +137,13 @@ class Fetch:
 
     def release(self, judged: Judged) -> None:
         """Let the holder end.  Raise EnvironmentBroken, ExecBroken."""
-        command = [PROGRAM, "hold", "--release", f"/results/{judged.pod}"]
         done = execute.run(
-            self.kube, RUNNER_NAMESPACE, judged.pod, HOLDER, command, within=ENDS_WITHIN
+            self.kube,
+            RUNNER_NAMESPACE,
+            judged.pod,
+            HOLDER,
+            [PROGRAM, "hold", "--release", f"/results/{judged.pod}"],
+            within=ENDS_WITHIN,
         )
         if done.exit_code:
             raise EnvironmentBroken(f"the holder does not end: {first_line_of(done.output)}")
@@ -178,6 +182,11 @@ def archive(received: Iterator[bytes | ExecEnd]) -> tuple[dict[str, Any], bytes]
     for line in received:
         if isinstance(line, ExecEnd) and line.exit_code == UNUSABLE:
             raise NoReport(first_line_of(line.stderr).removeprefix("ERROR: "))
+        if isinstance(line, ExecEnd) and line.problem.startswith(NOT_RUNNING):
+            raise EnvironmentBroken(
+                "the holder has ended, as it does when the results were fetched, and after 24 "
+                "hours; only a volume still has them (calico-conformance job --volume)"
+            )
         if isinstance(line, ExecEnd):
             why = line.problem or first_line_of(line.stderr) or f"exit code {line.exit_code}"
             raise EnvironmentBroken(f"the archive was not sent whole: {why}; fetch again")
@@ -228,7 +237,8 @@ def first_line_of(text: str) -> str:
 def fetch(kube: Kube, job: str, folder: Path, minutes: float, tell: Callable[[str], None]) -> int:
     """Wait, take the archive, let the holder end; return the judge's exit code.
 
-    Without a report the holder stays, to look at.  Raise SuiteError (fetch again), OSError.
+    Without a report the holder stays, to look at.  A holder that could not be told to end, or ended
+    before its command did, changes no verdict.  Raise SuiteError (fetch again), OSError.
     """
     one = Fetch(kube, job, tell)
     judged = one.judged(minutes * 60)
@@ -241,6 +251,9 @@ def fetch(kube: Kube, job: str, folder: Path, minutes: float, tell: Callable[[st
             f"kubectl -n {RUNNER_NAMESPACE} logs {judged.pod} -c {JUDGE} --tail=20"
         )
         return judged.code or NO_REPORT
-    one.release(judged)
     tell(f"{path}: {path.stat().st_size / 1e6:.1f} MB; {ended}")
+    try:
+        one.release(judged)
+    except SuiteError as error:
+        tell(f"the holder may run on, for 24 hours at most: {first_line(error)}")
     return judged.code

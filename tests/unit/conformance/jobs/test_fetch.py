@@ -46,6 +46,8 @@ WRONG: list[Any] = [
     pytest.param([*lines()[:9], ExecEnd(1, "", "Traceback\n")],
                  "not sent whole: Traceback", id="broken"),
     pytest.param([ExecEnd(137, "", "")], "not sent whole: exit code 137", id="killed"),
+    pytest.param([ExecEnd(None, 'the container is not running: container not found ("holder")', "")],
+                 "the holder has ended, as it does when the results were fetched", id="ended"),
     pytest.param(lines(sha256="0" * 64), "arrived damaged: 76800 of 76800", id="another sum"),
     pytest.param(lines(bytes=100), "arrived damaged", id="longer than announced"),
     pytest.param(lines(bytes=3 << 30), "the holder sends no archive", id="far too long"),
@@ -89,8 +91,10 @@ def a_pod(**state: Any) -> dict[str, Any]:
 class Holder:
     """A pod's holder, which sends what it is given and notes that it was released."""
 
-    def __init__(self, sends: list[bytes], code: int = 0, error: bytes = b"") -> None:
-        self.sends, self.code, self.error = sends, code, error
+    def __init__(
+        self, sends: list[bytes], code: int = 0, error: bytes = b"", released: int = 0
+    ) -> None:
+        self.sends, self.code, self.error, self.released = sends, code, error, released
         self.asked: list[list[str]] = []
 
     def __call__(self, channel: Any, query: dict[str, list[str]]) -> None:
@@ -100,7 +104,7 @@ class Holder:
         if sending:
             channel.send(1, b"".join(line + b"\n" for line in self.sends))
             channel.send(2, self.error)
-        channel.status(self.code if sending else 0)
+        channel.status(self.code if sending else self.released)
         channel.close()
 
 
@@ -152,6 +156,16 @@ def test_the_exit_code_is_the_judges_and_the_holder_is_released(
     assert out == ""
     assert "judge: waiting ContainerCreating\njudge: running\njudge: terminated" in error
     assert f"the judge ended with exit code {code}\n" in error
+
+
+def test_a_holder_that_does_not_end_in_time_changes_no_verdict(
+    fetched: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may end before the command that ends it: then that command is killed with it."""
+    assert fetched(Holder(lines(), released=137), [ended(1)]) == 1
+    assert (tmp_path / "to" / NAME).read_bytes() == BODY
+    said = capsys.readouterr().err
+    assert "the judge ended with exit code 1\nthe holder may run on, for 24 hours at most: " in said
 
 
 def test_a_killed_judge_without_a_report_leaves_its_holder_and_its_own_exit_code(
