@@ -50,7 +50,7 @@ STEPS = (
     ),
     ("host programs", "raw output of every read-only program of a Windows host", 20, hosts.read),
     ("errors", "closed and open ports of TCP and UDP, resets", 30, network.errors),
-    ("syn-again", "a denial, and when SYNs are repeated", 30, network.syns),
+    ("syn-again", "a denial, repeated SYNs, and the system's time-out", 45, network.syns),
     (
         "service-effect",
         "Services and names, from creation to answer",
@@ -138,15 +138,12 @@ def _run(options: argparse.Namespace) -> Run:
 
 def _plan(run: Run, facts: Facts) -> int:
     """Print what would be measured; nothing is changed."""
-    base = run.ownership(run.settings.worker).namespace
+    base, nodes = run.ownership(run.settings.worker).namespace, covered(facts, run.settings)
     say(
         f"calibrate: {run.evidence}, {run.connection.label if run.connection else ''}",
-        *(
-            f"node {node.name}: {node.os} {node.revision}".rstrip()
-            for node in covered(facts, run.settings)
-        ),
+        *(f"node {node.name}: {node.os} {node.revision}".rstrip() for node in nodes),
         f"makes and removes namespaces {base} and {base}-host; in them two pods and one host pod a "
-        f"node, {effects.CHANGES} NetworkPolicies, {effects.CHANGES // 5 + 2} Services; "
+        f"node, {effects.CHANGES} NetworkPolicies, {effects.CHANGES // 5 + len(nodes)} Services; "
         "changes nothing else; needs role standard (calico-conformance kubeconfig)",
         *(f"  {name}: {what} (about {needs:g} s)" for name, what, needs, _ in STEPS),
         f"about {sum(needs for _, _, needs, _ in STEPS) / 60:.0f} min with images "

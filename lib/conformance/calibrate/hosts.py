@@ -53,9 +53,8 @@ def read_one(scene: Scene, node: str, name: str, when: str = "") -> None:
     """Run one program; ``when``: the measurement that goes on there at the same time."""
     answer = {"node": node, "program": f"{name}, {when}" if when else name, "output": ""}
     try:
-        pod = scene.hosts.on_windows(node)
-        targets = [f"{server.address}:{ECHO_PORT}" for server in scene.servers]
-        done = scene.hosts.command(pod, (*POWERSHELL, STOP + programs(targets)[name]))
+        script = programs([f"{server.address}:{ECHO_PORT}" for server in scene.servers])[name]
+        done = scene.hosts.command(scene.hosts.on_windows(node), (*POWERSHELL, STOP + script))
         answer |= {"output": done.output, "exit_code": str(done.exit_code)}
     except SuiteError as error:
         answer |= {"error": first_line(error)}

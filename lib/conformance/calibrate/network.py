@@ -25,6 +25,8 @@ from conformance.timing import SYSTEM_CLOCK
 
 PATIENT = 10.0
 """s.  Of an attempt that is not to end for want of patience."""
+TIME_OUT = 24.0
+"""s.  Of an attempt that Windows ends itself: after SYNs at 0, 3 and 9 s it waits 12 s more."""
 SIZES = (*range(1280, 1502), 4000, 8900, 8940, 8950, 8951, 9000, 9001)
 """Bytes of the packets that are tried, 40 at once."""
 VXLAN_PORT = 4789
@@ -46,9 +48,13 @@ def _try(client: Workload, kind: Kind, host: Workload | Target, port: int = 0) -
 
 
 def _keep(scene: Scene, asked: Mapping[str, Attempt]) -> None:
-    """Make attempts, and record each result as the node words it, and how long it took."""
+    """Make attempts, and record each result as the node words it, and how long it took; a time-out
+    has words of the node only where the attempt waits for them."""
     for name, observed in zip(asked, scene.prober.observe(list(asked.values())), strict=True):
-        is_named = observed.verdict not in (Verdict.CONNECTED, Verdict.TIMED_OUT)
+        is_named = (
+            observed.verdict not in (Verdict.CONNECTED, Verdict.TIMED_OUT)
+            or observed.attempt.give_up_after == TIME_OUT
+        )
         words = f"{observed.verdict.value} {observed.detail if is_named else ''}".strip()
         scene.record.add(name, observed.attempt.source, "", words)
         scene.record.add(
@@ -82,8 +88,9 @@ def mtu(scene: Scene) -> None:
     def measure(client: Workload) -> None:
         for system in SYSTEMS:
             server = scene.pick(scene.servers, system, client)
-            one = _try(client, Kind.UDP, server.udp(ECHO_PORT))
-            one = replace(one, whole=True, give_up_after=2.0)
+            one = replace(
+                _try(client, Kind.UDP, server.udp(ECHO_PORT)), whole=True, give_up_after=2.0
+            )
             best = 0
             while passed := _passing(scene, one, [size for size in SIZES if size > best]):
                 best = max(passed)
@@ -102,11 +109,10 @@ def _passing(scene: Scene, one: Attempt, sizes: Sequence[int]) -> list[int]:
 
 
 def sources(scene: Scene) -> None:
-    """Measure which source address servers receive: by the pod's address, by ClusterIP, by
-    NodePort."""
-    for system in SYSTEMS:
-        server = scene.pick(scene.servers, system)
-        made = service(scene, f"calibrate-{system}", server)
+    """Measure which source address the server of each node receives: by the pod's address, by
+    ClusterIP, by the NodePort of its node.  Values are in the order of the servers' nodes."""
+    for server in sorted(scene.servers, key=scene.seat_of):
+        made = service(scene, f"calibrate-{scene.seat_of(server)}", server)
         ways = {
             "pod": server.tcp(ECHO_PORT),
             "cluster-ip": made.by_address,
@@ -128,11 +134,12 @@ def sources(scene: Scene) -> None:
                 if observed.seen_client
                 else observed.verdict
             )
-            scene.record.add(f"source-{way}/{system}-{where}", client, "", str(source))
+            scene.record.add(f"source-{way}/{server.os}-{where}", client, "", str(source))
 
 
 def syns(scene: Scene) -> None:
-    """Measure, while policy denies, when a client sends its SYN again, and how the attempt ends."""
+    """Measure, while policy denies, when a client sends its SYN again, and how the attempt ends:
+    by patience, and as the node words its own time-out."""
 
     def measure(client: Workload) -> None:
         server = scene.pick(scene.servers, "linux", client)
@@ -152,6 +159,10 @@ def syns(scene: Scene) -> None:
                 )
                 for system in sorted({one.os for one in scene.servers})
             }
+            if client.os == "windows":  # to a server whose packets are not captured
+                denials["time-out/windows"] = replace(
+                    denials["tcp-denied/windows"], give_up_after=TIME_OUT
+                )
             _keep(scene, denials)
             at = syn_times(packets.text(capturing.result(), VXLAN_PORT), client.address)
         if len(at) < 2:
@@ -188,8 +199,9 @@ def http(scene: Scene) -> None:
         try:
             answers = json.loads(done.stdout)
         except ValueError:
-            printed = done.output[-200:]
-            raise ProbeBroken(f"raw_http.py printed no whole object: {printed!r}") from None
+            raise ProbeBroken(
+                f"raw_http.py printed no whole object: {done.output[-200:]!r}"
+            ) from None
         for name, ended in answers.items():
             scene.record.add(f"http-{name}", server, "", ended)
 

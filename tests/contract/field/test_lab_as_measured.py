@@ -204,20 +204,29 @@ def test_a_program_that_fails_differs_from_one_that_prints() -> None:
     assert shapes.differences([works | {"program": "x.ps1, exec/two"}], [works]) == []
 
 
-def test_a_made_up_recording_is_held_to_what_the_labs_hosts_print(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mode", "program", "field", "form"),
+    [
+        ("vxlan", "hns.ps1", "AddressPrefix", "network"),
+        ("bgp", "bgp.ps1", "next_hop", "address"),
+        ("policy-only", "hns.ps1", "GatewayAddress", "address"),
+    ],
+)
+def test_a_made_up_recording_is_held_to_what_the_labs_hosts_print(
+    tmp_path: Path, mode: str, program: str, field: str, form: str
+) -> None:
     """Of the lab's own answers, so that it confirms nothing, and none of it is committed."""
-    printed = answers("vxlan")
+    printed = answers(mode)
     names = {one["program"] for one in printed}
     assert names >= {"hns.ps1", "bgp.ps1", "registry.ps1", "load_balancers.ps1", "updates"}
     assert names >= {"kube-proxy command line", "CNI files"}
     made_up = tmp_path / "made-up.json"
-    made_up.write_text(json.dumps(a_calibration() | {"programs": printed}))
+    made_up.write_text(json.dumps(a_calibration() | {"mode": mode, "programs": printed}))
     assert problems(read(made_up), []) == []
-    other = made_up.read_text().replace("AddressPrefix", "Prefix")
-    made_up.write_text(other)
+    made_up.write_text(made_up.read_text().replace(f'\\"{field}\\"', '\\"Renamed\\"'))
     found = problems(read(made_up), [])
-    assert any(".Prefix: network: the lab has none" in line for line in found), found
-    assert any(".AddressPrefix: network: the lab alone has it" in line for line in found)
-    assert all(line.startswith("not listed: hns.ps1: ") for line in found)
+    assert any(f".Renamed: {form}: the lab has none" in line for line in found), found
+    assert any(f".{field}: {form}: the lab alone has it" in line for line in found)
+    assert all(line.startswith(f"not listed: {program}: ") for line in found)
     listed = [line.removeprefix("not listed: ") for line in found]
     assert problems(read(made_up), listed) == []

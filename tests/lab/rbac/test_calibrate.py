@@ -36,6 +36,7 @@ OF_WINDOWS = (
     *(f"http-{name}" for name in ("plain", "no-host", "cut-off", "too-long", "after-reset")),
     *(f"{kind}/{system}" for kind in ("tcp-closed", "udp-closed", "udp-open", "tcp-denied", "mtu")
       for system in ("linux", "windows") if (kind, system) != ("mtu", "windows")),
+    "time-out/windows", "time-out-seconds/windows",
     "attempts-per-second", "attempt-late/5", "dns-effect", "policy-removed/udp", "pod-start",
 )  # fmt: skip
 """What must be there of Windows, of a lab with one Windows node."""
@@ -113,6 +114,10 @@ def test_a_lab_is_measured_as_it_is_by_fault_beside_load_and_is_left_as_it_was(
     assert min(values["policy-effect/tcp", "linux"]) < LATE / 2, "and not at Linux"
     assert values["reset/linux", "windows"] == ["RESET WSAECONNRESET/10054"]
     assert all(seconds > 0.3 for seconds in values["exec/warm", "windows"])
+    assert values["time-out/windows", "windows"] == ["TIMED_OUT no answer to the first packet"], (
+        "by the agent: the lab's Windows pods send SYNs for longer than that"
+    )
+    assert all(seconds > 20 for seconds in values["time-out-seconds/windows", "windows"])
     assert {name.partition("/")[0] for name, _ in values} >= set(IDLE)
     assert {name for name, system in values if system == "windows"} >= set(OF_WINDOWS)
 

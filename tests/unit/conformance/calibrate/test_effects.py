@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from conformance.calibrate import effects, network
 from conformance.calibrate.command import STEPS
+from conformance.calibrate.record import Record
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
 from tests.unit.conformance.builders import a_workload
@@ -77,6 +79,25 @@ def test_without_time_it_is_not_said_that_there_was_no_effect() -> None:
     attempt = ended(OPEN, None).attempt
     effects.until_all(scene, {("policy-effect/tcp", pod): attempt}, open_=False)
     assert lacking == [("policy-effect/tcp", "no time was left", pod.node)]
+
+
+@pytest.mark.parametrize(
+    ("patience", "words"),
+    [(network.PATIENT, "TIMED_OUT"), (network.TIME_OUT, "TIMED_OUT TimedOut/10060")],
+)
+def test_a_time_out_has_the_systems_words_where_the_attempt_waits_for_them(
+    patience: float, words: str
+) -> None:
+    asked = dataclasses.replace(ended(CLOSED, None).attempt, give_up_after=patience)
+    observed = dataclasses.replace(
+        ended(CLOSED, None, 21.0), attempt=asked, detail="TimedOut/10060"
+    )
+    scene: Any = SimpleNamespace(
+        prober=SimpleNamespace(observe=lambda batch: [observed]), record=Record()
+    )
+    network._keep(scene, {"time-out/windows": asked})
+    found = {name: one["values"] for (name, _), one in scene.record.measurements.items()}
+    assert found == {"time-out/windows": [words], "time-out-seconds/windows": [21.0]}
 
 
 def test_each_syn_of_the_client_counts_once_however_many_devices_it_passed() -> None:

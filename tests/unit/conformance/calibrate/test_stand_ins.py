@@ -40,6 +40,7 @@ def test_a_stand_in_has_the_form_of_what_it_stands_for(text: str, hidden: str) -
     "text",
     [
         '{"LastUpdateTime":133774848000000000,"at": 133774848000000001}',
+        '{"a":  133774848000000000, "b":-133774848000000000, "seconds":0.123456789012345}',
         "127.0.0.1 0.0.0.0/0 255.255.255.0",
         "build 10.0.20348.2762, Calico v3.31.2, KB5044281, 10:37:52",
         "mcr.microsoft.com/windows/servercore:ltsc2022 crd.projectcalico.org",

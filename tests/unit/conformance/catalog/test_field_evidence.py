@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.catalog import catalog, explained
+from conformance import cli
+from conformance.catalog import catalog, explained, loading
 from conformance.qualify.sets import suite_parts
 
 ROOT = Path(__file__).parents[4]
@@ -45,6 +46,31 @@ def problems(entries: Mapping[str, Any], root: Path) -> list[str]:
 def test_evidence_is_named_by_files_of_real_nodes() -> None:
     text = resources.files("conformance.catalog").joinpath("field-evidence.yaml").read_text()
     assert problems(yaml.safe_load(text), ROOT) == []
+
+
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        ("text", "  real nodes  direct: tests/golden/field/server-2022.json"),
+        ("markdown", "- **real nodes** direct: tests/golden/field/server-2022.json"),
+        ("json", '"direct: tests/golden/field/server-2022.json"'),
+    ],
+)
+def test_the_command_reads_the_file_that_lists_evidence(
+    form: str,
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "CONN-3" in catalog()  # from the packaged folder
+    entries = {"CONN-3: direct": ["tests/golden/field/server-2022.json"]}
+    (tmp_path / "field-evidence.yaml").write_text(yaml.safe_dump(entries))
+    monkeypatch.setattr(loading, "DATA", tmp_path / "data")
+    monkeypatch.setattr(explained, "field_evidence", loading.field_evidence.__wrapped__)
+    assert cli.main(["claims", "CONN-3", "CONN-1", "--format", form]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [found.strip() for found in printed].count(line.strip()) == 1, "not of CONN-1"
 
 
 def test_the_catalog_names_the_file_to_readers(monkeypatch: pytest.MonkeyPatch) -> None:
