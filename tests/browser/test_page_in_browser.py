@@ -112,7 +112,7 @@ def browse(
         str(CHROMIUM), "--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{item}" for item in quiet),
         f"--user-data-dir={folder / 'profile'}", "--enable-logging=stderr", *options, file.as_uri() + at,
     ]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
 
 
 def opened(

@@ -20,6 +20,7 @@ from tests.detection.policies_of_others import (
 )
 
 ANOTHER_BOOT = {"status": {"nodeInfo": {"bootID": "00000000-0000-4000-8000-000000000026"}}}
+SERVICES = "/api/v1/services"
 PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
 
 
@@ -279,6 +280,24 @@ def network_plugin_not_ready(api: Api, node: str) -> Iterator[None]:
     say("True", "KubeletReady", "kubelet is posting ready status")
 
 
+def servers_unready_as_a_service_comes(api: Api) -> contextlib.AbstractContextManager[None]:
+    """With the run's first Service its Windows servers become unready, as pods do whose application hangs."""
+
+    def unready(service: Any) -> None:
+        space = service["metadata"]["namespace"]
+        for pod in api("GET", f"/api/v1/namespaces/{space}/pods")["items"]:
+            if "windows-server" in pod["metadata"]["name"]:
+                told = {"status": "False", "reason": "ContainersNotReady"}
+                conditions = [
+                    each | told if each["type"] in {"Ready", "ContainersReady"} else each
+                    for each in pod["status"]["conditions"]
+                ]
+                path = f"/api/v1/namespaces/{space}/pods/{pod['metadata']['name']}/status"
+                api.merge(path, {"status": {"conditions": conditions}})
+
+    return once(api, SERVICES, _anything, unready)
+
+
 EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
     item.__name__: item
     for item in (
@@ -300,5 +319,6 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         node_made_anew,
         node_tainted,
         network_plugin_not_ready,
+        servers_unready_as_a_service_comes,
     )
 }

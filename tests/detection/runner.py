@@ -294,14 +294,14 @@ def differences(row: Row, table: Table, outcome: Outcome, *, as_written: bool = 
         wanted_issues = patterns.split(" & ") if patterns else []
         if len(told) != len(wanted_issues) or not all(map(re.search, wanted_issues, told)):
             lines.append(f"{claim:8} expected to be explained by {patterns!r} | observed {told}")
-    lines += _concluded(row, outcome.conclusions) if row.concludes else []
+    lines += conclusion_lines(row, outcome.conclusions) if row.concludes else []
     lines += _of_one_node(row, outcome) if row.node else []
     if as_written and outcome.exit_code != row.exit:
         lines.append(f"exit code expected {row.exit} | observed {outcome.exit_code}")
     return lines
 
 
-def _concluded(row: Row, conclusions: list[str]) -> list[str]:
+def conclusion_lines(row: Row, conclusions: list[str]) -> list[str]:
     """Lines for kinds of conclusions that nothing led to, and for wrong conclusions."""
     by_kind = {text: kinds_of(text) for text in conclusions}
     named = {kind for kinds in by_kind.values() for kind in kinds}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -73,6 +74,13 @@ def navigation(text: str, folder: Path) -> str:
     return found
 
 
+def open_at_the_index(app: Sphinx, problem: Exception | None) -> None:
+    """Copy the first page to where servers and ``make site`` open a site."""
+    if problem is None:
+        shutil.copyfile(app.outdir / f"{root_doc}.html", app.outdir / "index.html")
+
+
 def setup(app: Sphinx) -> None:
     """Let pages be prepared."""
     app.connect("source-read", prepare)
+    app.connect("build-finished", open_at_the_index)

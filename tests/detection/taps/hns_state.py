@@ -119,7 +119,11 @@ ENDPOINTS: Mapping[str, Change] = {
     "rule-opened": _of_lists(_rule_opened),
     "rules-swapped": _of_lists(_rules_swapped),
 }
-BALANCERS: Mapping[str, Change] = {"balancer-lost": _balancer_lost, "member-lost": _member_lost}
+BALANCERS: Mapping[str, Change] = {
+    "balancer-lost": _balancer_lost,
+    "member-lost": _member_lost,
+    "no-balancers": lambda _entries, _: [],
+}
 QUESTIONS = {"endpoints": ENDPOINTS, "policy-lists": BALANCERS}
 
 

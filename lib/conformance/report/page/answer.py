@@ -12,7 +12,9 @@ from conformance.verdicts.claims import NOT_OBSERVABLE
 CLEAN = "Nothing violated"
 SHORT = "short: it says nothing about what it did not reach"
 GAPS = {"UNMET", "ADVISED", "LIFTED", "not decided"}
-"""Keys of ``WORDS`` that somebody has to look at; what a cluster cannot show is no gap of a run."""
+"""Keys of ``WORDS`` that somebody has to look at; what a cluster cannot show, and what fills a node,
+is no gap of a run."""
+FILLS = "--allow-node-fill"
 WORDS: dict[bool, dict[str, str]] = {
     False: {
         "UNMET": "are UNMET",
@@ -20,6 +22,7 @@ WORDS: dict[bool, dict[str, str]] = {
         "LIFTED": "are LIFTED",
         "not decided": "were not decided",
         "unseen": "cannot be checked on it",
+        FILLS: f"need {FILLS}",
         summed_up.UNTESTED: "have no test yet",
         summed_up.HAND: "need a person",
     },
@@ -29,6 +32,7 @@ WORDS: dict[bool, dict[str, str]] = {
         "LIFTED": "is LIFTED",
         "not decided": "was not decided",
         "unseen": "cannot be checked on it",
+        FILLS: f"needs {FILLS}",
         summed_up.UNTESTED: "has no test yet",
         summed_up.HAND: "needs a person",
     },
@@ -114,13 +118,14 @@ def _decided(
     claims: Sequence[Mapping[str, Any]], counts: Mapping[str, int]
 ) -> tuple[int, dict[str, int]]:
     """Return how many claims hold as documented, and how many do not by the keys of ``WORDS``."""
-    unseen = sum(
-        summed_up.word(claim) == "NOT_RUN" and str(claim["reason"]).startswith(NOT_OBSERVABLE)
-        for claim in claims
+    left = [claim for claim in claims if summed_up.word(claim) == "NOT_RUN"]
+    rest = {word: counts.get(word, 0) for word in WORDS[False]} | {
+        "unseen": sum(str(claim["reason"]).startswith(NOT_OBSERVABLE) for claim in left),
+        FILLS: sum(FILLS in str(claim.get("remedy")) for claim in left),
+    }
+    rest["not decided"] = (
+        counts.get(summed_up.UNSELECTED, 0) + len(left) - rest["unseen"] - rest[FILLS]
     )
-    rest = {word: counts.get(word, 0) for word in WORDS[False]}
-    rest["not decided"] = counts.get("NOT_RUN", 0) + counts.get(summed_up.UNSELECTED, 0) - unseen
-    rest["unseen"] = unseen
     decided = sum(counts.get(word, 0) for word in ("CONFIRMED", summed_up.THERE, "NOT_OBSERVED"))
     return decided, {what: number for what, number in rest.items() if number}
 

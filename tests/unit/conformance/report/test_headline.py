@@ -60,6 +60,24 @@ def test_what_a_cluster_cannot_show_and_what_no_program_decides_is_no_gap_of_a_r
     assert headline(kept)[1] == "good", "the best run of a lab"
 
 
+def test_what_fills_a_node_is_no_gap_of_a_run_and_its_option_is_named() -> None:
+    (good,) = (
+        claim
+        for claim in plain(decided("DEMO-7", {NEW: "CONFIRMED"}))["claims"]
+        if claim["results"]
+    )
+    option = "allow that with --allow-node-fill, which takes minutes"
+    fills = {**good, "verdict": "NOT_RUN", "results": [], "reason": "x", "remedy": option}
+    whole = plain() | {"claims": [good, fills]}
+    assert headline(whole) == ("Nothing violated", "good")
+    assert reach(whole).endswith("holds as documented. 1 needs --allow-node-fill.")
+    both = whole | {"claims": [good, fills, fills]}
+    assert reach(both).endswith("holds as documented. 2 need --allow-node-fill.")
+    left = whole | {"claims": [good, {**fills, "remedy": "allow that with --allow-disruptive"}]}
+    assert headline(left) == ("Nothing violated", "warn")
+    assert reach(left).endswith("holds as documented. 1 was not decided.")
+
+
 def test_an_exit_code_that_no_claim_explains_is_in_the_first_line_and_no_success() -> None:
     whole = plain(exit_code=1, exit_cause="--baseline: DEMO-5 became worse") | {"claims": []}
     told = "Nothing violated; and yet exit code 1: --baseline: DEMO-5 became worse"
