@@ -184,9 +184,8 @@ class Drain(Disruption):
         if _pinned(spec):
             return "is pinned to the node"
         owner = controller(pod) or {}
-        kube = self.kube
         try:
-            found = kube.find(
+            found = self.kube.find(
                 owner.get("apiVersion", ""),
                 owner["kind"],
                 owner["name"],
@@ -205,13 +204,12 @@ class Drain(Disruption):
         )
 
     def _evict(self, pod: Obj, node: str, deadline: Deadline) -> None:
-        preconditions = {"uid": pod["metadata"]["uid"]}
         change = Change(
             verb="evict",
             target=pod_reference(pod),
             why=f"drains node {node}",
             body={
-                "deleteOptions": {"preconditions": preconditions}
+                "deleteOptions": {"preconditions": {"uid": pod["metadata"]["uid"]}}
             },  # the pod's own grace period counts
             cluster_scoped_or_foreign=True,
         )

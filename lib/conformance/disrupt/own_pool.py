@@ -39,8 +39,11 @@ class OwnPool:
             "nodeSelector": "!all()",
             "natOutgoing": False,
         }
-        name = {"metadata": {"name": f"{changes.run.namespace}-pool"}}
-        pool = name | {"apiVersion": "projectcalico.org/v3", "kind": "IPPool"}
+        pool = {
+            "metadata": {"name": f"{changes.run.namespace}-pool"},
+            "apiVersion": "projectcalico.org/v3",
+            "kind": "IPPool",
+        }
         try:
             self._journalled.create(
                 {**pool, "spec": spec | modes}, "a pool from which nobody gets an address"

@@ -132,11 +132,10 @@ class Procedure:
         try:
             self.new_network(node)
         except (MissingCapability, NetworkStays) as refused:
-            why = first_line(refused).removesuffix(
-                f"; {getattr(refused, 'remedy', '')}"
-            )  # for a run that begins
+            remedy = f"; {getattr(refused, 'remedy', '')}"  # for a run that begins
             raise EnvironmentBroken(
-                f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: {why}; resolve this first"
+                f"the HNS network of node {node} keeps VSID {vsid}, the VNI is {wanted}: "
+                f"{first_line(refused).removesuffix(remedy)}; resolve this first"
             ) from refused
         settled = until(
             lambda: vni.vsid(node),

@@ -60,8 +60,10 @@ class ThirdPartyPods(Disruption):
                 continue
             if found["spec"].get("nodeName") != node or not daemonset_of(found):
                 continue  # no controller would make it anew there
-            why = f"gives it a network again, which node {node} has made anew"
-            self.journal.delete_owned_pod(pod_reference(found), why)
+            self.journal.delete_owned_pod(
+                pod_reference(found),
+                f"gives it a network again, which node {node} has made anew",
+            )
             awaited[daemonset_of(found)] = label(found)
             longer = max(longer, grace(found) - DEFAULT_GRACE)
         if awaited:

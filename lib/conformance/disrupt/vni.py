@@ -101,14 +101,15 @@ class Vni(Disruption):
         daemonset = self.possible()
         self.journal.patch(_FELIX, {"spec": {"vxlanVNI": vni}}, f"gives every node VNI {vni}")
         if self.facts.install.value != "operator":
-            name = ObjectRef(
-                api_version="apps/v1",
-                kind="DaemonSet",
-                name=WINDOWS,
-                namespace=daemonset["metadata"]["namespace"],
-            )
             self.journal.patch(
-                name, _with_variable(daemonset, str(vni)), f"gives Windows nodes VNI {vni}"
+                ObjectRef(
+                    api_version="apps/v1",
+                    kind="DaemonSet",
+                    name=WINDOWS,
+                    namespace=daemonset["metadata"]["namespace"],
+                ),
+                _with_variable(daemonset, str(vni)),
+                f"gives Windows nodes VNI {vni}",
             )
         return Delivery(
             vni=vni, before=before, seconds=self.delivered(vni, linux=linux, windows=windows)

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.errors import EnvironmentBroken
 from conformance.journal.cordon import marked
 from conformance.journal.fields import touched
-from conformance.journal.mark import unmark, with_mark
+from conformance.journal.mark import with_mark
 from conformance.journal.record import Act, Entry
 from conformance.journal.redaction import SECRET_KINDS, JournalRefused, secret_fields
 from conformance.journal.restorable import refusal
@@ -37,6 +37,8 @@ class Journalled:
         self.healers = healers
         self._check = check
         self._keys: list[str] = []
+        self._marked: dict[str, Entry] = {}
+        """Entries that may not be open, and whose node may bear their mark all the same."""
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Obj:
         """Change fields of an object by a JSON merge patch; returns it as the server now has it.
@@ -53,11 +55,13 @@ class Journalled:
         merge_patch = marked(current, target, merge_patch, self.changes.run.run)
         fields = touched(current, merge_patch)
         for field in fields:
-            held = {
-                "before": {field.path[-1]: field.before.value},
-                "ours": {field.path[-1]: field.ours.value},
-            }
-            _refuse_content(held, f"patch {target.label}")
+            _refuse_content(
+                {
+                    "before": {field.path[-1]: field.before.value},
+                    "ours": {field.path[-1]: field.ours.value},
+                },
+                f"patch {target.label}",
+            )
         meta = current["metadata"]
         entry = self._write(
             self._entry(
@@ -98,8 +102,7 @@ class Journalled:
                 return found
 
         made = self._act(entry, create)
-        uid = str(value_at(made, "metadata", "uid") or "")
-        self.journal.mark(replace(entry, uid=uid), "done")
+        self.journal.mark(replace(entry, uid=str(value_at(made, "metadata", "uid") or "")), "done")
         return made
 
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
@@ -145,33 +148,35 @@ class Journalled:
             "procedure", why, node, uid=uid, procedure=name, arguments=dict(arguments)
         )
         self._check()
-        marking = with_mark({}, entry)
-        within = self.journal.within
+        self._marked[entry.key] = entry
         retry(
-            lambda: self.changes.patch(node, marking, why, foreign=True),
-            within=within,
+            lambda: self.changes.patch(node, with_mark({}, entry), why, foreign=True),
+            within=self.journal.within,
             description=entry.label,
         )
-        try:
-            return self._write(entry)
-        except JournalRefused:
-            unmark(self.changes, node, entry.mark_name, within=within)
-            raise
+        written = self._write(entry)
+        del self._marked[entry.key]
+        return written
 
     def close(self, entry: Entry) -> None:
-        self.journal.mark(entry, "closed")
-        if entry.act == "procedure" and entry.target:
-            unmark(self.changes, entry.target, entry.mark_name, within=self.journal.within)
+        self._marked[entry.key] = entry
+        self.journal.close(entry)
+        self._marked.pop(entry.key, None)
         self._keys = [key for key in self._keys if key != entry.key]
 
     def restore(self) -> list[Restored]:
-        """Restore this process' changes, newest first; harmless when repeated."""
-        if not self._keys:
+        """Restore this process' changes, newest first, and take its marks; harmless when
+        repeated."""
+        keys, marked = self._keys, self._marked
+        self._keys, self._marked = [], {}
+        if not (keys or marked):
             return []
-        keys = self._keys
-        self._keys = []
         return restore(
-            self.journal, self.changes, self.healers, only=lambda entry: entry.key in keys
+            self.journal,
+            self.changes,
+            self.healers,
+            only=lambda entry: entry.key in keys,
+            marked=list(marked.values()),
         )
 
     def _entry(self, act: Act, why: str, target: ObjectRef, **more: Any) -> Entry:
@@ -211,8 +216,7 @@ def _refuse_secret(target: ObjectRef, verb: str) -> None:
 
 
 def _refuse_content(held: Any, what: str) -> None:
-    places = list(secret_fields(held))
-    if places:
+    if places := list(secret_fields(held)):
         raise JournalRefused(
             f"refused to {what}: {', '.join(places)} looks like a secret, which is not journalled; nothing was changed"
         )

@@ -106,13 +106,10 @@ class RunLock:
                 description="the run lock is free",
                 clock=self._clock,
             )
-        except ApiRefused as refusal:
+        except (ApiRefused, ApiUnreachable) as error:
+            why = error.message if isinstance(error, ApiRefused) else error
             raise ClusterUnusable(
-                [f"the run lock ({RUN_LOCK.label}) cannot be taken: {refusal.message}"]
-            ) from refusal
-        except ApiUnreachable as error:
-            raise ClusterUnusable(
-                [f"the run lock ({RUN_LOCK.label}) cannot be taken: {error}"]
+                [f"the run lock ({RUN_LOCK.label}) cannot be taken: {why}"]
             ) from error
         if settled.last is not None:
             so = (
@@ -146,11 +143,10 @@ class RunLock:
         self._mine = None
         if mine is None or self.lost:
             return
-        meta = mine["metadata"]
         body: Obj = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "preconditions": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]},
+            "preconditions": {key: mine["metadata"][key] for key in ("uid", "resourceVersion")},
         }
         try:
             self._changes.make(_change("delete", "the run is over", body))
@@ -218,14 +214,15 @@ class RunLock:
 
     def _create(self) -> None:
         ensure_namespace(self.kube, self.run)
-        body: Obj = {
-            "apiVersion": RUN_LOCK.api_version,
-            "kind": RUN_LOCK.kind,
-            "metadata": {"name": RUN_LOCK.name, "namespace": RUN_LOCK.namespace},
-            "spec": self._spec(None),
-        }
         self._mine = self._changes.create(
-            body, "keeps other runs from disrupting this one", foreign=True
+            {
+                "apiVersion": RUN_LOCK.api_version,
+                "kind": RUN_LOCK.kind,
+                "metadata": {"name": RUN_LOCK.name, "namespace": RUN_LOCK.namespace},
+                "spec": self._spec(None),
+            },
+            "keeps other runs from disrupting this one",
+            foreign=True,
         )
 
     def _spec(self, old: Obj | None) -> dict[str, Any]:

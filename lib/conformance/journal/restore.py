@@ -13,7 +13,7 @@ from typing import Any
 
 from conformance.errors import SuiteError, first_line
 from conformance.journal.fields import Field, content_at, putting_back
-from conformance.journal.mark import doubt, mark_fields, unmark, within_reach
+from conformance.journal.mark import doubt, mark_fields, within_reach
 from conformance.journal.record import Entry
 from conformance.journal.restorable import by_hand, refusal
 from conformance.journal.retry import read, retry
@@ -68,9 +68,11 @@ def restore(
     healers: Healers,
     *,
     only: Callable[[Entry], bool] = lambda entry: True,
+    marked: Sequence[Entry] = (),
 ) -> list[Restored]:
     """Restore every open entry (``only``: entries for which it returns true), newest first; close
-    entries that need nothing more.
+    entries that need nothing more.  ``marked``: entries that may not be open, and whose nodes may
+    bear their mark all the same.
 
     Safe to repeat: restored values are recognized.
     """
@@ -80,7 +82,11 @@ def restore(
         for item in journal.entries(unreadable=lambda problem: None)
         if item.open and only(item)
     ]
-    return [restorer.restore(entry) for entry in reversed(entries)]
+    noted = {entry.key for entry in entries}
+    return [
+        *(restorer.restore(entry) for entry in reversed(entries)),
+        *(restorer.restore(entry, is_over=True) for entry in marked if entry.key not in noted),
+    ]
 
 
 @dataclass(frozen=True)
@@ -89,9 +95,11 @@ class _Restorer:
     changes: Changes
     healers: Healers
 
-    def restore(self, entry: Entry) -> Restored:
+    def restore(self, entry: Entry, *, is_over: bool = False) -> Restored:
         """Restore one entry.  An error is reported, not raised, so that the other entries are
-        restored nevertheless."""
+        restored nevertheless.
+
+        ``is_over``: the procedure had not begun, or is over; only its mark may be left."""
         acts: dict[str, Callable[[Entry], Restored]] = {
             "patch": self._patched,
             "create": self._created,
@@ -105,11 +113,13 @@ class _Restorer:
         try:
             if why := refusal(entry) or (entry.run != run and f"it speaks of run {entry.run}"):
                 return self._refused(entry, why)
-            result = acts[entry.act](entry)
+            result = (
+                Restored(entry, Outcome.UNCHANGED, entry.label)
+                if is_over
+                else acts[entry.act](entry)
+            )
             if result.outcome not in (Outcome.FAILED, Outcome.REFUSED):
-                self.journal.mark(entry, "closed")
-                if entry.target and entry.act == "procedure":
-                    unmark(self.changes, entry.target, entry.mark_name, within=self.journal.within)
+                self.journal.close(entry)
         except SuiteError as error:
             text = f"{result.text if result else stays(entry)}: {first_line(error)}"
             return Restored(entry, Outcome.FAILED, text, "once that is mended: pytest --restore")
@@ -135,9 +145,8 @@ class _Restorer:
                 return self._refused(entry, why)
             foreign = [field for field in todo if content_at(current, field.path) != field.ours]
             ours = [field for field in todo if field not in foreign]
-            if not self._put_back(target, [*ours, *marks], current):
-                continue
-            return self._verified(entry, target, ours, foreign)
+            if self._put_back(target, [*ours, *marks], current):
+                return self._verified(entry, target, ours, foreign)
         return Restored(
             entry,
             Outcome.FAILED,
@@ -222,8 +231,12 @@ class _Restorer:
         heal = self.healers.get(entry.procedure)
         if heal is None:
             known = ", ".join(sorted(self.healers)) or "none"
-            hand = f"undo it by hand: nothing here knows how (there are: {known})"
-            return Restored(entry, Outcome.FAILED, entry.label, hand)
+            return Restored(
+                entry,
+                Outcome.FAILED,
+                entry.label,
+                f"undo it by hand: nothing here knows how (there are: {known})",
+            )
         assert entry.target is not None
         node = read(self.changes.kube, entry.target, within=self.journal.within)
         if node is None:
@@ -239,10 +252,11 @@ class _Restorer:
         except (
             Exception
         ) as error:  # a healer that is broken must not keep the others from being run
-            first = (str(error).splitlines() or [""])[0]
-            hand = f"undo {entry.procedure} by hand, then pytest --restore"
             return Restored(
-                entry, Outcome.FAILED, f"{entry.label}: {type(error).__name__}: {first}", hand
+                entry,
+                Outcome.FAILED,
+                f"{entry.label}: {type(error).__name__}: {first_line(error)}",
+                f"undo {entry.procedure} by hand, then pytest --restore",
             )
         return Restored(entry, Outcome.RESTORED, f"{entry.label}: healed by {entry.procedure}")
 

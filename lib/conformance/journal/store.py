@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from conformance.errors import EnvironmentBroken, SuiteError
+from conformance.journal.mark import unmark
 from conformance.journal.record import Entry, EntryState, dump, load
 from conformance.journal.redaction import JournalRefused
 from conformance.journal.retry import read, retry
@@ -88,22 +89,24 @@ class Journal:
             if entry.state == "intended":
                 self._describe(f"journal: {described(entry)}")
             return entry
+        is_over = not entry.open and entry.act != "procedure"  # whose node is still marked
         if entry.state != "intended":  # it was made, or is put back, whatever becomes of the note
-            self._remember(entry)
+            self._remember(entry, is_over=is_over)
         retry(
             lambda: self._put(entry),
             within=self.within,
             description=f"write to {self.ref.label} before {entry.label}",
         )
-        self._remember(entry)
+        self._remember(entry, is_over=is_over)
         return entry
 
-    def _remember(self, entry: Entry) -> None:
+    def _remember(self, entry: Entry, *, is_over: bool = False) -> None:
+        """Keep an entry in memory; ``is_over``: nothing of it is left, its mark included."""
         self._mine[entry.key] = entry
         if self._memory is None:
             return
         path = self._memory / f"{entry.key}.json"
-        if not entry.open:
+        if is_over:
             path.unlink(missing_ok=True)
             return
         fresh = path.with_suffix(".new")
@@ -116,6 +119,18 @@ class Journal:
         if state == "closed":
             changed = replace(changed, fields=(), arguments={})
         return self.write(changed)
+
+    def close(self, entry: Entry) -> None:
+        """Write that nothing is to be restored; then take a procedure's mark from its node."""
+        closed = self.mark(entry, "closed")
+        if entry.act == "procedure" and entry.target and not self._describe:
+            unmark(self._changes, entry.target, entry.mark_name, within=self.within)
+            self._remember(closed, is_over=True)
+
+    @property
+    def has_memory(self) -> bool:
+        """Return whether the copy in memory holds an entry: a change, or a mark on a node."""
+        return self._memory is not None and any(self._memory.glob("*.json"))
 
     def _put(self, entry: Entry) -> None:
         data = {entry.key: dump(entry)}
@@ -185,12 +200,11 @@ class Journal:
             ):
                 return
             unchanged = {"resourceVersion": found["metadata"]["resourceVersion"]}
-            body: Obj = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": unchanged}
             change = Change(
                 verb="delete",
                 target=self.ref,
                 why="nothing in it is open",
-                body=body,
+                body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": unchanged},
                 cluster_scoped_or_foreign=True,
             )
             try:
@@ -206,10 +220,11 @@ def ensure_namespace(kube: Kube, run: Ownership) -> None:
     """Make the namespace that all runs share, unless it is there."""
     if kube.find("v1", "Namespace", SYSTEM_NAMESPACE) is not None:
         return
-    body: Obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
     try:
         Changes(kube, Shared(run.run, run.worker)).create(
-            body, "holds run locks and journals", foreign=True
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}},
+            "holds run locks and journals",
+            foreign=True,
         )
     except ApiRefused as refusal:
         if not refusal.already_exists:

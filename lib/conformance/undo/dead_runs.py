@@ -171,10 +171,9 @@ def before_a_run(
     if problem:
         tell(problem)
     failed = [str(restored) for restored in result.restored if restored.outcome is Outcome.FAILED]
-    left = dict.fromkeys([*failed, *result.left, *([problem] if problem else [])])
     return [
         f"what a dead run left is not cleared up: {line} (then: {_command(named_by)})"
-        for line in left
+        for line in dict.fromkeys([*failed, *result.left, *([problem] if problem else [])])
     ]
 
 
@@ -215,7 +214,8 @@ def of_a_worker(
     memory: Path | None = None,
     named_by: Sequence[str] = (),
 ) -> PutBack:
-    """Restore the changes of an ended process of this run, or of every process (empty).
+    """Restore the changes of an ended process of this run, or of every process (empty); then take
+    away the marks that none of its open entries explains.
 
     After the end of one process, other processes of the run go on: traffic then shows that the
     cluster is as before. ``memory``: of the journal; it reports what stays if the cluster does
@@ -224,17 +224,19 @@ def of_a_worker(
     run = Ownership(settings.run_id, process=process)
     journal = Journal(kube, run, within=settings.timings.run.journal, memory=memory)
     unreadable: list[str] = []
-    if not any(
-        entry.open and worker in ("", entry.worker) for entry in journal.entries(unreadable.append)
+    if not (
+        journal.entries(unreadable.append)
+        or journal.has_memory
+        or (worker and settings.disruptive)  # which may have ended before its first entry
     ):
         return PutBack()
     changes = Changes(kube, run)
     healers = healers_of(changes, facts, settings)
     done = restore(journal, changes, healers, only=lambda entry: worker in ("", entry.worker))
     lines = [*map(str, done), *unreadable]
-    if left := sum(restored.outcome is Outcome.FAILED for restored in done):
+    if failed := sum(restored.outcome is Outcome.FAILED for restored in done):
         lines.append(
-            f"{counted(left, 'change')} of the cluster not put back; put back by: {_command(named_by)}"
+            f"{counted(failed, 'change')} of the cluster not put back; put back by: {_command(named_by)}"
         )
     problem = next((str(restored) for restored in done if _is_unrestored(restored)), "")
     if worker and not problem and any(restored.outcome is Outcome.RESTORED for restored in done):
@@ -242,8 +244,11 @@ def of_a_worker(
             problem = _problem(done, changes, settings, process, lines.append)
         except SuiteError as unknown:
             problem = f"not known whether pods reach each other: {first_line(unknown)}"
-        lines += [problem] if problem else []
-    return PutBack(lines=tuple(lines), problem=problem)
+        lines += filter(None, [problem])
+    marks = recovery_of(kube, facts, settings, run, lambda line: None).take_marks(journal, worker)
+    left = [f"{line}; put back by: {_command(named_by)}" for line in marks.left]
+    lines += [*marks.lines, *left]
+    return PutBack(lines=tuple(lines), problem=next(filter(None, [problem, *left]), ""))
 
 
 def _is_unrestored(restored: Restored) -> bool:
@@ -259,8 +264,10 @@ def _disrupted(done: Sequence[Restored], changes: Changes, settings: Settings) -
         entry.target.name for entry in entries if entry.target and entry.target.kind == "Node"
     ]
     procedures = [str(entry.arguments["node"]) for entry in entries if "node" in entry.arguments]
-    nodes = tuple(dict.fromkeys([*changed, *procedures]))
-    return Disrupted(nodes=nodes, revive=revivals(changes, settings, entries))
+    return Disrupted(
+        nodes=tuple(dict.fromkeys([*changed, *procedures])),
+        revive=revivals(changes, settings, entries),
+    )
 
 
 def _problem(

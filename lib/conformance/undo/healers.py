@@ -42,8 +42,9 @@ def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
     """
 
     def command(workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
-        where = (workload.namespace, workload.pod, workload.container)
-        return execute.run(changes.kube, *where, argv, within=within)
+        return execute.run(
+            changes.kube, workload.namespace, workload.pod, workload.container, argv, within=within
+        )
 
     def undo(healer: Healer, run: str, arguments: Mapping[str, Any]) -> None:
         theirs = Changes(changes.kube, Ownership(run, changes.run.worker))  # cordon and policies
@@ -89,5 +90,7 @@ def _own_host_pods(
     try:
         yield HostPods(pods)
     finally:
-        namespace = ObjectRef(api_version="v1", kind="Namespace", name=pods.host_namespace)
-        pods.changes.delete(namespace, "the healer has done its work")
+        pods.changes.delete(
+            ObjectRef(api_version="v1", kind="Namespace", name=pods.host_namespace),
+            "the healer has done its work",
+        )

@@ -4,7 +4,7 @@ reads."""
 
 import contextlib
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from conformance.disrupt.felix import NAMESPACES
@@ -114,9 +114,7 @@ def leftovers(
         own=[(labels_of(item)[RUN_LABEL], item) for item in cluster_scoped(kube, prefix=prefix)],
         journals={item["metadata"]["labels"][RUN_LABEL]: item for item in journals(kube)},
         cordoned=[(mark, node) for node in nodes if (mark := cordoned_by(node))],
-        marks=[
-            (run, obj, name) for obj in [*nodes, *_changeable(kube)] for run, name in marks_of(obj)
-        ],
+        marks=marks_on([*nodes, *changeable(kube)]),
         leases=[lease for lease in leases if labels_of(lease).get(MANAGED_BY[0]) == MANAGED_BY[1]],
     )
     return sorted(map(found.of, found.runs), key=lambda leftover: (leftover.since, leftover.run))
@@ -154,7 +152,7 @@ class _Inventory:
             for lease in self.leases
             if liveness.holds(lease, run) or labels_of(lease).get(RUN_LABEL) == run
         ]
-        made = [*own, *([journal] if journal else []), *held]
+        made = [*own, *filter(None, [journal]), *held]
         entries, refused, unreadable = self._judged(run, journal or {})
         return Leftovers(
             run=run,
@@ -196,7 +194,12 @@ class _Inventory:
         )
 
 
-def _changeable(kube: Kube) -> Iterator[Obj]:
+def marks_on(objects: Iterable[Obj]) -> list[tuple[str, Obj, str]]:
+    """Return the run, the object and the name of each mark on these objects."""
+    return [(run, obj, name) for obj in objects for run, name in marks_of(obj)]
+
+
+def changeable(kube: Kube) -> Iterator[Obj]:
     """Yield the objects other than nodes that may bear a mark after their run; unreadable objects
     are left out.
     """

@@ -3,10 +3,10 @@
 
 import datetime
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from conformance.errors import SuiteError, UsageProblem
+from conformance.errors import SuiteError, UsageProblem, first_line
 from conformance.journal import liveness
 from conformance.journal.cordon import LIFTED, cordoned_by
 from conformance.journal.lease import held_by, is_silent, lasts, version_of
@@ -14,7 +14,7 @@ from conformance.journal.liveness import Life
 from conformance.journal.mark import unmark
 from conformance.journal.restore import NOT_RESTORED, Healers, Outcome, Restored, restore
 from conformance.journal.store import Journal, journals
-from conformance.kube.changes import Changes
+from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import (
     HOLDS_LABEL,
@@ -27,7 +27,7 @@ from conformance.model.change import ObjectRef
 from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock
 from conformance.undo.cleanup import clean_up
-from conformance.undo.leftovers import LEASE, Leftovers, leftovers
+from conformance.undo.leftovers import LEASE, Leftovers, changeable, leftovers, marks_on
 
 
 @dataclass
@@ -179,6 +179,25 @@ class Recovery:
             self._unmark(item, result)
         return result
 
+    def take_marks(self, journal: Journal, worker: str) -> Recovered:
+        """Take away the marks of a process of this journal's run (empty: of every process) that
+        none of the journal's open entries explains."""
+        result = Recovered()
+        run = journal.run.run
+        try:
+            entries = journal.entries(result.unreadable.append)
+            found = marks_on([*self.kube.objects("v1", "Node"), *changeable(self.kube)])
+        except SuiteError as error:
+            return Recovered(left=[f"not known whether a node keeps a mark: {first_line(error)}"])
+        known = [entry.mark_name for entry in entries if entry.open]
+        marks = [
+            (reference(obj), name)
+            for by, obj, name in found
+            if by == run and name not in known and name.endswith(f"-{worker}" if worker else "")
+        ]
+        self.unmark(run, marks, result, is_doubted=bool(result.unreadable))
+        return result
+
     def untidy(self, *, own: str = "") -> bool:
         """Return whether the shared namespace was made by a run and holds only what run ``own``
         has."""
@@ -204,8 +223,11 @@ class Recovery:
         if self.untidy(own=own):
             target = ObjectRef(api_version="v1", kind="Namespace", name=SYSTEM_NAMESPACE)
             changes = Changes(self.kube, Ownership(own))
-            done = f"{target.label} is removed: nothing is in it"
-            self._do(lambda: changes.delete(target, "nothing is in it", foreign=True), done, result)
+            self._do(
+                lambda: changes.delete(target, "nothing is in it", foreign=True),
+                f"{target.label} is removed: nothing is in it",
+                result,
+            )
 
     def _is_silent(self, run: str, at_least: float) -> bool:
         """Return whether a run has no run lock, or does not renew it in time by this machine's
@@ -261,32 +283,48 @@ class Recovery:
         """
         if cordoned_by(self.kube.find("v1", "Node", node)) != run_leftovers.run:
             return
-        target = ObjectRef(api_version="v1", kind="Node", name=node)
         self._do(
             lambda: Changes(self.kube, Ownership(run_leftovers.run)).patch(
-                target, dict(LIFTED), "its run is over", foreign=True
+                ObjectRef(api_version="v1", kind="Node", name=node),
+                dict(LIFTED),
+                "its run is over",
+                foreign=True,
             ),
             f"node {node} was cordoned by run {run_leftovers.run} and takes pods again",
             result,
         )
 
     def _unmark(self, run_leftovers: Leftovers, result: Recovered) -> None:
+        """Take away marks of which no journal speaks any more."""
+        for after in leftovers(self.kube) if run_leftovers.marks else ():
+            if after.run == run_leftovers.run:
+                self.unmark(after.run, after.marks, result, is_doubted=bool(after.doubts))
+
+    def unmark(
+        self,
+        run: str,
+        marks: Iterable[tuple[ObjectRef, str]],
+        result: Recovered,
+        *,
+        is_doubted: bool = False,
+    ) -> None:
         """Take away the marks of procedures that had not begun, or were over; name every other
-        mark that is left."""
-        for after in (
-            (found for found in leftovers(self.kube) if found.run == run_leftovers.run)
-            if run_leftovers.marks
-            else ()
-        ):
-            for target, name in after.marks:
-                where = f"{target.label} bears mark {name} of run {run_leftovers.run}"
-                if target.kind == "Node" and not after.doubts:
-                    changes = Changes(self.kube, Ownership(run_leftovers.run))
-                    act = functools.partial(
+        mark that is left.
+
+        ``is_doubted``: of the run's journal something is not believed.
+        """
+        changes = Changes(self.kube, Ownership(run))
+        for target, name in marks:
+            where = f"{target.label} bears mark {name} of run {run}"
+            if target.kind == "Node" and not is_doubted:
+                self._do(
+                    functools.partial(
                         unmark, changes, target, name, within=self.timings.run.journal
-                    )
-                    self._do(act, f"{where}, whose change is over: the mark is removed", result)
-                    continue
+                    ),
+                    f"{where}, whose change is over: the mark is removed",
+                    result,
+                )
+            else:
                 space = f" -n {target.namespace}" if target.namespace else ""
                 result.left.append(
                     f"{where}, and no journal says what it held before: see whether it is as it should "

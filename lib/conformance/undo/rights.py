@@ -35,15 +35,11 @@ def _changing(kube: Kube, entries: Iterable[Entry]) -> Iterator[Right]:
         target = entry.target
         if target is None or entry.act not in ("patch", "create"):
             continue
-        if not kube.discovery.serves(target.api_version, target.kind):
-            continue  # it is put back where it is stored, if it can be
-        resource = kube.resource(target.api_version, target.kind)
-        group = target.api_version.rpartition("/")[0]
-        verb = "patch" if entry.act == "patch" else "delete"
-        yield Right(
-            verb,
-            resource.plural,
-            group,
-            target.namespace,
-            needed_for=f"put back {target.kind} {target.name}",
-        )
+        if kube.discovery.serves(target.api_version, target.kind):  # else where it is stored
+            yield Right(
+                "patch" if entry.act == "patch" else "delete",
+                kube.resource(target.api_version, target.kind).plural,
+                target.api_version.rpartition("/")[0],
+                target.namespace,
+                needed_for=f"put back {target.kind} {target.name}",
+            )

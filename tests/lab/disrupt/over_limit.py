@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plugin that ends the limit of a test just after a phase of a disruption has begun.
 
-``OVER_LIMIT``: module, class and method that begin the phase, and how many calls pass before.
+``OVER_LIMIT``: module, class and method that begin the phase, and how many calls pass before; then
+``now`` where the limit ends before the method does anything.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SOON = 0.05
 
 def pytest_configure() -> None:
     """Take the method's place."""
-    module, owner, name, passes = os.environ["OVER_LIMIT"].split()
+    module, owner, name, passes, *now = os.environ["OVER_LIMIT"].split()
     place = getattr(importlib.import_module(module), owner)
     real = getattr(place, name)
     calls = 0
@@ -28,6 +29,8 @@ def pytest_configure() -> None:
         nonlocal calls
         calls += 1
         if calls == int(passes) + 1 and signal.getitimer(signal.ITIMER_REAL)[0]:
+            if now:
+                signal.raise_signal(signal.SIGALRM)
             signal.setitimer(signal.ITIMER_REAL, SOON)
         return real(*words, **more)
 

@@ -28,6 +28,7 @@ STREAMS = "conformance.expect.subjects.connections_during_change ConnectionsDuri
 OF_VXLAN_10 = {
     "prepared": f"{VNI} prepare 0",
     "delivered": f"{VNI} deliver 0",
+    "marked and not noted": "conformance.journal.store Journal write 0 now",
     "waited for": "conformance.disrupt.vni Vni delivered 0",
     "drained": f"{DRAIN} drain 0",
     "emptied": f"{DRAIN} emptied 0",

@@ -188,10 +188,13 @@ def test_a_procedure_that_cannot_be_noted_leaves_no_mark(
     kube: Kube, journal: Journal, begin: Begin
 ) -> None:
     too_much = {"node": a_node(kube).name, "pods": "x" * 1024 * 1024}
+    journalled = begin(heal=lambda run, arguments: None)
     with pytest.raises(JournalRefused, match=r"more than a ConfigMap holds \(1048576\)"):
-        begin(heal=lambda run, arguments: None).procedure("heal", too_much, "a test")
-    assert marks(kube) == []
+        journalled.procedure("heal", too_much, "a test")
     assert journal.entries() == []
+    assert outcomes(journalled.restore()) == [Outcome.UNCHANGED]
+    assert marks(kube) == []
+    assert [entry.open for entry in journal.entries()] == [False]
 
 
 def test_a_node_is_marked_before_its_procedure_is_noted(

@@ -83,6 +83,8 @@ class Book:
     def mark(self, entry: Entry, state: str) -> Entry:
         return entry
 
+    def close(self, entry: Entry) -> None: ...
+
 
 def healer_names() -> list[str]:
     changes: Any = Changes(None, Ownership("r1"))  # type: ignore[arg-type]

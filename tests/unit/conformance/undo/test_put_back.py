@@ -15,6 +15,7 @@ from conformance.journal.fields import touched
 from conformance.model.change import ObjectRef
 from conformance.settings import Settings, load_timings
 from conformance.undo import dead_runs
+from conformance.undo.recovery import Recovered
 
 NODE = ObjectRef(api_version="v1", kind="Node", name="w1")
 FIELDS = touched({}, {"spec": {"unschedulable": True}})
@@ -49,7 +50,11 @@ def test_whether_it_is_put_back(
 
     stand_ins = {
         "Journal": lambda *_, **__: SimpleNamespace(entries=lambda unreadable: [ENTRY]),
-        "restore": lambda *_, **__: [Restored(entry=ENTRY, outcome=outcome, text="the VNI")],
+        "restore": lambda *_, only: [
+            Restored(entry=entry, outcome=outcome, text="the VNI")
+            for entry in filter(only, [ENTRY])
+        ],
+        "recovery_of": lambda *_: SimpleNamespace(take_marks=lambda *_: Recovered()),
         "detect": lambda *_, **__: None,
         "connectivity_problem": connectivity_problem,
     }
@@ -75,6 +80,8 @@ def test_an_entry_that_no_process_of_the_run_can_have_written_is_no_problem_of_i
         dead_runs, "Journal", lambda *_, **__: SimpleNamespace(entries=lambda unreadable: [FORGED])
     )
     monkeypatch.setattr(dead_runs, "restore", lambda *_, **__: done)
+    recovery = SimpleNamespace(take_marks=lambda *_: Recovered())
+    monkeypatch.setattr(dead_runs, "recovery_of", lambda *_: recovery)
     kube: Any = None
     told = dead_runs.of_a_worker(kube, kube, Settings(timings=load_timings()), "", process="")
     assert (told.lines, told.problem) == (("refused: labels",), "")

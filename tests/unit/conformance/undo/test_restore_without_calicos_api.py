@@ -85,7 +85,7 @@ class Cluster:
 def put_back(cluster: Cluster) -> Any:
     closed: list[str] = []
     journal: Any = SimpleNamespace(
-        entries=lambda unreadable: [ENTRY], mark=lambda one, state: closed.append(state), within=0.1,
+        entries=lambda unreadable: [ENTRY], close=lambda one: closed.append("closed"), within=0.1,
         run=SimpleNamespace(run="r"), ref=ObjectRef(api_version="v1", kind="ConfigMap", name="journal-r"),
     )  # fmt: skip
     (done,) = restore(journal, cluster, {})  # type: ignore[arg-type]
