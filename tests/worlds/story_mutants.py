@@ -5,19 +5,14 @@ No planted bug is asked, and no cluster: a story shows a stale data plane in whi
 expects something else of at least one cell, after such an event, than it would if the ends on that
 system had forgotten it.
 
-``python -m tests.worlds.story_mutants`` prints which are shown by how many committed stories.
-``python -m tests.worlds.story_mutants NUMBER FOLDER`` draws so many stories, and writes those into
-the folder that show what is not yet shown twice.
+``python -m tests.worlds.story_mutants`` prints how many are shown by the committed stories, and
+which are not.  ``story_chooser.py`` composes stories that show more.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from itertools import count
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from conformance.policy import worlds
@@ -118,6 +113,9 @@ MUTANTS = [
 ]
 
 
+KNOWN = frozenset(MUTANTS)
+
+
 def objects_of(scene: Scene, seats: Sequence[Seat]) -> list[Obj]:
     """All objects of a scene on the least cluster."""
     return [
@@ -152,8 +150,8 @@ def _differs(right: Sequence[Cell], wrong: Sequence[Cell], system: str) -> bool:
     return False
 
 
-def shown(story: Story) -> frozenset[Mutant]:
-    """The stale data planes that a story shows."""
+def showing(story: Story) -> Iterator[frozenset[Mutant]]:
+    """The stale data planes that a story shows before its first event, and until after each."""
     found: set[Mutant] = set()
     happened: set[str] = set()
     past: list[Obj] = []
@@ -176,7 +174,13 @@ def shown(story: Story) -> frozenset[Mutant]:
                 if _differs(right, wrong, system):
                     found.update(Mutant(ITSELF, event, system) for event in classes)
         past = objects
-    return frozenset(found & set(MUTANTS))
+        yield frozenset(found & KNOWN)
+
+
+def shown(story: Story) -> frozenset[Mutant]:
+    """The stale data planes that a story shows."""
+    *_, found = showing(story)
+    return found
 
 
 def seen_by(stories: Iterable[Story]) -> Counter[Mutant]:
@@ -189,97 +193,54 @@ def seen_by(stories: Iterable[Story]) -> Counter[Mutant]:
 
 def committed() -> list[Story]:
     """The stories that ship."""
-    return [file.story for folder in (FOLDER, FOLDER / "all") for file in stories_in(folder)]
+    return [*default(), *(file.story for file in stories_in(FOLDER / "all"))]
 
 
-def fits(story: Story) -> bool:
-    """Whether a drawn story may be committed: each scene closes a path of each member that is
-    there, each edit changes what is open, and no Windows Felix ends by it."""
-    last: object = None
-    for scene in story.scenes():
-        seats = scene.seats(ALL)
-        objects = objects_of(scene, seats)
-        oracle = Oracle(Pods(objects), objects)
-        if any(panics(oracle, pod) for pod in oracle.world.pods.values()):
-            return False
-        cells = list(worlds.cells(objects, seats, "POL-1"))
-        closed = {
-            (cell.source.pod, cell.destination.pod, cell.protocol, cell.port)
-            for cell in cells
-            if cell.expected is Verdict.DENIED
-        }
-        names = {name for way in closed for name in way[:2]}
-        if {cell.claim for cell in cells} - {"POL-1", ""}:
-            return False
-        if not {seat.pod for seat in seats if seat.member} <= names:
-            return False
-        if scene.event and not scene.event.pods and closed == last:
-            return False
-        last = closed
-    return True
+def default() -> list[Story]:
+    """The stories of the default run."""
+    return [file.story for file in stories_in(FOLDER)]
 
 
-class _Enough(BaseException):
-    """As many stories were drawn as were asked for; no Exception, which hypothesis would keep."""
+def closed_in(scene: Scene) -> frozenset[tuple[str, str, str, int]] | None:
+    """What a scene of a story that may be committed closes; None: it may not be.
+
+    It closes a path of each member that is there, decides nothing but its claim, and no Windows
+    Felix ends by it.
+    """
+    seats = scene.seats(ALL)
+    objects = objects_of(scene, seats)
+    oracle = Oracle(Pods(objects), objects)
+    if any(panics(oracle, pod) for pod in oracle.world.pods.values()):
+        return None
+    cells = list(worlds.cells(objects, seats, "POL-1"))
+    closed = frozenset(
+        (cell.source.pod, cell.destination.pod, cell.protocol, cell.port)
+        for cell in cells
+        if cell.expected is Verdict.DENIED
+    )
+    names = {name for way in closed for name in way[:2]}
+    others = {cell.claim for cell in cells} - {"POL-1", ""}
+    unclosed = {seat.pod for seat in seats if seat.member} - names
+    return None if others or unclosed else closed
 
 
-def drawn(number: int, seed: int = 1) -> list[Story]:
-    """So many drawn stories that may be committed."""
-    from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis import seed as seeded
-
-    from conformance.stories.drawn import stories
-
-    found: dict[str, Story] = {}
-
-    @seeded(seed)
-    @settings(
-        max_examples=60 * number, deadline=None, database=None, phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @given(stories())
-    def take(story: Story) -> None:
-        if str(story) not in found and fits(story):
-            found[str(story)] = story
-        if len(found) >= number:
-            raise _Enough
-
-    with suppress(_Enough):
-        take()
-    return list(found.values())
+def rows(of_default: Counter[Mutant], of_all: Counter[Mutant]) -> list[str]:
+    """The table of docs/stories.md: how many stale data planes are shown, by how many stories."""
+    counts = [
+        Counter(min(times, TWICE) for times in seen.values()) for seen in (of_default, of_all)
+    ]
+    words = {TWICE: "two stories or more", 1: "one story", 0: "no story"}
+    return [f"| {word} | {counts[0][by]} | {counts[1][by]} |" for by, word in words.items()]
 
 
-def choose(stories: Sequence[Story], seen: Counter[Mutant]) -> list[Story]:
-    """The fewest of these stories, one after the other, until nothing more is shown twice."""
-    shows = {place: shown(one) for place, one in enumerate(stories)}
-    chosen: list[Story] = []
-
-    def gain(place: int) -> int:
-        return sum(seen[mutant] < TWICE for mutant in shows[place])
-
-    while shows and gain(best := max(shows, key=gain)):
-        seen.update(shows.pop(best))
-        chosen.append(stories[best])
-    return chosen
-
-
-def main(number: int = 0, folder: str = "") -> None:
-    seen = seen_by(committed())
-    if number:
-        from conformance.stories.exploring import written
-
-        for place, one in zip(count(1), choose(drawn(number), seen), strict=False):
-            classes = sorted(set().union(*(names for _, names in events_of(one))))
-            text = (
-                f"# Drawn, and chosen by stale data planes: {', '.join(classes)}.\n{written(one)}"
-            )
-            (Path(folder) / f"chosen-{place:02}.yaml").write_text(text, encoding="utf-8")
-    counts = Counter(min(times, TWICE) for times in seen.values())
-    print(f"{len(MUTANTS)} stale data planes: {counts[2]} shown twice, {counts[1]} once")
-    for mutant, times in seen.items():
+def main() -> None:
+    of_all = seen_by(committed())
+    print(f"{len(MUTANTS)} stale data planes, shown by: of the default run, of all that ship")
+    print(*rows(seen_by(default()), of_all), sep="\n")
+    for mutant, times in of_all.items():
         if not times:
             print(f"not shown: {mutant}")
 
 
 if __name__ == "__main__":
-    main(*(int(sys.argv[1]), sys.argv[2]) if len(sys.argv) > 1 else ())
+    main()

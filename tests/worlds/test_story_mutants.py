@@ -3,11 +3,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+from random import Random
+
 from conformance.stories.model import story
 from tests.unit.conformance.stories.test_classes import TABLE
-from tests.worlds.story_mutants import FORGETS, MUTANTS, shown
+from tests.worlds.story_chooser import CAST, FEWEST, composed
+from tests.worlds.story_mutants import (
+    FORGETS,
+    MUTANTS,
+    committed,
+    default,
+    events_of,
+    rows,
+    seen_by,
+    shown,
+)
 
 MOST = 500
+MOST_UNSEEN = 10
+PAGE = Path("docs/stories.md")
 POLICY = {
     "apiVersion": "projectcalico.org/v3",
     "kind": "NetworkPolicy",
@@ -40,3 +56,25 @@ def test_there_are_not_too_many_of_them_and_each_event_has_some() -> None:
     assert len(MUTANTS) == len(set(MUTANTS)) <= MOST
     assert {mutant.event for mutant in MUTANTS} == {one.name for one in TABLE.classes}
     assert {mutant.forgets for mutant in MUTANTS} > set(FORGETS)
+
+
+def test_the_page_says_what_the_stories_that_ship_show_and_names_what_none_does() -> None:
+    page = PAGE.read_text("utf-8")
+    seen = seen_by(committed())
+    unseen = [str(mutant) for mutant, times in seen.items() if not times]
+    assert [row for row in rows(seen_by(default()), seen) if row not in page] == []
+    assert len(unseen) <= MOST_UNSEEN
+    assert [name for name in unseen if name not in page] == []
+
+
+def test_the_same_seed_composes_the_same_story_of_events_that_show_their_classes() -> None:
+    missing = Counter({one.name: 1 for one in TABLE.classes})
+    first, again = (composed(Random(1), missing) for _ in range(2))
+    assert first.text == again.text
+    assert len(first.happens) >= FEWEST
+    classes = [found for _, found in events_of(first.story)][1:]
+    assert classes == [{one["shows"]} for one in first.happens]
+
+
+def test_the_cast_has_events_of_every_class() -> None:
+    assert {one["shows"] for one in CAST["events"]} == {one.name for one in TABLE.classes}

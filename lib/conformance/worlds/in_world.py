@@ -58,6 +58,8 @@ class CellResult:
     outcome: Outcome
     again: Outcome | None = None
     """The end of its path from rest, where the first end was a difference."""
+    peers: Sequence["CellResult"] = ()
+    """The cells that were asked with it."""
 
     @property
     def key(self) -> Key:
@@ -288,6 +290,8 @@ class InWorld(Session):
             standing = result.outcome.standing
             if isinstance(standing, Wrong) and lost & set(map(id, around)):
                 result.outcome.standing = BrokenControl(standing.why)
+        for result in asked:
+            result.peers = asked
         return asked
 
     def _ask_paths(self, paths: Sequence[Path]) -> list[Outcome]:
@@ -426,17 +430,20 @@ class InWorld(Session):
         cells = [result for result, _ in wrong]
         so = f"{NOT_HONOURED}; {first.rule}" if NOT_HONOURED in reason else first.rule
         every = [observation for result in cells for observation in result.outcome.observations]
-        kind = (first.want, first.side)
-        same = [result for result in cells if (result.want, result.side) == kind]
-        alike = [result.outcome.path.attempt for result in same]
+        alike = [
+            result.outcome.path.attempt
+            for result in cells
+            if (result.want, result.side) == (first.want, first.side)
+        ]
+        peers = [
+            result.outcome.path.attempt
+            for result in (*first.peers, *asked)
+            if result.outcome.held and result.want is first.want
+        ]
+        side = cause.differs_at(alike, peers) if first.side == "both" else first.side
         of_side = cause.withholds if first.want else cause.passes
-        side = first.side
-        if side == "both":
-            held = [each.outcome for each in asked if each.outcome.held]
-            peers = [each.path.attempt for each in held if each.path.want is first.want]
-            side = cause.differs_at(alike, peers)
         text = self._message(first, so, because, cells[1:])
-        error = Nonconformance(replace(text, cause=of_side(alike, side)), every)
+        error = Nonconformance(replace(text, cause=of_side(alike, side, peers)), every)
         error.paths = [result.outcome.path.attempt for result in cells]
         return error
 

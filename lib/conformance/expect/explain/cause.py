@@ -17,13 +17,14 @@ NAMED = 3
 """The most nodes that are named; beyond that their number is given."""
 
 
-def passes(attempts: Sequence[Attempt], side: Side) -> str:
+def passes(attempts: Sequence[Attempt], side: Side, held: Sequence[Attempt] = ()) -> str:
     """Return which node does not enforce the policy that should close these open paths.
 
     ``side``: the end that has to enforce the policy. If both ends have to, this names the end that
     all paths share, or else either end.
+    ``held``: the paths that are closed as expected.
     """
-    return _enforcing(attempts, side, ("does not enforce", "do not enforce")) + " the policy"
+    return _enforcing(attempts, side, ("does not enforce", "do not enforce"), held) + " the policy"
 
 
 def refuses(attempts: Sequence[Attempt], side: Side) -> str:
@@ -36,9 +37,12 @@ def refuses(attempts: Sequence[Attempt], side: Side) -> str:
     )
 
 
-def withholds(attempts: Sequence[Attempt], side: Side) -> str:
-    """Return which node closes paths that its policies allow, and that were open before them."""
-    return _enforcing(attempts, side, ("closes", "close")) + " what the policy allows"
+def withholds(attempts: Sequence[Attempt], side: Side, held: Sequence[Attempt] = ()) -> str:
+    """Return which node closes paths that its policies allow, and that were open before them.
+
+    ``held``: the paths that are open as expected.
+    """
+    return _enforcing(attempts, side, ("closes", "close"), held) + " what the policy allows"
 
 
 def differs_at(wrong: Sequence[Attempt], held: Sequence[Attempt]) -> Side:
@@ -116,13 +120,18 @@ def _unreached(attempts: Sequence[Attempt], does: str) -> str:
     return f"pods on {_named(sources | targets)} {does} each other"
 
 
-def _enforcing(attempts: Sequence[Attempt], side: Side, does: tuple[str, str]) -> str:
+def _enforcing(
+    attempts: Sequence[Attempt],
+    side: Side,
+    does: tuple[str, str],
+    held: Sequence[Attempt] = (),
+) -> str:
     """Return the nodes of the end that enforces policies; ``does``: the verb of one, and of
     several."""
     sources = _sources(attempts)
     targets = _targets(attempts)
     nodes = targets if side == "target" and targets else sources
-    if side == "both" and len(shared := _shared(attempts)) == 1:
+    if side == "both" and len(shared := _shared(attempts, held)) == 1:
         return f"{shared[0]} {does[0]}"
     if side == "both" and targets:
         alone = [nodes for nodes in (targets, sources) if len(nodes) == 1]
@@ -140,10 +149,12 @@ def _targets(attempts: Iterable[Attempt]) -> set[str]:
     return {pod.node for attempt in attempts if attempt.target for pod in attempt.target.backends}
 
 
-def _shared(attempts: Sequence[Attempt]) -> list[str]:
-    """Return the nodes that are an end of each path."""
+def _shared(attempts: Sequence[Attempt], held: Sequence[Attempt] = ()) -> list[str]:
+    """Return the nodes that are an end of each path; of these, those that are no end of a path
+    that is as expected (``held``), if there are any."""
     ends = [_sources([attempt]) | _targets([attempt]) for attempt in attempts]
-    return sorted(set.intersection(*ends))
+    shared = set.intersection(*ends)
+    return sorted(shared - _sources(held) - _targets(held) or shared)
 
 
 def _named(nodes: Iterable[str]) -> str:

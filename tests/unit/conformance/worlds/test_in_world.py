@@ -347,3 +347,18 @@ def test_a_difference_is_asked_from_rest_with_all_patience() -> None:
         begun for begun, way in rig.asked_in_world if begun > rig.at and ways[way] is Verdict.DENIED
     )
     assert again[-1] - again[0] >= TIMINGS.linux.agree_span + TIMINGS.linux.hold
+
+
+def test_after_an_edit_the_node_is_named_that_differs_from_its_peers() -> None:
+    """Without the peers, which were asked with the wrong paths, both ends would be named."""
+    one = egress({"destination": {"nets": ["${b.windows}/32"]}})
+    stale = {**DENY, "metadata": {"name": "p1", "namespace": "${a}"}}
+    stale["spec"] = {"selector": "os == 'linux'", **DENY["spec"]}
+    fresh = {**one, "spec": {"selector": "os == 'windows'", **one["spec"]}}
+    wrong = World("wrong", "XPOL-12", (stale, fresh))
+    with pytest.raises(Nonconformance, match="linux-1 closes what the policy allows") as raised:
+        judged(
+            World("edited", "XPOL-12", (DENY,), {"put": one}),
+            reads=lambda rig: rig.now if len(rig.shown) < 2 else wrong,
+        )
+    assert " or windows-1" not in str(raised.value)

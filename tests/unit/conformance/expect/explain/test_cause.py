@@ -110,3 +110,13 @@ def test_what_is_refused_and_what_does_not_resolve_is_said_so() -> None:
 def test_of_a_node_port_the_node_counts_that_was_called() -> None:
     called = path("a", "w", path=Addressing.NODE_PORT, at=a_workload("there", node="x"))
     assert cause.closed([called], seen(called)) == "NodePorts of x do not lead to their pods"
+
+
+def test_of_two_nodes_that_all_wrong_paths_share_the_one_without_good_ones_is_named() -> None:
+    wrong = [path("a", "w"), path("w", "a")]
+    assert cause.withholds(wrong, "both") == "a and w close what the policy allows"
+    held = [path("a", "b"), path("b", "a")]
+    assert cause.withholds(wrong, "both", held) == "w closes what the policy allows"
+    assert cause.passes(wrong, "both", held) == "w does not enforce the policy"
+    everywhere = [*held, path("b", "w")]
+    assert cause.passes(wrong, "both", everywhere) == "a and w do not enforce the policy"

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choose stories, so that each stale data plane is shown by two.
+
+Stories are composed of the worlds and events of ``story-cast.yaml`` at random, first of all events
+of classes that few stories show; the story that shows most for its seconds is kept, one after the
+other.  The same seed chooses the same stories.
+
+``python -m tests.worlds.story_chooser FOLDER`` writes the stories that are missing beside the
+committed ones.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import yaml
+
+from conformance.kube import manifest
+from conformance.policy.oracle import fields
+from conformance.policy.worlds import World
+from conformance.stories.model.lives import ONE_OF, TURNS
+from conformance.stories.model.story import LONGEST, Event, Story
+from tests.unit.conformance.stories.test_classes import TABLE
+from tests.worlds.story_mutants import (
+    TWICE,
+    Mutant,
+    Obj,
+    closed_in,
+    committed,
+    seen_by,
+    showing,
+    shown,
+)  # fmt: skip
+
+CAST = yaml.safe_load(Path(__file__).with_name("story-cast.yaml").read_text(encoding="utf-8"))
+FEWEST = 3
+COMPOSED = 5
+"""Stories of which the best is kept."""
+SEED = 1
+START = 5.0
+"""Seconds on a lab before a story's first event, and after its last."""
+SECONDS = {one.name: one.seconds for one in TABLE.classes}
+CHOSEN = "# Chosen: "
+"""Begin of the first line of a story that was chosen."""
+NAMED = 3
+"""Events in a file's name."""
+
+
+class Composed(NamedTuple):
+    """A story of the cast, and its events as they stand there."""
+
+    story: Story
+    happens: tuple[Obj, ...] = ()
+    closed: object = None
+    """What is closed after the last event."""
+
+    @property
+    def seconds(self) -> float:
+        return START + sum(SECONDS[one["shows"]] for one in self.happens)
+
+    @property
+    def text(self) -> str:
+        """Its file."""
+        words = "; ".join(one["words"] for one in self.happens)
+        whole = {
+            "claim": self.story.world.claim,
+            "objects": list(self.story.world.objects),
+            "events": [event.told for event in self.story.events],
+        }
+        plain = json.loads(
+            json.dumps(whole)
+        )  # the cast's objects are shared, which YAML would show
+        return f"{CHOSEN}{words}.\n{manifest.dump([plain])}"
+
+    def upto(self, events: int) -> Composed:
+        return Composed(
+            Story(self.story.world, self.story.events[:events]), self.happens[:events]
+        )  # fmt: skip
+
+
+def told(given: Obj, objects: Sequence[Obj]) -> Event | None:
+    """An event of the cast, as a story says it; None: what it edits is not there."""
+    if "edit" not in given:
+        return Event({key: given[key] for key in ("put", "gone", "labels", "pods") if key in given})
+    for obj in objects:
+        if fields.label(obj) == given["edit"]:
+            return Event({"put": {**obj, "spec": {**obj["spec"], **given["spec"]}}})
+    return None
+
+
+def longer(begun: Composed, given: Obj) -> Composed | None:
+    """A story with one more event; None: it cannot happen then, or shows nothing."""
+    *earlier, last = begun.story.scenes()
+    event = told(given, last.world.objects)
+    if last.members == "ending" and given.get("pods") != "gone":
+        return None  # they answer for their grace period alone
+    if event is None or (event.pods and last.members not in TURNS[event.pods].after):
+        return None
+    story = Story(begun.story.world, (*begun.story.events, event))
+    if {one.pods for one in story.events} >= ONE_OF:
+        return None
+    ever = {fields.label(obj) for scene in (*earlier, last) for obj in scene.world.objects}
+    if TABLE.classes_of(event, last.world.objects, ever) != {given["shows"]}:
+        return None
+    *_, now = story.scenes()
+    closed = closed_in(now)
+    if closed is None or (not event.pods and closed == begun.closed):
+        return None
+    return Composed(story, (*begun.happens, given), closed)
+
+
+def composed(random: Random, missing: Counter[str]) -> Composed:
+    """A story of as many events as one may have; ``missing``: to each class, how much of it is not
+    shown twice."""
+    whole = random.choice(CAST["worlds"])
+    begun = Story(World("chosen", "POL-1", tuple(whole["objects"])), ())
+    found = Composed(begun, closed=closed_in(next(begun.scenes())))
+    while len(found.happens) < LONGEST:
+        events = CAST["events"]
+        weights = [1 + missing[one["shows"]] / SECONDS[one["shows"]] for one in events]
+        for _ in events:
+            (place,) = random.choices(range(len(events)), weights)
+            if more := longer(found, events[place]):
+                found = more
+                break
+            weights[place] = 0
+        else:
+            break
+        missing = missing - Counter({events[place]["shows"]: missing[events[place]["shows"]] // 2})
+    return found
+
+
+def best(random: Random, seen: Counter[Mutant]) -> tuple[Composed, int]:
+    """The story that shows most for its seconds of those that are composed now, and how much."""
+    missing = Counter(mutant.event for mutant, times in seen.items() if times < TWICE)
+    found: list[tuple[float, int, Composed]] = []
+    for _ in range(COMPOSED):
+        one = composed(random, missing)
+        for events, mutants in enumerate(showing(one.story)):
+            if events >= FEWEST:
+                gain = sum(seen[mutant] < TWICE for mutant in mutants)
+                part = one.upto(events)
+                found.append((gain / part.seconds, gain, part))
+    _, gain, chosen = max(found, key=lambda one: one[0])
+    return chosen, gain
+
+
+def choose(seen: Counter[Mutant], seed: int = SEED) -> list[Composed]:
+    """Stories, one after the other, until none shows more; each is needed."""
+    random = Random(seed)
+    chosen: list[Composed] = []
+    gain = 1
+    while gain and any(times < TWICE for times in seen.values()):
+        one, gain = best(random, seen)
+        if gain:
+            print(f"{one.seconds:.0f} s, {gain} more: {one.text.splitlines()[0]}", flush=True)
+            chosen.append(one)
+            seen.update(shown(one.story))
+    for one in [*chosen]:
+        mutants = shown(one.story)
+        if all(seen[mutant] > TWICE for mutant in mutants):
+            chosen.remove(one)
+            seen.subtract(mutants)
+    return chosen
+
+
+def names(chosen: Sequence[Composed]) -> list[str]:
+    """The name of each story's file: of its events those that the fewest of the others have."""
+    times = Counter(name for one in chosen for name in {given["name"] for given in one.happens})
+    found = []
+    for one in chosen:
+        events = list(dict.fromkeys(given["name"] for given in one.happens))
+        rare = sorted(events, key=lambda name: times[name])[:NAMED]
+        *first, last = [name for name in events if name in rare]
+        found.append(f"{', '.join(first)} and {last}".replace(",", "").replace(" ", "-").lower())
+    return found
+
+
+def main(folder: str) -> None:
+    chosen = choose(seen_by(committed()))
+    for name, one in zip(names(chosen), chosen, strict=True):
+        (Path(folder) / f"{name}.yaml").write_text(one.text, encoding="utf-8")
+        print(f"{one.seconds:.0f} s  {name}: {len(one.happens)} events")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
