@@ -281,7 +281,7 @@ def network_plugin_not_ready(api: Api, node: str) -> Iterator[None]:
 
 
 def servers_unready_as_a_service_comes(api: Api) -> contextlib.AbstractContextManager[None]:
-    """With the run's first Service its Windows servers become unready, as pods do whose application hangs."""
+    """With the run's first Service its Windows servers become unready, as if applications hung."""
 
     def unready(service: Any) -> None:
         space = service["metadata"]["namespace"]

@@ -19,7 +19,7 @@ class Prober(Observer, Protocol):
     """The probing that expectations need."""
 
     def asking(self) -> Asking:
-        """Return the attempts under way of one expectation; each attempt begins and ends by itself."""
+        """Return the attempts under way of one expectation; each begins and ends by itself."""
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         """Raise EnvironmentBroken if one of these pods is deleted, restarted, replaced or not

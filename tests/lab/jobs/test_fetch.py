@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance fetch`` against a lab's API server: archives come out of a pod's holder whole, or not at all."""
+"""``calico-conformance fetch`` on a lab: archives leave a pod's holder whole, or not at all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.lab.lab_process import RunningLab, running_lab
 
 pytestmark = [pytest.mark.whole_run, pytest.mark.xdist_group("fetch")]
 IMAGE = "python:3.13.1-alpine3.21"
-"""An image of the lab with Python, in the place of the suite's: the lab's registry has no such image."""
+"""The lab's image with Python, in the place of the suite's, which its registry does not have."""
 SUITE = "/opt/suite"
 NEEDED = ("tenacity", "yaml")
 """The packages that the holder's program imports."""
@@ -59,7 +59,7 @@ time.sleep(600)
 """
 RUN = "2026-11-29T10-00-00Z-0a1b2c"
 OTHER_FILES = random.Random(59).randbytes(1_500_000)
-"""Packets that tests have attached; they cannot be compressed, so that the archive has more than 30 lines."""
+"""Attached packets, which cannot be compressed, so that the archive has more than 30 lines."""
 SOON = 180.0
 """s.  Only what hangs is caught."""
 
@@ -124,7 +124,14 @@ class JobPod:
 
     def make(self, code: int, suite: bytes) -> None:
         printed = subprocess.run(
-            [sys.executable, "-m", "conformance.cli", "job", f"--image={IMAGE}", f"--name={self.job}"],
+            [
+                sys.executable,
+                "-m",
+                "conformance.cli",
+                "job",
+                f"--image={IMAGE}",
+                f"--name={self.job}",
+            ],
             capture_output=True, text=True, check=True,
         ).stdout  # fmt: skip
         objects, _, job = printed.rpartition("---\n")
@@ -221,7 +228,7 @@ def pod_of(lab: RunningLab, suite: bytes) -> Iterator[Any]:
 
 
 def as_reader(lab: RunningLab, folder: Path) -> Path:
-    """Return the kubeconfig of a user with the rights that docs/in-cluster.md names, and no other."""
+    """Return the kubeconfig of a user with the rights in docs/in-cluster.md, and no other."""
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
         {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create", "get"]},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No mark stays on a node after its procedure, in whatever order requests are interrupted or lost."""
+"""No mark stays on a node after its procedure, in whatever order requests are cut off or lost."""
 
 from __future__ import annotations
 
@@ -88,7 +88,13 @@ def removing_marks_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no mark be removed, as where the API server goes away just then."""
     real = Changes.patch
 
-    def patch(changes: Changes, target: ObjectRef, body: dict[str, object], *more: object, **others: object) -> object:  # fmt: skip
+    def patch(
+        changes: Changes,
+        target: ObjectRef,
+        body: dict[str, object],
+        *more: object,
+        **others: object,
+    ) -> object:
         given = (body.get("metadata") or {}).get("annotations") or {}  # type: ignore[attr-defined]
         if target.kind == "Node" and None in given.values():
             raise EnvironmentBroken("the API server is away")
@@ -157,7 +163,8 @@ def test_a_mark_that_stays_after_the_test_is_taken_at_the_end_of_its_process(
     done = end(worker)
     assert (marks(), done.problem) == ([], "")
     assert done.lines == (
-        f"{node.label} bears mark {entry.mark_name} of run j1, whose change is over: the mark is removed",
+        f"{node.label} bears mark {entry.mark_name} of run j1, whose change is over: "
+        "the mark is removed",
     )
 
 

@@ -87,7 +87,8 @@ class ServiceSource(Subject):
         if own and not self.pod_pairs:
             raise NotAboutThisCluster(
                 f"node {own[0][0].node} has no overlay ({addresses.plane(own[0][0].node).source}): its clients "
-                f"reach backends there with the node's address, which policies always let in: see {OWN_NODE}"
+                "reach backends there with the node's address, which policies always let in: see "
+                f"{OWN_NODE}"
             )
 
     def admits_by_address_alone(self, *, because: str) -> None:

@@ -12,8 +12,8 @@ from conformance.verdicts.claims import NOT_OBSERVABLE
 CLEAN = "Nothing violated"
 SHORT = "short: it says nothing about what it did not reach"
 GAPS = {"UNMET", "ADVISED", "LIFTED", "not decided"}
-"""Keys of ``WORDS`` that somebody has to look at; what a cluster cannot show, and what fills a node,
-is no gap of a run."""
+"""Keys of ``WORDS`` that somebody has to look at; what a cluster cannot show, and what fills a
+node, is no gap of a run."""
 FILLS = "--allow-node-fill"
 WORDS: dict[bool, dict[str, str]] = {
     False: {

@@ -46,7 +46,7 @@ WRONG: list[Any] = [
     pytest.param([*lines()[:9], ExecEnd(1, "", "Traceback\n")],
                  "not sent whole: Traceback", id="broken"),
     pytest.param([ExecEnd(137, "", "")], "not sent whole: exit code 137", id="killed"),
-    pytest.param([ExecEnd(None, 'the container is not running: container not found ("holder")', "")],
+    pytest.param([ExecEnd(None, 'the container is not running: not found ("holder")', "")],
                  "the holder has ended, as it does when the results were fetched", id="ended"),
     pytest.param(lines(sha256="0" * 64), "arrived damaged: 76800 of 76800", id="another sum"),
     pytest.param(lines(bytes=100), "arrived damaged", id="longer than announced"),
