@@ -138,7 +138,7 @@ def test_every_step_runs_and_the_first_has_the_limit_of_a_login(
     assert {(uid, limit, where) for _, uid, limit, where in ran} == {
         (str(os.getuid()), soft, str(checkout))
     }
-    assert "=== make conformance (limit: 10 min) ===" in out
+    assert "=== make conformance (limit: 8 min) ===" in out
 
 
 @as_root
