@@ -137,3 +137,17 @@ def test_who_looks_at_a_test_by_hand_is_not_told_that_it_runs(project: Project) 
     assert max(told(run.out, "suites/test_it.py::test_it runs"), default=0) < 4, (
         "what was told before that is no more"
     )
+
+
+def test_an_interruption_where_python_knows_no_line_is_one_like_any_other(project: Project) -> None:
+    project.suite(
+        '@verifies("CONN-1")\n'
+        "def test_it(record):\n"
+        "    def strike():\n"
+        "        raise KeyboardInterrupt\n"
+        '    strike.__code__ = strike.__code__.replace(co_linetable=b"")\n'
+        "    strike()\n"
+    )
+    run = project.run("-n", "0", "--kubeconfig=lane")
+    assert run.code == 2, run.out
+    assert "Traceback" not in run.out

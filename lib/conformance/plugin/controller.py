@@ -286,8 +286,13 @@ class Controller:
         if not waits:
             self.following.failed(outcome)
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Distinguish Ctrl-C from the interruption by which xdist carries out ``-x``."""
+        # A signal may come where Python knows no line; pytest fails at printing such an entry.
+        excinfo.traceback = excinfo.traceback.filter(
+            lambda entry: entry._rawentry.tb_lineno is not None
+        )
         by_software = (
             issubclass(excinfo.type, KeyboardInterrupt) and excinfo.type is not KeyboardInterrupt
         )

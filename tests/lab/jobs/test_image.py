@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.lab.lab_process import RunningLab, running_lab
 
 pytestmark = [pytest.mark.whole_run, pytest.mark.xdist_group("image")]
 WITHIN = 300.0
+OPTIONS = ("--cluster=in-cluster", "-p", "no:cacheprovider", "-n", "0")
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +60,11 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out
 
 
+def made_by_runs(lab: RunningLab) -> str:
+    """Return the namespaces that runs have made."""
+    return lab.kubectl("get", "namespaces", "-l", "calico-conformance/run", "-o", "name").stdout
+
+
 def test_the_job_runs_and_its_results_are_sent(
     lab: RunningLab, suite: Path, tmp_path: Path
 ) -> None:
@@ -83,6 +90,41 @@ def test_the_job_runs_and_its_results_are_sent(
     assert ended(pod.start("hold", "--release", str(results)))[0] == 0
     assert ended(held)[0] == 0
     assert (results / holder.TAKEN).exists()
+
+
+@pytest.mark.parametrize(
+    ("role", "options", "said"),
+    [
+        ("read-only", ["--plan"], "the pod's service account (chosen by --cluster in-cluster)"),
+        ("disruptive", ["--claim=RST-3", "--allow-disruptive"], "claims: 1 still there"),
+    ],
+    ids=["read-only", "disruptive"],
+)
+def test_the_job_runs_with_less_and_with_more_rights(
+    lab: RunningLab, suite: Path, tmp_path: Path, *, role: str, options: list[str], said: str
+) -> None:
+    pod = a_pod(lab, suite, tmp_path, "--role", role)
+    code, out = ended(pod.start("run", *OPTIONS, f"--report-dir={pod.results}", *options))
+    assert code == 0, out
+    assert said in out
+    assert made_by_runs(lab) == ""
+
+
+def test_the_next_pod_removes_what_a_killed_one_made(
+    lab: RunningLab, suite: Path, tmp_path: Path
+) -> None:
+    pod = a_pod(lab, suite, tmp_path)
+    run = pod.start("run", *OPTIONS, f"--report-dir={pod.results}", "--smoke")
+    assert run.stdout
+    for line in run.stdout:
+        if "%]" in line:  # the first test has ended
+            break
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait(WITHIN)
+    (killed,) = set(re.findall("calico-demo-([0-9a-f]{6})-", made_by_runs(lab)))
+    code, out = ended(pod.start("run", *OPTIONS, "--janitor"))
+    assert (code, made_by_runs(lab)) == (0, ""), out
+    assert f"calico-demo-{killed}-" in out
 
 
 def test_nothing_else_can_be_written_and_nothing_of_the_lab_is_there(
@@ -120,8 +162,7 @@ def test_a_deleted_pod_removes_what_its_run_made(
     os.kill(run.pid, signal.SIGTERM)
     code, out = ended(run)
     assert code == 2, seen + out
-    left = lab.kubectl("get", "namespaces", "-l", "calico-conformance/run", "-o", "name").stdout
-    assert left == ""
+    assert made_by_runs(lab) == ""
     if after == "at once":  # no test was known yet, and there is nothing to report
         return
     (report,) = pod.results.glob("20*/conformance.json")
