@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from conformance.errors import UsageProblem
-from conformance.policy.oracle import admin, fields, rules
+from conformance.policy.oracle import admin, calico_rules, fields, kubernetes_rules
 from conformance.policy.oracle.fields import Obj
 from conformance.policy.oracle.rules import Rule
 from conformance.policy.oracle.switches import Minor
@@ -184,7 +184,7 @@ def _rules(
         except UsageProblem as problem:
             if strict:
                 raise
-            yield from rules.unread(one, where, str(problem))
+            yield from calico_rules.unread(one, where, str(problem))
 
 
 def _order(spec: Obj, where: str) -> float:
@@ -201,7 +201,7 @@ def _calico(obj: Obj, label: str, *, is_global: bool, staged: bool, strict: bool
     )
 
     def read(one: Any, where: str) -> Iterator[Rule]:
-        rule = rules.of_calico(one, home, where, label)
+        rule = calico_rules.of_calico(one, home, where, label)
         if rule is not None:
             yield rule
 
@@ -278,7 +278,7 @@ def _concerned(
         of_account = member.account_labels if isinstance(member, Pod) else {}
         return all_of(
             (
-                rules.of_labels(own, member),
+                calico_rules.of_labels(own, member),
                 spaces.selects(member.namespace_labels),
                 accounts.selects(of_account),
             )
@@ -306,7 +306,7 @@ def _kubernetes(obj: Obj, label: str, *, staged: bool, strict: bool) -> Policy:
         return all_of((selector.selects(member.own), spec.keys() <= _KUBERNETES_SPEC or None))
 
     def read(direction: Direction) -> Callable[[Any, str], Iterator[Rule]]:
-        return lambda one, where: rules.of_kubernetes(one, direction, home, where, label)
+        return lambda one, where: kubernetes_rules.of_kubernetes(one, direction, home, where, label)
 
     return Policy(
         label=label,

@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of policies: which packets each is about, and what Windows leaves out.
 
-Sources: Calico's reference, NetworkPolicy ("Rule", "EntityRule", "ServiceMatch"); Kubernetes' reference, NetworkPolicy;
-for a notSelector beside something positive, which narrows it, felix/calc/rule_scanner.go.
+Sources: Calico's reference, NetworkPolicy ("Rule", "EntityRule", "ServiceMatch").
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
 
-from conformance.errors import UsageProblem
-from conformance.policy.labels import OF_ACCOUNTS
 from conformance.policy.oracle import fields
-from conformance.policy.oracle.fields import Obj, Range
+from conformance.policy.oracle.fields import Range
 from conformance.policy.oracle.switches import Switch, Switches
 from conformance.policy.oracle.world import Member, Pod, World
-from conformance.policy.selectors import Selector, calico, calico_namespaces, kubernetes
 from conformance.policy.truth import Truth, all_of, any_of, negated
 
 Chooser = Callable[[Member], Truth]
@@ -24,36 +19,6 @@ NOT_KNOWN = -1
 """An address, protocol or port of a packet that is not known."""
 ANY_ADDRESS: Range = (0, 2**32 - 1)
 ACTIONS = ("Allow", "Deny", "Pass")
-
-_PEER = frozenset(
-    {
-        "nets",
-        "notNets",
-        "ports",
-        "notPorts",
-        "selector",
-        "notSelector",
-        "namespaceSelector",
-        "serviceAccounts",
-    }
-    | {"services"}
-)
-_RULE = frozenset(
-    {
-        "action",
-        "protocol",
-        "notProtocol",
-        "icmp",
-        "notICMP",
-        "ipVersion",
-        "source",
-        "destination",
-        "http",
-        "metadata",
-    }
-)
-_FAMILIES = {fields.PROTOCOLS["icmp"]: 4, fields.PROTOCOLS["icmpv6"]: 6}
-"""IP versions of the protocols that are of one alone."""
 
 
 @dataclass(frozen=True)
@@ -289,217 +254,3 @@ def _of_service(peer: Peer, packet: Packet, world: World, *, of_destination: boo
         )
         for backend in backends
     )
-
-
-# --- Calico's words ---------------------------------------------------------------------------------------------------
-
-
-def unread(given: Any, where: str, why: str) -> list[Rule]:
-    """Return a rule that cannot be read, with its action where that can; Kubernetes has Allow."""
-    action = given.get("action", "Allow") if isinstance(given, Mapping) else ""
-    if action == "Log":
-        return []
-    return [Rule(action if action in ACTIONS else "", where, unread=why)]
-
-
-def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | None:
-    """Return a rule of a Calico policy; ``home``: the policy's namespace; None: it is a Log rule,
-    which decides nothing.
-
-    Raise UsageProblem, with the ``owner``'s name.
-    """
-    place = f"{owner} {where}"
-    rule = fields.mapping(given, place, _RULE)
-    action = fields.one_of(rule.get("action"), f"{place} action", {"Allow", "Deny", "Pass", "Log"})
-    given_protocols = {
-        key: rule[key] for key in ("protocol", "notProtocol") if rule.get(key) is not None
-    }
-    wanted = {key: fields.protocol(value, place) for key, value in given_protocols.items()}
-    made = Rule(
-        action,
-        where,
-        _peer(rule.get("source"), home, f"{place} source"),
-        _peer(rule.get("destination"), home, f"{place} destination"),
-        wanted.get("protocol"),
-        wanted.get("notProtocol"),
-        _types(rule.get("icmp"), f"{place} icmp"),
-        _types(rule.get("notICMP"), f"{place} notICMP"),
-        _version(rule, wanted, place),
-        bool(rule.get("http")),
-    )
-    return None if action == "Log" else made
-
-
-def _version(rule: Obj, protocols: Mapping[str, int], place: str) -> int | None:
-    """Return the IP version that a rule is about alone: what it says, or that of its protocol; a
-    notProtocol decides none."""
-    version = rule.get("ipVersion")
-    if version not in (None, 4, 6):
-        raise UsageProblem(f"ipVersion 4 or 6 is expected, not {fields.shown(version)}")
-    for number, family in _FAMILIES.items():
-        if number in protocols.values() and version not in (None, family):
-            raise UsageProblem(f"{place}: Calico refuses ipVersion {version} beside this ICMP")
-        if number == protocols.get("protocol"):
-            version = family
-    return version
-
-
-def _types(given: Any, where: str) -> tuple[int, int | None] | None:
-    icmp = fields.mapping(given, where, {"type", "code"})
-    if icmp.get("type") is None:
-        return None
-    code = icmp.get("code")
-    return int(fields.number(icmp["type"], where)), None if code is None else int(
-        fields.number(code, where)
-    )
-
-
-def _peer(given: Any, home: str | None, where: str) -> Peer:
-    peer = fields.mapping(given, where, _PEER)
-    if not peer:
-        return ANYBODY
-    positive = any(peer.get(key) for key in ("selector", "namespaceSelector", "serviceAccounts"))
-    excluded = peer.get("notSelector")
-    folded = bool(excluded) and (positive or home is not None)
-    unless = fields.readable(calico(excluded), where) if excluded and not folded else None
-    ranges, names = fields.ports(peer.get("ports"), where)
-    not_ranges, not_names = fields.ports(peer.get("notPorts"), where)
-    service = fields.mapping(peer.get("services"), f"{where} services", {"name", "namespace"})
-    name, space = (fields.text(service.get(key), where) for key in ("name", "namespace"))
-    return Peer(
-        choose=_chooser(peer, home, where) if positive or folded else None,
-        unless=(lambda member: of_labels(unless, member)) if unless else None,
-        nets=fields.nets(peer.get("nets"), where),
-        not_nets=fields.nets(peer.get("notNets"), where),
-        ports=ranges,
-        named=names,
-        not_ports=not_ranges,
-        not_named=not_names,
-        service=(space or home or "", name) if name else None,
-    )
-
-
-def of_labels(selector: Selector, member: Member) -> Truth:
-    """Return whether a selector of Calico selects a pod, also by its account, or a network set."""
-    is_unknown = isinstance(member, Pod) and member.account_labels is None
-    return None if is_unknown and OF_ACCOUNTS in selector.text else selector.selects(member.labels)
-
-
-def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
-    """Return the test of a peer's selectors: of namespaces, accounts and labels together."""
-    spaces = peer.get("namespaceSelector")
-    fields.of_pods(peer.get("selector"), f"{where} selector")
-    if isinstance(spaces, str) and spaces.strip() != "global()":
-        fields.of_pods(spaces, f"{where} namespaceSelector, beside other parts")
-    of_space = fields.readable(calico_namespaces(spaces), where) if spaces else None
-    wanted = fields.readable(calico(peer.get("selector")), where)
-    excluded = (
-        fields.readable(calico(peer["notSelector"]), where) if peer.get("notSelector") else None
-    )
-    accounts = fields.mapping(
-        peer.get("serviceAccounts"), f"{where} serviceAccounts", {"names", "selector"}
-    )
-    names = fields.sequence(accounts.get("names"), where)
-    of_account = fields.readable(calico(accounts.get("selector")), where)
-
-    def of_accounts(member: Member) -> Truth:
-        if not isinstance(member, Pod):  # of no account, so that only a negation of labels holds
-            return not names and of_account.selects({})
-        named = not names or (member.account in names if member.account else None)
-        return all_of((named, of_account.selects(member.account_labels)))
-
-    def chosen(member: Member) -> Truth:
-        if not of_space and home is not None and member.namespace != home:
-            return False
-        return all_of(
-            (
-                of_space.selects(member.namespace_labels) if of_space else True,
-                of_accounts(member) if accounts else True,
-                of_labels(wanted, member),
-                negated(of_labels(excluded, member)) if excluded else True,
-            )
-        )
-
-    return chosen
-
-
-# --- Kubernetes' words ------------------------------------------------------------------------------------------------
-
-
-def of_kubernetes(given: Any, direction: str, home: str, where: str, owner: str) -> Iterator[Rule]:
-    """Yield a Kubernetes rule's Calico rules, by peer and protocol.  Raise UsageProblem."""
-    side = "from" if direction == "ingress" else "to"
-    place = f"{owner} {where}"
-    rule = fields.mapping(given, place, {side, "ports"})
-    for peer in fields.sequence(rule.get(side), place) or [None]:
-        end = ANYBODY if peer is None else _kubernetes_peer(peer, home, place)
-        for protocol, ranges, names in _by_protocol(rule.get("ports"), place):
-            if direction == "ingress":
-                at = Peer(ports=ranges, named=names) if ranges or names else ANYBODY
-                yield Rule("Allow", where, end, at, protocol)
-            else:
-                made = partial(Peer, end.choose, None, end.nets, end.not_nets)
-                yield Rule("Allow", where, ANYBODY, made(ranges, names), protocol)
-
-
-def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
-    peer = fields.mapping(given, where, {"podSelector", "namespaceSelector", "ipBlock"})
-    block = fields.mapping(peer.get("ipBlock"), f"{where} ipBlock", {"cidr", "except"})
-    if block and len(peer) > 1:
-        raise UsageProblem(f"{where}: a peer with ipBlock and a selector, which are two peers")
-    if block:
-        return Peer(
-            nets=fields.nets([block.get("cidr")], where),
-            not_nets=fields.nets(block.get("except"), where),
-        )
-    spaces = peer.get("namespaceSelector")
-    pods = peer.get("podSelector")
-    if spaces is None and pods is None:
-        raise UsageProblem(f"{where}: a peer without podSelector, namespaceSelector and ipBlock")
-    of_space = fields.readable(kubernetes(spaces or {}), where)
-    wanted = fields.readable(kubernetes(pods or {}), where)
-
-    def chosen(member: Member) -> Truth:
-        if not isinstance(member, Pod):
-            return False
-        there = (
-            member.namespace == home
-            if spaces is None
-            else of_space.selects(member.namespace_labels)
-        )
-        return all_of((there, wanted.selects(member.own)))
-
-    return Peer(choose=chosen)
-
-
-def _by_protocol(
-    given: Any, where: str
-) -> Iterator[tuple[int | None, tuple[Range, ...], tuple[str, ...]]]:
-    """Yield (protocol, ranges of ports, names of ports); a protocol without ports means all of
-    them."""
-    entries = fields.sequence(given, where)
-    if not entries:
-        yield None, (), ()
-    found: dict[int, list[Any] | None] = {}
-    for one in entries:
-        entry = fields.mapping(one, where, {"protocol", "port", "endPort"})
-        protocol = fields.PROTOCOLS[
-            fields.one_of(entry.get("protocol", "TCP"), where, {"TCP", "UDP", "SCTP"}).lower()
-        ]
-        port = entry.get("port")
-        last = entry.get("endPort")
-        if isinstance(port, str) and not any(map(str.isalpha, port)):
-            raise UsageProblem(
-                f"{where}: port {fields.shown(port)} in quotes is a name, and a name has a letter"
-            )
-        if last is not None and not isinstance(port, int):
-            shown = f"endPort {fields.shown(last)} beside port {fields.shown(port)}"
-            raise UsageProblem(f"{where}: {shown}, which is no number")
-        listed = found.setdefault(protocol, [])
-        if port is None:
-            found[protocol] = None
-        elif listed is not None:
-            listed.append(port if last is None else f"{port}:{last}")
-    for protocol, ports in found.items():
-        ranges, names = fields.ports(ports, where)
-        yield protocol, ranges, names
