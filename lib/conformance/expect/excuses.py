@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from conformance.errors import EnvironmentBroken, MissingCapability, SuiteError
 from conformance.expect import owners
-from conformance.expect.engine.decide import Broken, BrokenControl, Path, Why, Wrong
+from conformance.expect.engine.decide import Broken, BrokenControl, Wrong
 from conformance.expect.engine.pairs import key
+from conformance.expect.engine.path import Path, Why
 from conformance.expect.guard import excused, pods_unchanged
 from conformance.expect.outcome import Outcome
 from conformance.expect.owners import CLOSED

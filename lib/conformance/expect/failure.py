@@ -10,7 +10,8 @@ from conformance.errors import ControlBroken, Nonconformance, SuiteError
 from conformance.expect import machine_lag
 from conformance.expect.engine import names
 from conformance.expect.engine.answered import as_wanted, unexpected_backend
-from conformance.expect.engine.decide import LARGE, Broken, BrokenControl, Path, Why, Wrong
+from conformance.expect.engine.decide import Broken, BrokenControl, Wrong
+from conformance.expect.engine.path import LARGE, Path, Why
 from conformance.expect.excuses import pods_of
 from conformance.expect.explain import advice, cause, message
 from conformance.expect.explain.dns_servers import LONGER

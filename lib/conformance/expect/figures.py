@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from conformance.expect.engine.answered import as_wanted
-from conformance.expect.engine.decide import Path, Try
+from conformance.expect.engine.path import Path, Try
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import OS
 from conformance.model.figures import Effect, Figures, Tries

@@ -9,7 +9,8 @@ answer, or a failure that is no denial.
 from collections.abc import Sequence
 
 from conformance.errors import EnvironmentBroken
-from conformance.expect.engine.decide import Broken, Held, Path, Standing, Why, Wrong
+from conformance.expect.engine.decide import Broken, Held, Standing, Wrong
+from conformance.expect.engine.path import Path, Why
 from conformance.expect.outcome import Outcome
 from conformance.expect.session import Session
 

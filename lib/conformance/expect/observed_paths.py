@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from conformance.errors import ControlBroken
 from conformance.expect.engine import names
-from conformance.expect.engine.decide import Broken, BrokenControl, Path, Why, Wrong
+from conformance.expect.engine.decide import Broken, BrokenControl, Wrong
 from conformance.expect.engine.pairs import key
+from conformance.expect.engine.path import Path, Why
 from conformance.expect.outcome import Outcome
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Pair, Workload

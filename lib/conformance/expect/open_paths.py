@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import Wavered
-from conformance.expect.engine.decide import STEADY, Broken, Path, Why, Wrong
+from conformance.expect.engine.decide import Broken, Wrong
+from conformance.expect.engine.path import STEADY, Path, Why
 from conformance.expect.explain import message
 from conformance.expect.outcome import Outcome
 from conformance.model.attempt import Attempt

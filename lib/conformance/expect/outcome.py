@@ -6,15 +6,8 @@ from dataclasses import dataclass
 
 from conformance.errors import EnvironmentBroken
 from conformance.expect.engine.answered import as_wanted, unexpected_backend, with_who
-from conformance.expect.engine.decide import (
-    Broken,
-    BrokenControl,
-    Held,
-    Path,
-    Standing,
-    Why,
-    Wrong,
-)
+from conformance.expect.engine.decide import Broken, BrokenControl, Held, Standing, Wrong
+from conformance.expect.engine.path import Path, Why
 from conformance.expect.explain import message
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted

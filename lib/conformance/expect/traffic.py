@@ -28,8 +28,9 @@ from conformance.expect.case import Paths, Row, rows_of
 from conformance.expect.crossing import Crossing
 from conformance.expect.engine import ask as engine
 from conformance.expect.engine.answered import default_kind, telling
-from conformance.expect.engine.decide import Held, Path, Rule, Standing, link
+from conformance.expect.engine.decide import Held, Standing
 from conformance.expect.engine.pairs import each, key, pairs_of
+from conformance.expect.engine.path import Path, Rule, link
 from conformance.expect.excuses import pods_of
 from conformance.expect.explain import message
 from conformance.expect.failure import failure, name_leads_to

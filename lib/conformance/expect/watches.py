@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from conformance.expect.engine.decide import Held, Path, Standing
+from conformance.expect.engine.decide import Held, Standing
+from conformance.expect.engine.path import Path
 from conformance.model.attempt import Kind
 from conformance.model.decision import Side
 from conformance.settings import Timings

@@ -20,8 +20,10 @@ from conformance.enforcement.worlds import Ground
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect import excuses, machine_lag, owners
 from conformance.expect.engine.answered import as_wanted
-from conformance.expect.engine.ask import MARGIN, ask
-from conformance.expect.engine.decide import Broken, BrokenControl, Held, Path, Rule, Try, Wrong
+from conformance.expect.engine.ask import ask
+from conformance.expect.engine.decide import Broken, BrokenControl, Held, Wrong
+from conformance.expect.engine.path import Path, Rule, Try
+from conformance.expect.engine.sources import MARGIN
 from conformance.expect.explain import advice, cause, message
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.session import Session

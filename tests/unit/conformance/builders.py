@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.expect.context import Context, Sink
-from conformance.expect.engine.decide import Path, Rule
+from conformance.expect.engine.path import Path, Rule
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Decision

@@ -8,7 +8,7 @@ This module decides when to try; :mod:`conformance.expect.engine.decide` interpr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from conformance.errors import ProbeBroken
 from conformance.expect.engine.answered import as_wanted
@@ -17,38 +17,23 @@ from conformance.expect.engine.decide import (
     BrokenControl,
     Held,
     NotYet,
-    Path,
     Standing,
-    Try,
-    Why,
     Wrong,
-    completes_at,
     conclude,
     decide,
 )
+from conformance.expect.engine.path import Path, Try, Why
+from conformance.expect.engine.sources import SOON, PathState, Source, stand_beside
 from conformance.probe.asking import Answered, Asking
 from conformance.probe.clocks import unix
 from conformance.probe.machine import Machine
 from conformance.timing import AT_LEAST, Clock
 
-MARGIN = 0.1
-"""s.  Margin by which the attempt that may complete a row begins late: agents begin attempts some
-milliseconds after the request, and not always equally fast.  At most half of the cadence."""
 TICK = 0.001
 """s.  What is due so soon is due."""
 LOOK = 0.1
 """s.  Between two looks whether attempts that did not leave have left, or answers that are owed
 have come."""
-BEHIND = 1.0
-"""s.  So long a source is not asked again while more than a few answers are owed to it: attempts that are begun faster
-than pods answer pile up until each answer comes too late, and healthy paths look closed.  What is not answered by then
-is taken for lost."""
-FEW = 3
-"""Answers that may be owed to a source: some packets are always under way, and a single lost one is
-no load."""
-SOON = 0.1
-"""s.  The first pause after a change is at most this long, whatever older attempts wait for: most changes take effect
-in milliseconds, and an attempt that left before waits for its SYN to be sent again, a second or three."""
 WATCH_EVERY = 1.0
 """s.  Time between a source's attempts, or its cadence if that is longer, while every remaining
 denial is decided and watched: a denial that wears off stays open, and the next attempt shows it."""
@@ -106,108 +91,6 @@ def ask(
         asking.cancel()
 
 
-@dataclass(eq=False)
-class _Source:
-    """A source, with all its paths; times in seconds since the round began."""
-
-    uid: str
-    cadence: float
-    agree_every: float | None
-    """Between attempts while all of them agree and the agent answers in time; None: the cadence,
-    since a path is to be closed."""
-    next_pause: float | None
-    """Next pause while a change of policy has not taken effect for the source; None: there is no
-    change."""
-    paths: list[_PathState] = field(default_factory=list)
-    due: float = 0.0
-    pause: float | None = None
-    """Pause after its newest attempts until a change shows; at most a cadence."""
-    late: float = 0.0
-    """s.  By how much its agent's answers come late: halved with each round, at least that of the
-    slowest answer to it."""
-    held_until: float = 0.0
-    """Its attempts did not leave: when it is looked at again."""
-    sooner: float | None = None
-    """When it is due before its cadence says so; None: not known since something changed."""
-
-    @property
-    def resting(self) -> list[_PathState]:
-        """Return agreeing open paths that are not tried this time, since as many others were left
-        out the last time.
-
-        Some paths of a source show as well as all of them that it is alive. Paths that other
-        agents' closed paths need as controls are not left out: agents do not probe at the same
-        moments, and a busy machine probes less often.
-        """
-        agreed = [
-            state
-            for state in self.paths
-            if state.path.want and isinstance(state.standing, Held) and not state.for_others
-        ]
-        return sorted(agreed, key=lambda state: state.last_asked)[(len(agreed) + 1) // 2 :]
-
-
-@dataclass(eq=False)
-class _PathState:
-    """A path, and its present state."""
-
-    path: Path
-    source: _Source
-    standing: Standing = field(default_factory=lambda: NotYet((), None))
-    is_left: bool = True
-    """The standing may still change."""
-    alone: bool = False
-    """It should be closed, and has a time-out without a control beside it so far."""
-    beside: list[list[_PathState]] = field(default_factory=list)
-    """Closed paths beside which it may stand, by the kinds of controls that it belongs to; closed
-    paths share kinds."""
-    for_others: bool = False
-    """``beside`` has closed paths of other sources."""
-
-    @property
-    def last_asked(self) -> float:
-        return self.path.tries[-1].asked if self.path.tries else -float("inf")
-
-    @property
-    def completes_at(self) -> float:
-        return completes_at(self.path, self.standing)
-
-    @property
-    def agrees(self) -> bool:
-        """Return whether its newest attempt was as expected, and more attempts of that kind decide
-        it."""
-        standing = self.standing
-        return (
-            isinstance(standing, NotYet)
-            and bool(standing.row)
-            and self.path.tries[-1].observation is not None
-        )
-
-    @property
-    def may_be_complete(self) -> bool:
-        """Return whether an unanswered attempt may be the last of the row that is under way."""
-        newest = self.path.recent[-1] if self.path.recent else None
-        return (
-            newest is not None and newest.observation is None and newest.asked >= self.completes_at
-        )
-
-
-def _stand_beside(states: Sequence[_PathState]) -> None:
-    """Link open paths to the closed paths beside which they may stand."""
-    by_path = {state.path: state for state in states}
-    kinds: dict[int, list[_PathState]] = {}
-    for closed in states:
-        for kind in closed.path.controls if not closed.path.want else ():
-            there = [by_path[control] for control in kind if control in by_path]
-            if id(kind) not in kinds:
-                kinds[id(kind)] = []
-                for state in there:
-                    state.beside.append(kinds[id(kind)])
-            kinds[id(kind)].append(closed)
-            for state in there:
-                state.for_others = state.for_others or state.source is not closed.source
-
-
 class _Round:
     """An expectation's attempts."""
 
@@ -237,7 +120,7 @@ class _Round:
         any_closed = not all(path.want for path in paths)
         self._about_denial = about_denial or any_closed
         self._sources = {
-            uid: _Source(
+            uid: Source(
                 uid,
                 cadence[uid],
                 agree_every=None if any_closed else agreeing.get(uid),
@@ -245,14 +128,14 @@ class _Round:
             )
             for uid in dict.fromkeys(path.attempt.source.uid for path in paths)
         }
-        self._all = [_PathState(path, self._sources[path.attempt.source.uid]) for path in paths]
+        self._all = [PathState(path, self._sources[path.attempt.source.uid]) for path in paths]
         for state in self._all:
             state.source.paths.append(state)
-        _stand_beside(self._all)
+        stand_beside(self._all)
         self._left = dict.fromkeys(self._all)
         self._closed_left = dict.fromkeys(state for state in self._all if not state.path.want)
         self._changed = dict(self._left)
-        self._under_way: dict[int, tuple[_PathState, Try]] = {}
+        self._under_way: dict[int, tuple[PathState, Try]] = {}
         """By ticket."""
         self._broke = False
         """An attempt broke since the last check for broken controls."""
@@ -308,12 +191,12 @@ class _Round:
                 {ticket: (state, state.path.ask(now)) for ticket, state in tried}
             )
 
-    def _plan_if_due(self, source: _Source, now: float) -> bool:
+    def _plan_if_due(self, source: Source, now: float) -> bool:
         """Return whether a source is due now; if so, plan when it is due again."""
         if self._next_due(source) > now + TICK:
             return False
         # An agent that hangs, or is busy and behind, gets no further attempts meanwhile.
-        if self._asking.waits(source.uid) or self._is_behind(source):
+        if self._asking.waits(source.uid) or source.is_behind(now):
             source.held_until = now + min(LOOK, source.cadence)
             return False
         every = max(source.cadence, WATCH_EVERY) if self._only_watches else source.cadence
@@ -331,22 +214,7 @@ class _Round:
             isinstance(standing, NotYet) and standing.watching for standing in standings
         )
 
-    def _is_behind(self, source: _Source) -> bool:
-        """Return whether more than a few attempts at servers that have answered the source are
-        unanswered.
-
-        Attempts at closed paths do not count: no answer is what is expected.  Nor do attempts from
-        before a path opened, which wait for their system to send its SYN again.
-        """
-        since = self._now - BEHIND
-        owed = 0
-        for state in source.paths:
-            owed += sum(
-                attempt.asked > since and state.path.owes(attempt) for attempt in state.path.recent
-            )
-        return owed > FEW
-
-    def _next_due(self, source: _Source) -> float:
+    def _next_due(self, source: Source) -> float:
         """Return when the source is due by its cadence.
 
         It is sooner where an attempt would complete a row, where all paths of the source agree, or
@@ -354,39 +222,14 @@ class _Round:
         """
         if source.sooner is None:
             of_all = (
-                self._completes_row(source),
-                self._goes_on_agreeing(source),
+                source.completes_row(),
+                source.agrees_again(),
                 self._sees_change(source),
             )
             source.sooner = min(of_all)
         return max(min(source.due, source.sooner), source.held_until)
 
-    @staticmethod
-    def _completes_row(source: _Source) -> float:
-        """Return the time (s) at which an attempt of the source would complete a row, if none
-        begins before; ``inf``: never.
-        """
-        margin = min(MARGIN, source.cadence / 2)
-        first = float("inf")
-        for state in source.paths:
-            if state.is_left and not state.path.want and state.path.recent:
-                complete = state.completes_at
-                if state.path.recent[-1].asked < complete:
-                    first = min(first, complete + margin)
-        return first
-
-    @staticmethod
-    def _goes_on_agreeing(source: _Source) -> float:
-        """Return the time (s) at which a source with only expected answers is asked again; ``inf``
-        if an answer is not as expected.  A source that answers late is asked less often.
-        """
-        left = [state for state in source.paths if state.is_left]
-        if source.agree_every is None or not left or not all(state.agrees for state in left):
-            return float("inf")
-        pause = max(source.agree_every, 2 * source.late)
-        return source.due - source.cadence + min(source.cadence, pause)
-
-    def _sees_change(self, source: _Source) -> float:
+    def _sees_change(self, source: Source) -> float:
         """Return when the source is asked again because a change has not taken effect; ``inf``: it
         has.  In s.
 
@@ -411,7 +254,7 @@ class _Round:
             return not self._closed_left and not (newest is not None and as_wanted(newest, True))
         return newest is not None and as_wanted(newest, True)
 
-    def _wants_more(self, state: _PathState, beside: float) -> bool:
+    def _wants_more(self, state: PathState, beside: float) -> bool:
         """Return whether another attempt could help to decide this path or a closed path.
 
         Open paths are asked as long as closed paths are, in turns once they agree.  Controls must
@@ -438,7 +281,7 @@ class _Round:
             return always
         return max((state.last_asked for state in self._closed_left), default=never)
 
-    def _may_begin(self, state: _PathState) -> bool:
+    def _may_begin(self, state: PathState) -> bool:
         """Return whether an attempt that begins now can count: in time, or in a row that began in
         time."""
         return (
@@ -455,7 +298,7 @@ class _Round:
             )
         return path.rule.within
 
-    def _undecided(self, state: _PathState) -> bool:
+    def _undecided(self, state: PathState) -> bool:
         """Return whether a row that began in time is under way, or may begin with an unanswered
         attempt."""
         deadline = self._deadline(state.path)
@@ -533,14 +376,14 @@ class _Round:
             self._denials_done = self._now
         self._end_decided(list(self._left if ended or self._now > self._earliest else changed))
 
-    def _look_again(self, state: _PathState) -> None:
+    def _look_again(self, state: PathState) -> None:
         state.standing = decide(state.path)
         if isinstance(state.standing, NotYet):
             state.alone = state.standing.alone
         elif not state.path.want or isinstance(state.standing, Broken):
             self._end(state)
 
-    def _end_decided(self, states: Sequence[_PathState]) -> None:
+    def _end_decided(self, states: Sequence[PathState]) -> None:
         """End paths that hold, or that no attempt could decide any more, unless all are given more
         time."""
         for state in states:
@@ -582,7 +425,7 @@ class _Round:
         self._looked = self._now
         self._looks = self._looked + LOOK_AFTER
 
-    def _end(self, state: _PathState) -> None:
+    def _end(self, state: PathState) -> None:
         """End a path's attempts; its standing stays."""
         state.is_left = False
         state.alone = False
@@ -602,7 +445,7 @@ class _Round:
                 state.standing = BrokenControl(Why.CONTROL)
                 self._end(state)
 
-    def _is_over(self, state: _PathState) -> bool:
+    def _is_over(self, state: PathState) -> bool:
         """Return whether no attempt could decide the path any more; at least two attempts were
         answered."""
         if state.path.want and self._denials_done is None:

@@ -31,262 +31,13 @@ Paths are decided independently of each other, but for the controls that they sh
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from itertools import pairwise, takewhile
+from dataclasses import dataclass, field
 
 from conformance.expect.engine.answered import ARRIVED, as_wanted, unexpected_backend
 from conformance.expect.engine.names import UNSENT
-from conformance.model.attempt import Attempt, Kind
+from conformance.expect.engine.path import EPSILON, Path, Try, Why, began_at, clock_of
 from conformance.model.observation import Observation, Verdict
-from conformance.settings import OsTimings
 from conformance.settings.assumptions import DENIED_VERDICTS
-
-LARGE = "?" + "a" * 999
-"""The payload of every second datagram of a path that should be closed: a denial holds for
-everything that fits into a packet."""
-LOSSES = DENIED_VERDICTS | {Verdict.REFUSED}
-STEADY = 20
-"""Attempts in a row that make up for one outage of a path that had connected before.  Where a fifth of all connections
-is lost, three in a row connect by chance each second time, twenty one time in 87, and forty one time in 7,500."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """The rule that decides one path; times in seconds."""
-
-    agree: int
-    """Attempts in a row."""
-    agree_span: float
-    """From the beginning of the first to that of the last attempt that make a denial agreed."""
-    hold: float
-    """From then on it must last."""
-    near: float
-    """A control that connected was begun so close to the attempt that it stands beside."""
-    within: float
-    """From the expectation's beginning to the beginning of the row's first attempt."""
-    watch: float = 0.0
-    """From the end of a row that decides a denial on it is watched for a leak."""
-
-    @classmethod
-    def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
-        """Return the rule that the slowest of a path's ends needs; its source is asked as often as
-        its system says."""
-        return cls(
-            agree=max(timings.agree for timings in ends),
-            agree_span=max(timings.agree_span for timings in ends),
-            hold=max(timings.hold for timings in ends),
-            near=source.poll_every,
-            within=within,
-        )
-
-    def for_single_packets(self, give_up: float) -> Rule:
-        """Return the rule for attempts that send no packet again (UDP): their row must outlast two
-        give-up times alone."""
-        return replace(self, hold=max(self.hold, 2 * give_up - self.agree_span + self.near))
-
-    @property
-    def span(self) -> float:
-        """Return the seconds from the beginning of the first to that of the last time-out of a
-        row."""
-        return self.agree_span + self.hold
-
-
-@dataclass(eq=False)
-class Try:
-    """An attempt of a path: when it was requested, and its observation once it is answered."""
-
-    asked: float
-    """s.  From the expectation's beginning, on the suite's clock."""
-    observation: Observation | None = None
-    at: float = 0.0
-    """s.  As ``asked``, when its agent began it: an estimate; ``asked`` until it is answered."""
-    error: float = 0.0
-    """s.  By how much ``at`` may be wrong."""
-    came: float = 0.0
-    """s.  As ``asked``, when its answer arrived."""
-
-    def __post_init__(self) -> None:
-        self.at = self.asked
-
-
-@dataclass(eq=False)
-class Path:
-    """A path in an expectation, with all its attempts and the paths that are controls for it."""
-
-    attempt: Attempt
-    want: bool
-    """The path should be open."""
-    rule: Rule
-    tries: list[Try] = field(default_factory=list)
-    """The attempts in the order in which they were started."""
-    controls: tuple[tuple[Path, ...], ...] = ()
-    """For a closed path: open paths of its source, and open paths to its target, as far as they
-    exist."""
-    steady: bool = False
-    """The claim is that the path stays open; False for controls and for paths that policies leave
-    open."""
-    later: bool = False
-    """The path is no control, and is tried only during the wait for the last attempts at closed
-    paths."""
-    given: float = 0.0
-    """s.  Added to its budget since the machine ran late."""
-    error: Exception | None = None
-    """The error that broke an attempt: the path is not decided any more."""
-    ended: Why | None = None
-    """The reason that ended the newest row among the attempts that were passed over."""
-    _passed: int = 0
-    _connected: dict[str, list[float]] = field(default_factory=dict)
-    """Clock to the moments on it at which attempts were begun that connected, in order."""
-    _placed: list[tuple[float, float]] = field(default_factory=list)
-    """The same on the suite's clock, each with its error."""
-    _opened: float = float("inf")
-    """s.  As :attr:`Try.asked`, the first attempt that connected."""
-    _lost: float = -float("inf")
-    """s.  As :attr:`Try.asked`, the last attempt that was lost, or led elsewhere."""
-
-    def ask(self, asked: float) -> Try:
-        """Return one attempt more."""
-        attempt = Try(asked)
-        self.tries.append(attempt)
-        return attempt
-
-    @property
-    def next_attempt(self) -> Attempt:
-        """Return the attempt to make next."""
-        large = not self.want and self.attempt.kind is Kind.UDP and len(self.tries) % 2
-        return replace(self.attempt, request=LARGE) if large else self.attempt
-
-    def answer(
-        self, attempt: Try, observation: Observation, *, at: float, error: float, came: float
-    ) -> None:
-        """Record the observation of an attempt; times as in :class:`Try`."""
-        attempt.observation = observation
-        attempt.at = at
-        attempt.error = error
-        attempt.came = came
-        if observation.verdict in LOSSES or unexpected_backend(observation):
-            self._lost = max(self._lost, attempt.asked)
-        if self.want and as_wanted(observation, True):
-            self._opened = min(self._opened, attempt.asked)
-            if observation.began is not None:
-                insort(self._connected.setdefault(observation.clock, []), observation.began)
-            insort(self._placed, (at, error))
-
-    def owes(self, attempt: Try) -> bool:
-        """Return whether an attempt is unanswered although the target answered an earlier one."""
-        return attempt.observation is None and attempt.asked > self._opened
-
-    @property
-    def observations(self) -> list[Observation]:
-        """Return the observations of its attempts, in the order of the requests."""
-        return [attempt.observation for attempt in self.tries if attempt.observation is not None]
-
-    @property
-    def agree(self) -> int:
-        """Attempts in a row that decide it."""
-        return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
-
-    def may_waver(self, attempt: Try) -> bool:
-        """Return whether an unanswered attempt may show an outage: it left after the path had
-        connected."""
-        return self.steady and attempt.asked > self._opened
-
-    @property
-    def _outages(self) -> int:
-        """Return how often the path was lost or led elsewhere after it had connected; a row counts
-        once."""
-        if self._lost < self._opened:
-            return 0
-        kinds = [
-            as_wanted(observation, True)
-            for observation in self.observations
-            if observation.verdict in {*LOSSES, Verdict.CONNECTED}
-        ]
-        return sum(connected and not after for connected, after in pairwise(kinds))
-
-    @property
-    def seconds(self) -> float:
-        """Return the seconds from the expectation's beginning to the newest answer."""
-        return max(
-            (attempt.came for attempt in self.tries if attempt.observation is not None), default=0.0
-        )
-
-    @property
-    def first_right(self) -> float:
-        """Return the time (s) at which the first expected answer arrived; ``inf`` without any."""
-        right = (
-            attempt.came
-            for attempt in self.tries
-            if attempt.observation is not None and as_wanted(attempt.observation, self.want)
-        )
-        return min(right, default=float("inf"))
-
-    @property
-    def recent(self) -> list[Try]:
-        """Return all attempts but those that are known to decide nothing any more."""
-        return self.tries[self._passed :]
-
-    @property
-    def answered_first(self) -> list[Try]:
-        """Return the tries of :attr:`recent` before the first unanswered one, in the order in which
-        they were asked for."""
-        return list(takewhile(lambda attempt: attempt.observation is not None, self.recent))
-
-    def answered(self) -> list[Try]:
-        """Return the answered attempts in the order in which the agent began them.
-
-        An agent begins attempts in the order of the requests.  A restarted agent has another clock,
-        and its attempts come after those of the agent before.
-        """
-        answered_tries = self.answered_first
-        generations = {
-            name: place for place, name in enumerate(dict.fromkeys(map(_clock, answered_tries)))
-        }
-        return sorted(
-            answered_tries, key=lambda attempt: (generations[_clock(attempt)], _began(attempt))
-        )
-
-    def pass_over(self, count: int, ended: Why | None) -> None:
-        """Let the first ``count`` of :meth:`answered` decide nothing any more, whatever is
-        observed later.
-
-        ``ended``: the reason that ended the newest row among them.
-        """
-        self._passed += max(0, count)
-        self.ended = ended
-
-    def connected_near(self, attempt: Try, near: float) -> bool:
-        """Return whether an attempt of this path that connected began close to another path's
-        attempt."""
-        assert attempt.observation is not None
-        moments = self._connected.get(attempt.observation.clock)
-        if moments is not None and attempt.observation.began is not None:
-            return _closest(moments, attempt.observation.began) <= near + EPSILON
-        first = bisect_left(self._placed, (attempt.at - near, 0.0))
-        for at, error in self._placed[first:]:
-            if at > attempt.at + near:
-                break
-            if abs(at - attempt.at) + error + attempt.error <= near + EPSILON:
-                return True
-        return False
-
-
-class Why(StrEnum):
-    """The fault of a path, or why it could not be decided."""
-
-    LEAK = "a packet arrived after the route had been closed"
-    OPEN = "packets arrive"
-    NO_DENIAL = "it fails, but not as packets that vanish do"
-    CLOSED = "nothing connects"
-    WAVERS = "some attempts connect and some do not"
-    ANOTHER_POD = "another pod answers"
-    SILENT = "the server takes connections and does not answer"
-    CONTROL = "its control was lost"
-    ASTRAY = "the attempts never went to the target"
-    BROKEN = "a probe broke"
 
 
 @dataclass(frozen=True)
@@ -340,7 +91,6 @@ class NotYet:
 
 
 Standing = Held | Wrong | BrokenControl | Broken | NotYet
-EPSILON = 1e-6
 
 
 def decide(path: Path) -> Standing:
@@ -450,10 +200,10 @@ class _Denial:
     def _extend(self, attempt: Try) -> Standing | None:
         """Add a time-out with a control beside it; one on another clock begins a new row."""
         rule = self.path.rule
-        if self.row and _clock(self.row[-1]) != _clock(attempt):
+        if self.row and clock_of(self.row[-1]) != clock_of(attempt):
             self._end_row(self.ended)
         self.row.append(attempt)
-        span = _began(attempt) - _began(self.row[0]) + EPSILON
+        span = began_at(attempt) - began_at(self.row[0]) + EPSILON
         self.agreed = self.agreed or (len(self.row) >= rule.agree and span >= rule.agree_span)
         if self.agreed and span >= rule.span and self.row[0].at <= rule.within:
             if not rule.watch:
@@ -541,48 +291,3 @@ def _conclude_open(path: Path, about_denial: bool) -> Standing:
     if len(wrong) == len(newest):
         return Wrong(Why.CLOSED)
     return BrokenControl(Why.WAVERS) if about_denial else Wrong(Why.WAVERS)
-
-
-def link(paths: Iterable[Path]) -> None:
-    """Give each closed path its controls among the open paths; paths of a source or to a target
-    share them."""
-    linked = list(paths)
-    by_source: dict[str, list[Path]] = {}
-    by_target: dict[str, list[Path]] = {}
-    for path in linked:
-        if path.want:
-            by_source.setdefault(path.attempt.source.uid, []).append(path)
-            if path.attempt.target:
-                by_target.setdefault(path.attempt.target.label, []).append(path)
-    of_source = {uid: tuple(opened) for uid, opened in by_source.items()}
-    to_target = {label: tuple(opened) for label, opened in by_target.items()}
-    for path in linked:
-        if path.want:
-            continue
-        goal = path.attempt.target.label if path.attempt.target else ""
-        kinds = (of_source.get(path.attempt.source.uid, ()), to_target.get(goal, ()))
-        path.controls = tuple(kind for kind in kinds if kind)
-
-
-def _clock(attempt: Try) -> str:
-    return attempt.observation.clock if attempt.observation else ""
-
-
-def _began(attempt: Try) -> float:
-    """Return when an attempt began on the agent's clock; if it sent no packet, when it was
-    requested.
-    """
-    return (
-        attempt.observation.began
-        if attempt.observation and attempt.observation.began is not None
-        else attempt.asked
-    )
-
-
-def _closest(moments: Sequence[float], moment: float) -> float:
-    """Distance to the nearest of some ordered moments."""
-    place = bisect_left(moments, moment)
-    return min(
-        (abs(number - moment) for number in moments[max(0, place - 1) : place + 1]),
-        default=float("inf"),
-    )

@@ -16,8 +16,9 @@ from conformance.evidence.felix_cause import name_felix
 from conformance.expect import excuses, machine_lag
 from conformance.expect.case import Case
 from conformance.expect.context import Context, Pace
-from conformance.expect.engine import decide
-from conformance.expect.engine.decide import BrokenControl, Rule, Standing, Why, Wrong
+from conformance.expect.engine import path
+from conformance.expect.engine.decide import BrokenControl, Standing, Wrong
+from conformance.expect.engine.path import Rule, Why
 from conformance.expect.explain.advice import Side
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.expect.failure import failure
@@ -168,7 +169,7 @@ class Route:
     given: float = 0.0
     """s.  Added to its budget since the machine was late."""
 
-    def path(self, *, want: bool) -> decide.Path:
+    def path(self, *, want: bool) -> path.Path:
         """Return the path with its attempts, one each second; ``want``: it is to be open."""
         patience = TIMINGS.of(self.client.os)
         attempt = (
@@ -176,7 +177,7 @@ class Route:
             if self.target is None
             else ALONE.expecting(self.client).attempt(self.client, self.target, want=want)
         )
-        made = decide.Path(
+        made = path.Path(
             attempt, want, Rule.of(patience, [patience], within=60.0), given=self.given
         )
         for second, result in enumerate(self.observed):
@@ -202,7 +203,7 @@ class NotOpen:
     def error(self) -> Exception | None:
         return self._failure(self.route.path(want=True))
 
-    def _failure(self, path: decide.Path) -> Exception | None:
+    def _failure(self, path: path.Path) -> Exception | None:
         expect = self.cluster.expecting(self.route.client)
         outcomes = [Outcome(path, self.standing, is_control=False, because="it is so")]
         machine_lag.excuse(expect, outcomes, 0.0)

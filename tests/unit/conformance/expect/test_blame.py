@@ -10,7 +10,8 @@ import pytest
 
 from conformance.errors import ControlBroken
 from conformance.expect.engine import decide
-from conformance.expect.engine.decide import BrokenControl, Held, Standing, Why, Wrong
+from conformance.expect.engine.decide import BrokenControl, Held, Standing, Wrong
+from conformance.expect.engine.path import Why
 from conformance.expect.explain.advice import Side
 from conformance.expect.failure import failure
 from conformance.expect.observed_paths import ObservedPaths

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.expect.context import Context, Sink
-from conformance.expect.engine.ask import SOON
-from conformance.expect.engine.decide import Path, Rule, Try
+from conformance.expect.engine.path import Path, Rule, Try
+from conformance.expect.engine.sources import SOON
 from conformance.expect.figures import FigureLog, PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind

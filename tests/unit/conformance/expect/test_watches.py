@@ -13,7 +13,8 @@ from conformance.errors import Nonconformance
 from conformance.expect.case import Case
 from conformance.expect.context import Context, Pace
 from conformance.expect.engine.ask import ask
-from conformance.expect.engine.decide import Held, Standing, Why, Wrong, link
+from conformance.expect.engine.decide import Held, Standing, Wrong
+from conformance.expect.engine.path import Why, link
 from conformance.expect.figures import PolicyChange
 from conformance.expect.traffic import Expect
 from conformance.expect.watches import choose, watching

@@ -13,18 +13,10 @@ from types import FrameType
 
 import pytest
 
-from conformance.expect.engine.ask import BEHIND, LOOK, ask
-from conformance.expect.engine.decide import (
-    LARGE,
-    Held,
-    NotYet,
-    Path,
-    Standing,
-    Why,
-    Wrong,
-    decide,
-    link,
-)
+from conformance.expect.engine.ask import LOOK, ask
+from conformance.expect.engine.decide import Held, NotYet, Standing, Wrong, decide
+from conformance.expect.engine.path import LARGE, Path, Why, link
+from conformance.expect.engine.sources import BEHIND
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Workload
 from conformance.model.observation import Verdict

@@ -8,17 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.expect.engine.decide import (
-    Held,
-    NotYet,
-    Path,
-    Rule,
-    Standing,
-    Why,
-    Wrong,
-    decide,
-    link,
-)
+from conformance.expect.engine.decide import Held, NotYet, Standing, Wrong, decide
+from conformance.expect.engine.path import Path, Rule, Why, link
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.observation import Observation, Verdict
 from tests.unit.conformance.builders import a_workload

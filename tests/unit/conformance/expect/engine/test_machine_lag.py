@@ -14,7 +14,8 @@ from conformance.expect import machine_lag
 from conformance.expect.case import Case
 from conformance.expect.context import Context, Pace, Sink
 from conformance.expect.engine.answered import default_kind
-from conformance.expect.engine.decide import Path, Rule, Standing, Why, Wrong
+from conformance.expect.engine.decide import Standing, Wrong
+from conformance.expect.engine.path import Path, Rule, Why
 from conformance.expect.outcome import Outcome
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt

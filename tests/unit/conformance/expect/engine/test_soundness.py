@@ -14,15 +14,8 @@ from itertools import pairwise
 import pytest
 
 from conformance.expect.engine.ask import ask
-from conformance.expect.engine.decide import (
-    BrokenControl,
-    Held,
-    Path,
-    Standing,
-    Why,
-    Wrong,
-    link,
-)
+from conformance.expect.engine.decide import BrokenControl, Held, Standing, Wrong
+from conformance.expect.engine.path import Path, Why, link
 from conformance.model.attempt import Kind
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.settings import Timings, load_timings

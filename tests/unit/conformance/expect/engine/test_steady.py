@@ -7,18 +7,15 @@ from dataclasses import replace
 
 from conformance.expect.engine.ask import ask
 from conformance.expect.engine.decide import (
-    STEADY,
     BrokenControl,
     Held,
     NotYet,
-    Path,
     Standing,
-    Try,
-    Why,
     Wrong,
     conclude,
     decide,
 )
+from conformance.expect.engine.path import STEADY, Path, Try, Why
 from conformance.model.attempt import Kind
 from conformance.model.observation import Observation, Verdict
 from conformance.settings import load_timings

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ControlBroken, Nonconformance, ProbeBroken
-from conformance.expect.engine.decide import BrokenControl, Held, Path, Rule, Try, Why, link
+from conformance.expect.engine.decide import BrokenControl, Held
+from conformance.expect.engine.path import Path, Rule, Try, Why, link
 from conformance.expect.explain.between_nodes import Blamed, blamed
 from conformance.expect.failure import failure
 from conformance.expect.outcome import Outcome

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sources of an expectation's paths, and when each of them is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from conformance.expect.engine.decide import (
+    Held,
+    NotYet,
+    Standing,
+    completes_at,
+)
+from conformance.expect.engine.path import Path
+
+MARGIN = 0.1
+"""s.  Margin by which the attempt that may complete a row begins late: agents begin attempts some
+milliseconds after the request, and not always equally fast.  At most half of the cadence."""
+SOON = 0.1
+"""s.  The first pause after a change is at most this long, whatever older attempts wait for: most changes take effect
+in milliseconds, and an attempt that left before waits for its SYN to be sent again, a second or three."""
+BEHIND = 1.0
+"""s.  So long a source is not asked again while more than a few answers are owed to it: attempts that are begun faster
+than pods answer pile up until each answer comes too late, and healthy paths look closed.  What is not answered by then
+is taken for lost."""
+FEW = 3
+"""Answers that may be owed to a source: some packets are always under way, and a single lost one is
+no load."""
+
+
+@dataclass(eq=False)
+class Source:
+    """A source, with all its paths; times in seconds since the round began."""
+
+    uid: str
+    cadence: float
+    agree_every: float | None
+    """Between attempts while all of them agree and the agent answers in time; None: the cadence,
+    since a path is to be closed."""
+    next_pause: float | None
+    """Next pause while a change of policy has not taken effect for the source; None: there is no
+    change."""
+    paths: list[PathState] = field(default_factory=list)
+    due: float = 0.0
+    pause: float | None = None
+    """Pause after its newest attempts until a change shows; at most a cadence."""
+    late: float = 0.0
+    """s.  By how much its agent's answers come late: halved with each round, at least that of the
+    slowest answer to it."""
+    held_until: float = 0.0
+    """Its attempts did not leave: when it is looked at again."""
+    sooner: float | None = None
+    """When it is due before its cadence says so; None: not known since something changed."""
+
+    @property
+    def resting(self) -> list[PathState]:
+        """Return agreeing open paths that are not tried this time, since as many others were left
+        out the last time.
+
+        Some paths of a source show as well as all of them that it is alive. Paths that other
+        agents' closed paths need as controls are not left out: agents do not probe at the same
+        moments, and a busy machine probes less often.
+        """
+        agreed = [
+            state
+            for state in self.paths
+            if state.path.want and isinstance(state.standing, Held) and not state.for_others
+        ]
+        return sorted(agreed, key=lambda state: state.last_asked)[(len(agreed) + 1) // 2 :]
+
+    def completes_row(self) -> float:
+        """Return the time (s) at which an attempt would complete a row, if none begins before;
+        ``inf``: never.
+        """
+        margin = min(MARGIN, self.cadence / 2)
+        first = float("inf")
+        for state in self.paths:
+            if state.is_left and not state.path.want and state.path.recent:
+                complete = state.completes_at
+                if state.path.recent[-1].asked < complete:
+                    first = min(first, complete + margin)
+        return first
+
+    def agrees_again(self) -> float:
+        """Return the time (s) at which a source with only expected answers is asked again; ``inf``
+        if an answer is not as expected.  A source that answers late is asked less often.
+        """
+        left = [state for state in self.paths if state.is_left]
+        if self.agree_every is None or not left or not all(state.agrees for state in left):
+            return float("inf")
+        pause = max(self.agree_every, 2 * self.late)
+        return self.due - self.cadence + min(self.cadence, pause)
+
+    def is_behind(self, now: float) -> bool:
+        """Return whether more than a few attempts at servers that have answered the source are
+        unanswered.
+
+        Attempts at closed paths do not count: no answer is what is expected.  Nor do attempts from
+        before a path opened, which wait for their system to send its SYN again.
+        """
+        since = now - BEHIND
+        owed = 0
+        for state in self.paths:
+            owed += sum(
+                attempt.asked > since and state.path.owes(attempt) for attempt in state.path.recent
+            )
+        return owed > FEW
+
+
+@dataclass(eq=False)
+class PathState:
+    """A path, and its present state."""
+
+    path: Path
+    source: Source
+    standing: Standing = field(default_factory=lambda: NotYet((), None))
+    is_left: bool = True
+    """The standing may still change."""
+    alone: bool = False
+    """It should be closed, and has a time-out without a control beside it so far."""
+    beside: list[list[PathState]] = field(default_factory=list)
+    """Closed paths beside which it may stand, by the kinds of controls that it belongs to; closed
+    paths share kinds."""
+    for_others: bool = False
+    """``beside`` has closed paths of other sources."""
+
+    @property
+    def last_asked(self) -> float:
+        return self.path.tries[-1].asked if self.path.tries else -float("inf")
+
+    @property
+    def completes_at(self) -> float:
+        return completes_at(self.path, self.standing)
+
+    @property
+    def agrees(self) -> bool:
+        """Return whether its newest attempt was as expected, and more attempts of that kind decide
+        it."""
+        standing = self.standing
+        return (
+            isinstance(standing, NotYet)
+            and bool(standing.row)
+            and self.path.tries[-1].observation is not None
+        )
+
+    @property
+    def may_be_complete(self) -> bool:
+        """Return whether an unanswered attempt may be the last of the row that is under way."""
+        newest = self.path.recent[-1] if self.path.recent else None
+        return (
+            newest is not None and newest.observation is None and newest.asked >= self.completes_at
+        )
+
+
+def stand_beside(states: Sequence[PathState]) -> None:
+    """Link open paths to the closed paths beside which they may stand."""
+    by_path = {state.path: state for state in states}
+    kinds: dict[int, list[PathState]] = {}
+    for closed in states:
+        for kind in closed.path.controls if not closed.path.want else ():
+            there = [by_path[control] for control in kind if control in by_path]
+            if id(kind) not in kinds:
+                kinds[id(kind)] = []
+                for state in there:
+                    state.beside.append(kinds[id(kind)])
+            kinds[id(kind)].append(closed)
+            for state in there:
+                state.for_others = state.for_others or state.source is not closed.source
