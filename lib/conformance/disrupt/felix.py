@@ -28,8 +28,8 @@ from conformance.journal.journalling import Journalling
 from conformance.kube.changes import pod_reference
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import list_at, value_at
+from conformance.kube.pod_state import is_ready, pod_state, restarts
 from conformance.kube.refused import ApiRefused, ApiUnreachable
-from conformance.kube.waits import is_ready, pod_state, restarts
 from conformance.model.counted import counted
 from conformance.model.endpoint import OS
 from conformance.timing import SYSTEM_CLOCK, Clock, Settled, until

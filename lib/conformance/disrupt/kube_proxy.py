@@ -14,7 +14,7 @@ from conformance.disrupt.disruption import Disruption
 from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.changes import pod_reference
 from conformance.kube.client import Obj
-from conformance.kube.waits import is_ready, pod_state
+from conformance.kube.pod_state import is_ready, pod_state
 
 NAMESPACE = "kube-system"
 LABELS = ("k8s-app=kube-proxy-windows", "k8s-app=kube-proxy")

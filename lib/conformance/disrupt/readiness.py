@@ -14,7 +14,7 @@ from conformance.disrupt.awaiting import until_nothing_is_missing
 from conformance.kube.changes import Changes
 from conformance.kube.client import Obj
 from conformance.kube.node_conditions import not_ready
-from conformance.kube.waits import is_ready, pod_state
+from conformance.kube.pod_state import is_ready, pod_state
 from conformance.pods.third_party import controller, is_own, label
 from conformance.timing import SYSTEM_CLOCK, Clock
 

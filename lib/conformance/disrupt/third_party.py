@@ -12,7 +12,7 @@ from conformance.disrupt.disruption import Disruption
 from conformance.disrupt.drain import DEFAULT_GRACE, grace
 from conformance.disrupt.healer import Healer
 from conformance.kube.changes import pod_reference
-from conformance.kube.waits import is_ready, pod_state
+from conformance.kube.pod_state import is_ready, pod_state
 from conformance.pods.third_party import daemonset_of, label, third_party_pods
 
 DAEMONSET_PODS = Healer(

@@ -21,8 +21,8 @@ from conformance.disrupt.felix import NAMESPACES
 from conformance.errors import MissingCapability
 from conformance.facts.felix_settings import DEFAULTS, FelixSettings
 from conformance.kube.client import Obj
+from conformance.kube.pod_state import is_ready
 from conformance.kube.refused import ApiRefused
-from conformance.kube.waits import is_ready
 from conformance.model.change import ObjectRef
 from conformance.model.facts import Facts
 from conformance.probe.host import Hosts

@@ -13,8 +13,9 @@ from conformance.errors import SuiteError
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
 from conformance.model.facts import NodeFacts
-from conformance.pods.deploy import Pods, Wish, changed_among
+from conformance.pods.deploy import Pods, Wish
 from conformance.pods.placement import Placement
+from conformance.pods.pod_changes import changed_among
 from conformance.pods.starting import decision_on_failure
 from conformance.policy import worlds
 from conformance.policy.worlds import SPACES, Seat

@@ -14,7 +14,7 @@ from conformance.facts.installed import owner
 from conformance.facts.reading import required
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import mapping_at, value_at
-from conformance.kube.waits import is_ready
+from conformance.kube.pod_state import is_ready
 from conformance.model.facts import Fact, Facts
 
 NAMESPACES = (

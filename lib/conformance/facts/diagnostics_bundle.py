@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from conformance.errors import SuiteError
 from conformance.kube import execute
 from conformance.kube.client import Kube, Obj
-from conformance.kube.waits import is_ready, when
+from conformance.kube.pod_state import is_ready
+from conformance.kube.waits import when
 from conformance.model.endpoint import Workload
 
 CALICO_NAMESPACES = ("calico-system", "kube-system")

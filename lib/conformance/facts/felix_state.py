@@ -12,7 +12,7 @@ from conformance.errors import SuiteError, first_line
 from conformance.facts.diagnostics_bundle import calico_pods
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import list_at, mapping_at, value_at
-from conformance.kube.waits import is_ready, pod_state, restarts
+from conformance.kube.pod_state import is_ready, pod_state, restarts
 from conformance.model.counted import counted
 
 WORTH_TELLING = re.compile(r"\[(WARNING|ERROR|FATAL|PANIC)\]")

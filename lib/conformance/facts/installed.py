@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from conformance.facts.reading import Reading
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import list_at, value_at
-from conformance.kube.waits import container_statuses
+from conformance.kube.pod_state import container_statuses
 from conformance.model.installed import Component, Installed
 
 NAMESPACES = ("calico-system", "calico-apiserver", "tigera-operator", "kube-system", "kube-flannel")

@@ -12,29 +12,22 @@ from functools import partial
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube.client import PAUSE, Kube, Obj
-from conformance.kube.fields import list_at, mapping_at, value_at
+from conformance.kube.fields import list_at, value_at
 from conformance.kube.node_conditions import closed, may_take
+from conformance.kube.pod_state import (
+    hopeless,
+    is_ready,
+    is_replaced,
+    named_state,
+    pod_state,
+    pulling,
+    unschedulable,
+    without_sysctls,
+)
 from conformance.kube.refused import ApiRefused, ApiUnreachable, NoApiServer
 from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK
 
-NEWER_THAN_NODE = "0xc0370106"
-"""What Windows says of an image whose revision its own is too old for (Windows-Containers#591)."""
-PULL_TROUBLE = (
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "ErrImageNeverPull",
-    "ImageInspectError",
-)
-SYSCTLS = "conformance/sysctls"
-"""Annotation with the names of the sysctls that a pod was asked for with."""
-HOPELESS_PULL = (
-    "not found", "no match for platform", "manifest unknown", "pull access denied", "unauthorized", "forbidden",
-    "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
-)  # fmt: skip
-"""Texts of pull errors that waiting does not cure; others (a registry that is slow or busy) may
-pass."""
 LOOK_AT_NODE = 10.0
 """s.  Between two looks at whether the node of a pod lives that is not ready: its death is known
 after 40 s at the soonest, and until its pods are evicted, five minutes later, nothing else says
@@ -47,14 +40,6 @@ not be made."""
 EVENT_SHOWN = 300
 """Characters of an event in a first line; CNI plugins' errors are long, and end with what
 repeats."""
-HOPELESS_START = (
-    "does not match the operating system",
-    "0xc0370101",
-    "executable file not found",
-    "no such file",
-)
-"""Texts of start errors that waiting does not cure; others (HNS busy, a mount that is late) may
-pass."""
 
 
 @dataclass
@@ -199,8 +184,8 @@ class Waits:
         for now in self.states(
             "v1", "Pod", namespace, labels=labels, within=within, quiet=early.look_after
         ):
-            pods = [item for item in now.values() if not _replaced(item)]
-            state = ", ".join(map(_named_state, pods)) or early.refused or "no pod"
+            pods = [item for item in now.values() if not is_replaced(item)]
+            state = ", ".join(map(named_state, pods)) or early.refused or "no pod"
             if observed.add(time.monotonic() - begin, state):
                 progress(state)
             if len(pods) == count and all(map(partial(_is_taken, enough), pods)):
@@ -384,160 +369,5 @@ class _EarlyEnd:
             )
 
 
-def container_statuses(pod: Obj) -> list[Obj]:
-    """Return the statuses of a pod's init containers and containers."""
-    return [
-        *list_at(pod, "status", "initContainerStatuses"),
-        *list_at(pod, "status", "containerStatuses"),
-    ]
-
-
-def pulling(pod: Obj, events: Sequence[Obj]) -> str:
-    """Return the images that are still being pulled for a pod, by its events, oldest first.
-
-    Empty: none, or all its containers run.
-    """
-    states = [mapping_at(status, "state") for status in container_statuses(pod)]
-    pulls = [event for event in events if event.get("reason") in ("Pulling", "Pulled")]
-    all_run = states and all("running" in state for state in states)
-    if all_run or not pulls or pulls[-1]["reason"] == "Pulled":
-        return ""
-    return (
-        f"its image is still being pulled ({pulls[-1].get('message') or 'which one is not said'})"
-    )
-
-
-def _replaced(pod: Obj) -> bool:
-    """Return whether a pod is on its way out, or has ended for good (evicted by its kubelet) and
-    another takes its place.
-    """
-    meta = pod["metadata"]
-    ended = value_at(pod, "status", "phase") in ("Failed", "Succeeded")
-    return bool(meta.get("deletionTimestamp") or (ended and meta.get("ownerReferences")))
-
-
-def is_ready(pod: Obj) -> bool:
-    """Return whether a pod's Ready condition is true and it is not on its way out."""
-    return _has(pod, type="Ready", status="True") and not pod["metadata"].get("deletionTimestamp")
-
-
-def containers_ready(pod: Obj) -> bool:
-    """Return whether all containers are ready and the pod is not terminating, whatever its
-    readiness gates say.
-    """
-    return _has(pod, type="ContainersReady", status="True") and not pod["metadata"].get(
-        "deletionTimestamp"
-    )
-
-
-def unschedulable(pod: Obj) -> bool:
-    """Return whether the scheduler has found no node for a pod."""
-    return _has(pod, type="PodScheduled", reason="Unschedulable")
-
-
-def _has(pod: Obj, **wanted: str) -> bool:
-    """Return whether a pod has a condition with these fields."""
-    conditions = list_at(pod, "status", "conditions")
-    return any(wanted.items() <= condition.items() for condition in conditions)
-
-
-def restarts(pod: Obj) -> int:
-    """Container restarts of a pod, all containers together."""
-    return sum(
-        int(container_status.get("restartCount") or 0)
-        for container_status in list_at(pod, "status", "containerStatuses")
-    )
-
-
-def pod_state(pod: Obj) -> str:
-    """Return one phrase: ``Ready``, ``ContainerCreating``, ``ImagePullBackOff``, ``Unschedulable:
-    0/6 nodes ...``.
-    """
-    return next(_phrases(pod))
-
-
-def _named_state(pod: Obj) -> str:
-    return f"{pod['metadata']['name']} {pod_state(pod)}"
-
-
-def _phrases(pod: Obj) -> Iterator[str]:
-    """Yield phrases about the state in a pod's object, most significant first."""
-    status = mapping_at(pod, "status")
-    if pod["metadata"].get("deletionTimestamp"):
-        yield "Terminating"
-    if is_ready(pod):
-        yield "Ready"
-    if status.get("phase") == "Failed" and status.get("reason"):
-        yield f"Failed, {status['reason']}: {status.get('message')}"
-    for condition in list_at(status, "conditions"):
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            yield f"{condition.get('reason')}: {condition.get('message')}"
-    states = [(one.get("name"), mapping_at(one, "state")) for one in container_statuses(pod)]
-    yield from (_waits(name, state["waiting"]) for name, state in states if "waiting" in state)
-    yield from (
-        _ended(name, state["terminated"]) for name, state in states if "terminated" in state
-    )
-    yield _not_ready(status)
-
-
-def _not_ready(status: Obj) -> str:
-    """Return the phase of a pod that is not ready, and since when which containers run."""
-    waited = "; ".join(
-        f"{one['name']} runs since {since}, and its readiness probe has not passed"
-        for one in list_at(status, "containerStatuses")
-        if not one.get("ready") and (since := value_at(one, "state", "running", "startedAt"))
-    )
-    return f"{status.get('phase') or 'Pending'}, not ready{': ' if waited else ''}{waited}"
-
-
-def _waits(container: str | None, state: Obj) -> str:
-    text = f": {state['message']}" if state.get("message") else ""
-    return f"{container} {state.get('reason')}{text}"
-
-
-def _ended(container: str | None, state: Obj) -> str:
-    how = f"{container} ended with {state.get('exitCode')} ({state.get('reason')})"
-    return f"{how} {state.get('message') or ''}".strip()
-
-
 def _is_taken(enough: Callable[[Obj], bool], pod: Obj) -> bool:
     return enough(pod) and not without_sysctls(pod)
-
-
-def without_sysctls(pod: Obj) -> str:
-    """Return which sysctls of a pod somebody's admission has taken away; empty: none."""
-    asked = str(value_at(pod, "metadata", "annotations", SYSCTLS) or "")
-    given = {item.get("name") for item in list_at(pod, "spec", "securityContext", "sysctls")}
-    gone = ", ".join(name for name in asked.split(",") if name and name not in given)
-    return (
-        f"somebody's admission (a webhook) took its sysctls {gone} away, without which it neither "
-        "pings nor listens below 1024"
-        if gone
-        else ""
-    )
-
-
-def hopeless(pod: Obj) -> str:
-    """Return why waiting for this pod is useless; empty while there is hope."""
-    if problem := without_sysctls(pod):
-        return problem
-    for container_status in container_statuses(pod):
-        waiting = mapping_at(container_status, "state", "waiting")
-        reason = str(waiting.get("reason") or "")
-        message = str(waiting.get("message") or "")
-        if reason in ("InvalidImageName", "ErrImageNeverPull") or (
-            reason in PULL_TROUBLE and any(text in message.lower() for text in HOPELESS_PULL)
-        ):
-            return f"image {container_status.get('image')} cannot be pulled: {reason}: {message}"
-        if reason in ("RunContainerError", "CreateContainerError") and any(
-            text in message.lower() for text in HOPELESS_START
-        ):
-            return f"container {container_status.get('name')} cannot start: {reason}: {message}"
-        states = [mapping_at(container_status, name) for name in ("state", "lastState")]
-        if "running" not in states[0] and NEWER_THAN_NODE in str(states):
-            return (
-                f"image {container_status.get('image')} is newer than its node, which cannot start "
-                f"it ({NEWER_THAN_NODE}): install the node's updates, or name a tag of the node's "
-                "own revision by --images, such as servercore:10.0.17763.1397"
-            )
-    return ""

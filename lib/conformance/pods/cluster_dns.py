@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from conformance.errors import MissingCapability
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import pod_address
-from conformance.kube.waits import is_ready, restarts
+from conformance.kube.pod_state import is_ready, restarts
 from conformance.model.endpoint import Target, Workload
 
 NAMESPACE = "kube-system"

@@ -4,20 +4,18 @@
 Everything is created at once and waited for together; the OS of a pod is that of the node it landed on.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from conformance.errors import EnvironmentBroken, MissingCapability, SuiteError
-from conformance.kube import manifest, prepared, waits
+from conformance.kube import manifest, pod_state, prepared
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import pod_address
 from conformance.kube.prepared import BASELINE
 from conformance.kube.refused import ApiRefused
-from conformance.kube.rights import Right, missing
 from conformance.model.change import ObjectRef
-from conformance.model.counted import counted
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import Facts, NodeFacts
 from conformance.model.images import RanImage
@@ -25,17 +23,15 @@ from conformance.pods import tailor
 from conformance.pods.nodes_gone import gone
 from conformance.pods.nodes_lost import NodeWatch
 from conformance.pods.placement import tolerations
+from conformance.pods.pull_secrets import copy_pull_secrets, pull_with
 from conformance.pods.roles import MANIFESTS, ROLES, Role
 from conformance.pods.tailor import SEAT
-from conformance.settings import Images, Settings
+from conformance.settings import Settings
 
 PRIVILEGED = {
     f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")
 }
 """Labels for pods in a node's own network, which baseline refuses."""
-MOST_COPIES = 9
-"""Copies of a pull secret in a namespace: each interrupted attempt to prepare the namespace left
-one."""
 NEVER = "conformance/never"
 """A condition of pods that nobody sets."""
 PROGRAMS = (
@@ -210,7 +206,7 @@ class Pods:
             wish.called,
             wish.node,
             self._home(wish),
-            enough=waits.containers_ready,
+            enough=pod_state.containers_ready,
             what="have ready containers",
         )
         return self.workload(pod, ROLES[wish.role])
@@ -253,7 +249,7 @@ class Pods:
         node: NodeFacts,
         home: str,
         *,
-        enough: Callable[[Obj], bool] = waits.is_ready,
+        enough: Callable[[Obj], bool] = pod_state.is_ready,
         what: str = "ready",
         why: str = "",
     ) -> Obj:
@@ -347,7 +343,7 @@ class Pods:
             node=name,
             address=pod_address(status),
             node_address=node.address if node else status["hostIP"],
-            restarts=waits.restarts(pod),
+            restarts=pod_state.restarts(pod),
             host_network=bool(pod["spec"].get("hostNetwork")),
             windows_build=node.revision if node else "",
             created=str(meta.get("creationTimestamp", "")),
@@ -407,178 +403,6 @@ def end(deployer: Pods, *names: str) -> None:
             api_version="apps/v1", kind="Deployment", name=name, namespace=deployer.namespace
         )
         deployer.changes.delete(target, "its test is over")
-
-
-def copy_pull_secrets(
-    kube: Kube, changes: Changes, images: Images, namespace: str
-) -> dict[str, str]:
-    """Copy the pull secrets of the namespace ``default`` for the kubelets of a namespace's pods.
-
-    Into namespaces that the cluster's owner has prepared none is copied: the owner has put them there.  Returns each
-    secret's name to the name of its copy.  Raise EnvironmentBroken when one cannot be read.
-    """
-    copies: dict[str, str] = {}
-    for name in () if changes.run.prefix else images.all_pull_secrets:
-        found = _pull_secret(kube, name)
-        copy: Obj = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "type": found.get("type"),
-            "data": found.get("data") or {},
-        }
-        copies[name] = _copied(changes, copy, name, namespace)
-    return copies
-
-
-def _pull_secret(kube: Kube, name: str) -> Obj:
-    """Read a pull secret.  Raise EnvironmentBroken where no kubelet can pull with it."""
-    try:
-        found = kube.get("v1", "Secret", name, "default")
-    except ApiRefused as refusal:
-        raise EnvironmentBroken(
-            f"pull secret {name}: cannot be read in namespace default: {refusal.message}"
-            " (the user needs the role of manifests/rbac/pull-secrets.yaml)"
-        ) from refusal
-    if not str(found.get("type")).startswith(
-        "kubernetes.io/dockerc"
-    ):  # dockercfg, dockerconfigjson
-        raise EnvironmentBroken(
-            f"pull secret {name}: kubelets cannot pull with type {found.get('type')}; create it "
-            "with kubectl -n default create secret docker-registry"
-        )
-    return found
-
-
-def unusable_pull_secrets(kube: Kube, images: Images) -> list[str]:
-    """Return why pull secrets cannot be copied into the run's namespaces, one reason each."""
-    create = [Right("create", "secrets")] if images.all_pull_secrets else []
-    reasons = [
-        f"{kube.access.user} may not {right.label}, as pull secrets are copied into the run's "
-        "namespaces; bind the role of manifests/rbac/pull-secrets.yaml"
-        for right in missing(kube, create)
-    ]
-    for name in images.all_pull_secrets:
-        try:
-            _pull_secret(kube, name)
-        except EnvironmentBroken as error:
-            reasons.append(str(error))
-    return reasons
-
-
-def _copied(changes: Changes, copy: Obj, name: str, namespace: str) -> str:
-    """Copy a pull secret and return the copy's name: NAME, or NAME-2 and so on if the name is
-    taken.
-
-    The copy is only ever created, never patched: the right to patch secrets is also the right to
-    read them, since a PATCH returns the object.
-    """
-    for number in range(1, MOST_COPIES + 1):
-        called = name if number == 1 else f"{name}-{number}"
-        try:
-            changes.create(
-                {**copy, "metadata": {"name": called}},
-                "lets the kubelets pull its images",
-                namespace=namespace,
-            )
-        except ApiRefused as refusal:
-            if not refusal.already_exists:
-                raise
-        else:
-            return called
-    raise EnvironmentBroken(
-        f"namespace {namespace} has {MOST_COPIES} copies of pull secret {name} already"
-    )
-
-
-def pull_with(spec: Obj, copies: Mapping[str, str]) -> None:
-    """Let a pod spec name the copies of its pull secrets."""
-    for reference in spec.get("imagePullSecrets") or ():
-        reference["name"] = copies.get(reference["name"], reference["name"])
-
-
-def changed(workload: Workload, pod: Obj | None) -> str:
-    """Return what happened to a pod since it became a Workload; empty if nothing did. ``pod``:
-    its present state; None: deleted.
-    """
-    what = " is gone" if pod is None else next(_changes(workload, pod), "")
-    return f"pod {workload.label}{what}" if what else ""
-
-
-def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
-    """Yield the changes of a pod, most significant first."""
-    status = pod.get("status") or {}
-    statuses = status.get("containerStatuses") or []
-    if pod["metadata"]["uid"] != workload.uid:
-        node = pod["spec"].get("nodeName") or "none yet"
-        yield f" was replaced by another of the same name on node {node}"
-    yield from () if workload.is_ending else _deletion(pod)
-    if again := waits.restarts(pod) - workload.restarts:
-        yield f" restarted {counted(again, 'time')}: {_last_ends(statuses)}"
-    if status.get("phase") != "Running":
-        yield f" is {waits.pod_state(pod) if status.get('reason') else status.get('phase')}"
-    # where no container is started again, further containers may end: they are done
-    once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
-    yield from _stopped(
-        [status for status in statuses if not once or status["name"] == workload.container]
-    )
-    if (pod_address(status) or workload.address) != workload.address:  # its sandbox was made anew
-        yield f" has another address, {pod_address(status)} instead of {workload.address}"
-
-
-def _deletion(pod: Obj) -> Iterator[str]:
-    if pod["metadata"].get("deletionTimestamp"):
-        yield f" is being deleted{_disruption(pod.get('status') or {})}"
-
-
-def _disruption(status: Obj) -> str:
-    """Return `` (...)`` with the message of the disruption that evicts a pod; empty without one."""
-    conditions = {
-        condition.get("type"): condition.get("message")
-        for condition in status.get("conditions") or []
-    }
-    by = conditions.get("DisruptionTarget")
-    return f" ({by})" if by else ""
-
-
-def _last_ends(statuses: Sequence[Obj]) -> str:
-    """Return how containers that were started again had ended."""
-    ends = [
-        f"{status['name']}: {end.get('reason')} ({end.get('exitCode')})"
-        for status in statuses
-        if (end := (status.get("lastState") or {}).get("terminated"))
-    ]
-    return ", ".join(ends) or "no reason given"
-
-
-def _stopped(statuses: Sequence[Obj]) -> Iterator[str]:
-    """Containers that have ended and were not started again yet, so that no restart counts them."""
-    for status in statuses:
-        state = status.get("state") or {}
-        ended = state.get("terminated") or state.get("waiting")
-        if ended is not None:
-            why = ended.get("reason") or "no reason given"
-            yield f": its container {status['name']} is not running: {why}"
-
-
-def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
-    """Map uids of changed pods to their change (:func:`changed`), with one request per namespace."""
-    by_uid = {workload.uid: workload for workload in workloads}
-    now = there_now(kube, by_uid.values())
-    found = {
-        uid: changed(workload, now.get((workload.namespace, workload.pod)))
-        for uid, workload in by_uid.items()
-    }
-    return {uid: text for uid, text in found.items() if text}
-
-
-def there_now(kube: Kube, workloads: Iterable[Workload]) -> dict[tuple[str, str], Obj]:
-    """Return every pod of the namespaces of some workloads by namespace and name: one request per
-    namespace."""
-    return {
-        (namespace, workload["metadata"]["name"]): workload
-        for namespace in sorted({workload.namespace for workload in workloads})
-        for workload in kube.objects("v1", "Pod", namespace)
-    }
 
 
 def _os_of(node: Obj) -> OS:

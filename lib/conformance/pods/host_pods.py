@@ -14,7 +14,8 @@ from conformance.errors import EnvironmentBroken, MissingCapability
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import NodeFacts
-from conformance.pods.deploy import Pods, Wish, changed
+from conformance.pods.deploy import Pods, Wish
+from conformance.pods.pod_changes import changed
 from conformance.pods.roles import ROLES
 from conformance.pods.tailor import SEAT
 from conformance.timing import until

@@ -11,7 +11,7 @@ from typing import Literal
 from conformance.errors import EnvironmentBroken
 from conformance.kube import manifest
 from conformance.kube.client import Obj
-from conformance.kube.waits import hopeless
+from conformance.kube.pod_state import hopeless
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import OS, Target, Workload
 from conformance.model.facts import NodeFacts

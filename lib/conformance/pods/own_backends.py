@@ -7,7 +7,7 @@ from conformance.errors import EnvironmentBroken
 from conformance.kube import manifest
 from conformance.kube.changes import Changes, reference
 from conformance.kube.client import Obj
-from conformance.kube.waits import is_ready
+from conformance.kube.pod_state import is_ready
 from conformance.model.change import Change, ObjectRef
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import NEVER

@@ -17,10 +17,10 @@ from conformance.model.change import ObjectRef
 from conformance.model.counted import counted
 from conformance.model.facts import NodeFacts
 from conformance.pods import tailor
-from conformance.pods.deploy import copy_pull_secrets, pull_with
 from conformance.pods.images import is_on, split
 from conformance.pods.nodes_lost import NodeWatch
 from conformance.pods.placement import tolerations
+from conformance.pods.pull_secrets import copy_pull_secrets, pull_with
 from conformance.pods.roles import MANIFESTS, ROLES
 from conformance.settings import Settings
 

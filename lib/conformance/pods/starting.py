@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from conformance.errors import EnvironmentBroken, Nonconformance, first_line
 from conformance.kube.client import Obj
-from conformance.kube.waits import PULL_TROUBLE, hopeless, pod_state, pulling
+from conformance.kube.pod_state import PULL_TROUBLE, hopeless, pod_state, pulling
 from conformance.model.counted import counted
 from conformance.model.decision import Decision, decision_on
 from conformance.model.facts import NodeFacts

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.kube.ownership import RUN_LABEL
-from conformance.kube.waits import SYSCTLS
+from conformance.kube.pod_state import SYSCTLS
 from conformance.model.facts import NodeFacts
 from conformance.pods.images import pull_secrets, reference, windows_image
 from conformance.settings import Images, PodLimits

@@ -16,14 +16,15 @@ from typing import Any, Literal
 from conformance.errors import EnvironmentBroken, Nonconformance, SuiteError
 from conformance.kube import prepared
 from conformance.kube.client import Obj
-from conformance.kube.waits import is_ready
+from conformance.kube.pod_state import is_ready
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, decision_on
 from conformance.model.endpoint import OS, Workload
 from conformance.model.facts import NodeFacts
-from conformance.pods.deploy import Pods, Wish, changed, there_now
+from conformance.pods.deploy import Pods, Wish
 from conformance.pods.groups import Group, PodPairs
 from conformance.pods.placement import Placement
+from conformance.pods.pod_changes import changed, there_now
 from conformance.pods.roles import ROLES
 from conformance.pods.starting import decision_on_failure, verdict_on
 from conformance.pods.tailor import SEAT

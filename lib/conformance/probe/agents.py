@@ -30,9 +30,9 @@ from conformance.kube.client import Kube
 from conformance.kube.transcript import Transcript
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
-from conformance.pods.deploy import changed, changed_among
 from conformance.pods.nodes_gone import gone
 from conformance.pods.nodes_lost import NodeWatch
+from conformance.pods.pod_changes import changed, changed_among
 from conformance.probe import protocol
 from conformance.probe.agent import Agent, AgentRefused, Results
 from conformance.probe.asking import Answered, Inbox, Pending

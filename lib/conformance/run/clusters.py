@@ -144,8 +144,8 @@ class Clusters:
         from conformance.facts.detect import detect
         from conformance.facts.preflight import preflight
         from conformance.journal.other_runs import beside
-        from conformance.pods.deploy import unusable_pull_secrets
         from conformance.pods.placement import Placement
+        from conformance.pods.pull_secrets import unusable_pull_secrets
 
         facts = _judged(detect(door, evidence="field"), connection, settings)
         reasons = self._recover(door, facts, connection, settings)

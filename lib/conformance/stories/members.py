@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from conformance.enforcement.seats import Seats
-from conformance.kube import manifest, waits
+from conformance.kube import manifest, pod_state
 from conformance.kube.client import Obj
 from conformance.model.change import Change, ObjectRef
 from conformance.model.endpoint import SYSTEMS
@@ -65,7 +65,7 @@ class Members:
         self._nodes = {node.name: node for node in covered if node.name in there}
         self._each(self._write)
         self._each(self._made)
-        self._all("ready", waits.is_ready)
+        self._all("ready", pod_state.is_ready)
 
     def act(self, event: str) -> None:
         """Bring an event about, and return once it has taken effect. Raise EnvironmentBroken if it
@@ -137,7 +137,7 @@ class Members:
     def _begun(self) -> None:
         """Let members begin, or be ready again."""
         self._each(self._write)
-        self._all("ready", waits.is_ready)
+        self._all("ready", pod_state.is_ready)
 
     def _unready(self) -> None:
         self._each(lambda node: self._write(node, ready="no"))
@@ -150,9 +150,9 @@ class Members:
     def _restart(self, node: NodeFacts) -> None:
         before = self.seats.member_pods[node.name].restarts
         self._write(node, lives="no")
-        self._taken(node, "restarted", lambda pod: waits.restarts(pod) > before)
+        self._taken(node, "restarted", lambda pod: pod_state.restarts(pod) > before)
         self._write(node)
-        self._taken(node, "ready", waits.is_ready)
+        self._taken(node, "ready", pod_state.is_ready)
 
     def _ending(self) -> None:
         """Delete members whose preStop hook lasts; they were not ready once they had read so."""
@@ -243,7 +243,7 @@ class Members:
         name = self._name(node.name)
         found = pods.pod_of(name, node, self.namespace, enough=enough, what=what)
         pod = pods.workload(found, ROLES[f"{node.os}-seat"])
-        ready = waits.is_ready(found)
+        ready = pod_state.is_ready(found)
         seat = Seat(SPACE, node.os, node.name, pod.pod, pod.address, member=True, ready=ready)
         self.seats.member_pods[node.name] = pod
         self.seats.members[node.name] = seat
@@ -261,4 +261,4 @@ def _has_failed(pod: Obj) -> bool:
 
 
 def _is_unready(pod: Obj) -> bool:
-    return (pod.get("status") or {}).get("phase") == "Running" and not waits.is_ready(pod)
+    return (pod.get("status") or {}).get("phase") == "Running" and not pod_state.is_ready(pod)

@@ -34,9 +34,10 @@ from conformance.model.codec import to_plain
 from conformance.model.decision import Decision, Side
 from conformance.model.endpoint import OS, SYSTEMS, Target, Workload
 from conformance.model.observation import Verdict
-from conformance.pods.deploy import Pods, changed_among
+from conformance.pods.deploy import Pods
 from conformance.pods.nodes_lost import NodeWatch
 from conformance.pods.placement import Placement
+from conformance.pods.pod_changes import changed_among
 from conformance.pods.roles import ECHO_PORT
 from conformance.pods.services import Services, cluster_domain
 from conformance.pods.worker_pods import WorkerPods

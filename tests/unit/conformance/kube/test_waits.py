@@ -13,7 +13,7 @@ import pytest
 from urllib3 import connection
 
 from conformance.errors import EnvironmentBroken
-from conformance.kube import waits
+from conformance.kube import pod_state, waits
 from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused
 from conformance.kube.waits import Waits
@@ -381,7 +381,7 @@ def test_a_pod_that_its_kubelet_evicted_does_not_count_beside_the_one_in_its_pla
     api.routes[f"GET {PODS}"] = fakes.listing(evicted, pod(ready=True))
     (found,) = Waits(kube).pods_ready("n", "app=x", 1, within=5)
     assert found["metadata"]["name"] == "p"
-    assert waits.pod_state(evicted) == "Failed, Evicted: The node was low on resource: memory."
+    assert pod_state.pod_state(evicted) == "Failed, Evicted: The node was low on resource: memory."
 
 
 def test_a_watch_that_was_dropped_silently_costs_one_watch_and_not_the_whole_wait(
@@ -444,13 +444,17 @@ def test_a_container_that_runs_and_is_not_ready_is_named_with_since_when() -> No
         "running": {"startedAt": "2026-11-26T10:00:00Z"}
     }
     told = "client runs since 2026-11-26T10:00:00Z, and its readiness probe has not passed"
-    assert waits.pod_state(late) == f"Pending, not ready: {told}"
+    assert pod_state.pod_state(late) == f"Pending, not ready: {told}"
     late["status"]["containerStatuses"][0]["ready"] = True
-    assert waits.pod_state(late) == "Pending, not ready"
+    assert pod_state.pod_state(late) == "Pending, not ready"
 
 
 def with_sysctls(asked: str, *given: str) -> dict[str, Any]:
-    meta = {"name": "p", "namespace": "n", "annotations": {waits.SYSCTLS: asked} if asked else {}}
+    meta = {
+        "name": "p",
+        "namespace": "n",
+        "annotations": {pod_state.SYSCTLS: asked} if asked else {},
+    }
     sysctls = [{"name": name, "value": "0"} for name in given]
     return {"metadata": meta, "spec": {"securityContext": {"sysctls": sysctls} if given else None}}
 
@@ -465,8 +469,8 @@ def with_sysctls(asked: str, *given: str) -> dict[str, Any]:
     ],
 )
 def test_sysctls_that_admission_took_away_are_named(pod: dict[str, Any], gone: str) -> None:
-    found = waits.hopeless(pod)
-    assert found == waits.without_sysctls(pod)
+    found = pod_state.hopeless(pod)
+    assert found == pod_state.without_sysctls(pod)
     assert found.startswith(f"somebody's admission (a webhook) took its sysctls {gone} away") is (
         gone != ""
     )

@@ -10,10 +10,11 @@ from typing import Any, cast
 import pytest
 
 from conformance.errors import EnvironmentBroken
-from conformance.kube import manifest, waits
+from conformance.kube import manifest, pod_state
 from conformance.pods import tailor
-from conformance.pods.deploy import PROGRAMS, Pods, changed
+from conformance.pods.deploy import PROGRAMS, Pods
 from conformance.pods.placement import tolerations
+from conformance.pods.pod_changes import changed
 from conformance.pods.prepull import Prepull, present
 from conformance.pods.roles import ECHO_PORT, MANIFESTS, ROLES, Role
 from conformance.settings import ImageChoice, Images, Mirror, PodLimits, Settings, load_timings
@@ -304,12 +305,12 @@ def test_a_pod_says_which_containers_it_was_asked_for_with() -> None:
 def test_a_pod_says_which_sysctls_it_was_asked_for_with() -> None:
     made = tailored("linux-client", node=a_node("l"))["spec"]["template"]
     asked = "net.ipv4.ip_unprivileged_port_start,net.ipv4.ping_group_range"
-    assert made["metadata"]["annotations"][waits.SYSCTLS] == asked
-    assert waits.without_sysctls(made) == ""
+    assert made["metadata"]["annotations"][pod_state.SYSCTLS] == asked
+    assert pod_state.without_sysctls(made) == ""
     del made["spec"]["securityContext"]["sysctls"][1]
-    assert "its sysctls net.ipv4.ping_group_range away" in waits.without_sysctls(made)
+    assert "its sysctls net.ipv4.ping_group_range away" in pod_state.without_sysctls(made)
     windows = tailored()["spec"]["template"]
-    assert waits.SYSCTLS not in windows["metadata"]["annotations"]
+    assert pod_state.SYSCTLS not in windows["metadata"]["annotations"]
 
 
 def test_the_daemonset_that_pulls_is_found_by_the_label_of_its_pods() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken
-from conformance.kube.waits import pod_state
-from conformance.pods.deploy import changed
+from conformance.kube.pod_state import pod_state
 from conformance.pods.new_pod import NewPod, role_of
+from conformance.pods.pod_changes import changed
 from conformance.settings import Settings, load_timings
 from tests.unit.conformance.builders import a_pod, a_workload
 

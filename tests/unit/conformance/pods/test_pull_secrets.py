@@ -11,12 +11,8 @@ import pytest
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube.refused import ApiRefused
-from conformance.pods.deploy import (
-    MOST_COPIES,
-    Pods,
-    copy_pull_secrets,
-    unusable_pull_secrets,
-)
+from conformance.pods.deploy import Pods
+from conformance.pods.pull_secrets import MOST_COPIES, copy_pull_secrets, unusable_pull_secrets
 from conformance.settings import Images, Settings, load_timings
 from tests.unit.conformance.pods.test_namespaces import Nodes, Recorded
 

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened to a pod since the suite began to use it: replaced, restarted, deleted, moved to another address."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from conformance.kube import pod_state
+from conformance.kube.client import Kube, Obj
+from conformance.kube.fields import pod_address
+from conformance.model.counted import counted
+from conformance.model.endpoint import Workload
+
+
+def changed(workload: Workload, pod: Obj | None) -> str:
+    """Return what happened to a pod since it became a Workload; empty if nothing did. ``pod``:
+    its present state; None: deleted.
+    """
+    what = " is gone" if pod is None else next(_changes(workload, pod), "")
+    return f"pod {workload.label}{what}" if what else ""
+
+
+def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
+    """Yield the changes of a pod, most significant first."""
+    status = pod.get("status") or {}
+    statuses = status.get("containerStatuses") or []
+    if pod["metadata"]["uid"] != workload.uid:
+        node = pod["spec"].get("nodeName") or "none yet"
+        yield f" was replaced by another of the same name on node {node}"
+    yield from () if workload.is_ending else _deletion(pod)
+    if again := pod_state.restarts(pod) - workload.restarts:
+        yield f" restarted {counted(again, 'time')}: {_last_ends(statuses)}"
+    if status.get("phase") != "Running":
+        yield f" is {pod_state.pod_state(pod) if status.get('reason') else status.get('phase')}"
+    # where no container is started again, further containers may end: they are done
+    once = (pod.get("spec") or {}).get("restartPolicy") == "Never"
+    yield from _stopped(
+        [status for status in statuses if not once or status["name"] == workload.container]
+    )
+    if (pod_address(status) or workload.address) != workload.address:  # its sandbox was made anew
+        yield f" has another address, {pod_address(status)} instead of {workload.address}"
+
+
+def _deletion(pod: Obj) -> Iterator[str]:
+    if pod["metadata"].get("deletionTimestamp"):
+        yield f" is being deleted{_disruption(pod.get('status') or {})}"
+
+
+def _disruption(status: Obj) -> str:
+    """Return `` (...)`` with the message of the disruption that evicts a pod; empty without one."""
+    conditions = {
+        condition.get("type"): condition.get("message")
+        for condition in status.get("conditions") or []
+    }
+    by = conditions.get("DisruptionTarget")
+    return f" ({by})" if by else ""
+
+
+def _last_ends(statuses: Sequence[Obj]) -> str:
+    """Return how containers that were started again had ended."""
+    ends = [
+        f"{status['name']}: {end.get('reason')} ({end.get('exitCode')})"
+        for status in statuses
+        if (end := (status.get("lastState") or {}).get("terminated"))
+    ]
+    return ", ".join(ends) or "no reason given"
+
+
+def _stopped(statuses: Sequence[Obj]) -> Iterator[str]:
+    """Containers that have ended and were not started again yet, so that no restart counts them."""
+    for status in statuses:
+        state = status.get("state") or {}
+        ended = state.get("terminated") or state.get("waiting")
+        if ended is not None:
+            why = ended.get("reason") or "no reason given"
+            yield f": its container {status['name']} is not running: {why}"
+
+
+def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
+    """Map uids of changed pods to their change (:func:`changed`), with one request per namespace."""
+    by_uid = {workload.uid: workload for workload in workloads}
+    now = there_now(kube, by_uid.values())
+    found = {
+        uid: changed(workload, now.get((workload.namespace, workload.pod)))
+        for uid, workload in by_uid.items()
+    }
+    return {uid: text for uid, text in found.items() if text}
+
+
+def there_now(kube: Kube, workloads: Iterable[Workload]) -> dict[tuple[str, str], Obj]:
+    """Return every pod of the namespaces of some workloads by namespace and name: one request per
+    namespace."""
+    return {
+        (namespace, workload["metadata"]["name"]): workload
+        for namespace in sorted({workload.namespace for workload in workloads})
+        for workload in kube.objects("v1", "Pod", namespace)
+    }

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pull secrets: copied from the namespace ``default`` into the namespaces of the suite's pods."""
+
+from collections.abc import Mapping
+
+from conformance.errors import EnvironmentBroken
+from conformance.kube.changes import Changes
+from conformance.kube.client import Kube, Obj
+from conformance.kube.refused import ApiRefused
+from conformance.kube.rights import Right, missing
+from conformance.settings import Images
+
+MOST_COPIES = 9
+"""Copies of a pull secret in a namespace: each interrupted attempt to prepare the namespace left
+one."""
+
+
+def copy_pull_secrets(
+    kube: Kube, changes: Changes, images: Images, namespace: str
+) -> dict[str, str]:
+    """Copy the pull secrets of the namespace ``default`` for the kubelets of a namespace's pods.
+
+    Into namespaces that the cluster's owner has prepared none is copied: the owner has put them there.  Returns each
+    secret's name to the name of its copy.  Raise EnvironmentBroken when one cannot be read.
+    """
+    copies: dict[str, str] = {}
+    for name in () if changes.run.prefix else images.all_pull_secrets:
+        found = _pull_secret(kube, name)
+        copy: Obj = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": found.get("type"),
+            "data": found.get("data") or {},
+        }
+        copies[name] = _copied(changes, copy, name, namespace)
+    return copies
+
+
+def _pull_secret(kube: Kube, name: str) -> Obj:
+    """Read a pull secret.  Raise EnvironmentBroken where no kubelet can pull with it."""
+    try:
+        found = kube.get("v1", "Secret", name, "default")
+    except ApiRefused as refusal:
+        raise EnvironmentBroken(
+            f"pull secret {name}: cannot be read in namespace default: {refusal.message}"
+            " (the user needs the role of manifests/rbac/pull-secrets.yaml)"
+        ) from refusal
+    if not str(found.get("type")).startswith(
+        "kubernetes.io/dockerc"
+    ):  # dockercfg, dockerconfigjson
+        raise EnvironmentBroken(
+            f"pull secret {name}: kubelets cannot pull with type {found.get('type')}; create it "
+            "with kubectl -n default create secret docker-registry"
+        )
+    return found
+
+
+def unusable_pull_secrets(kube: Kube, images: Images) -> list[str]:
+    """Return why pull secrets cannot be copied into the run's namespaces, one reason each."""
+    create = [Right("create", "secrets")] if images.all_pull_secrets else []
+    reasons = [
+        f"{kube.access.user} may not {right.label}, as pull secrets are copied into the run's "
+        "namespaces; bind the role of manifests/rbac/pull-secrets.yaml"
+        for right in missing(kube, create)
+    ]
+    for name in images.all_pull_secrets:
+        try:
+            _pull_secret(kube, name)
+        except EnvironmentBroken as error:
+            reasons.append(str(error))
+    return reasons
+
+
+def _copied(changes: Changes, copy: Obj, name: str, namespace: str) -> str:
+    """Copy a pull secret and return the copy's name: NAME, or NAME-2 and so on if the name is
+    taken.
+
+    The copy is only ever created, never patched: the right to patch secrets is also the right to
+    read them, since a PATCH returns the object.
+    """
+    for number in range(1, MOST_COPIES + 1):
+        called = name if number == 1 else f"{name}-{number}"
+        try:
+            changes.create(
+                {**copy, "metadata": {"name": called}},
+                "lets the kubelets pull its images",
+                namespace=namespace,
+            )
+        except ApiRefused as refusal:
+            if not refusal.already_exists:
+                raise
+        else:
+            return called
+    raise EnvironmentBroken(
+        f"namespace {namespace} has {MOST_COPIES} copies of pull secret {name} already"
+    )
+
+
+def pull_with(spec: Obj, copies: Mapping[str, str]) -> None:
+    """Let a pod spec name the copies of its pull secrets."""
+    for reference in spec.get("imagePullSecrets") or ():
+        reference["name"] = copies.get(reference["name"], reference["name"])
