@@ -16,7 +16,8 @@ from conformance.errors import Nonconformance, UsageProblem
 from conformance.expect.case import Case, rows_of
 from conformance.expect.check import Judged, Ruling, check
 from conformance.expect.engine.answered import ARRIVED
-from conformance.expect.traffic import Expect, Policies, Removable
+from conformance.expect.path_decisions import Policies
+from conformance.expect.traffic import Expect, Removable
 from conformance.journal.journalling import Journalling
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Pair, Workload

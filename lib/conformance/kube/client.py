@@ -2,34 +2,30 @@
 """Requests to the API server: plain dicts in and out, a time-out on each, one clear error for
 each way to fail.
 
-Uses the official client for credentials, TLS, proxies and the connection pool, and none of its
-models: they reject whole lists for a single odd object. Its own retries are off; reads and
-throttled requests are repeated here, inside a deadline, and the last error is kept. Thread-safe.
+Reads and throttled requests are repeated, inside a deadline, and the last error is kept.
+Thread-safe.
 """
 
 import contextlib
 import functools
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import metadata
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
 
 from conformance.errors import ClusterUnusable
 from conformance.kube import answers, proxy
-from conformance.kube.access import Access, Renewal
+from conformance.kube.access import Access
+from conformance.kube.connection import Connection
 from conformance.kube.discovery import Discovery, Resource
+from conformance.kube.first_contact import first_contact
 from conformance.kube.guard import GuardRefused
 from conformance.kube.reach import CredentialsDead, Reach
 from conformance.kube.refused import ApiRefused, ApiUnreachable, NoApiServer, describe
 from conformance.settings import RunTimings, load_timings
 from conformance.timing import SYSTEM_CLOCK
-
-if TYPE_CHECKING:
-    from urllib3 import HTTPHeaderDict
 
 Obj = dict[str, Any]
 T = TypeVar("T")
@@ -37,46 +33,18 @@ MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "calico-windows-conformance"
-
-
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 """Posted, and yet a question."""
 PAUSE = 0.25
 """s.  Before a request is repeated, unless the server says Retry-After; doubles up to 2 s."""
-
-
 UNAUTHORIZED = 10.0
 """s.  For so long a request is repeated whose credentials were taken before and are not now: a
 webhook that knows tokens may be away for a moment.  Then the run ends, and what it still asks is
 tried once."""
 
 
-def preload() -> None:
-    """Import slow libraries early, while the caller waits for something else."""
-    import kubernetes.client.api_client
-    import kubernetes.config  # noqa: F401
-
-
-def user_agent(test: str = "") -> str:
-    """Return ``calico-windows-conformance/0.1.0 test-id``, which connects the server's audit log
-    with a test.
-    """
-    clean = "".join(char if 32 < ord(char) < 127 else "_" for char in test)
-    return f"calico-windows-conformance/{_version()} {clean}".strip()
-
-
-@functools.cache
-def _version() -> str:
-    """Read from a file, and therefore once: every request carries it."""
-    try:
-        return metadata.version("calico-windows-conformance")
-    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
-        return "unpackaged"
-
-
-class Kube:
-    """One cluster's API.  ``test`` (a test's id, set by the plugin) goes into the User-Agent of
-    every request."""
+class Kube(Connection):
+    """One cluster's API."""
 
     def __init__(
         self,
@@ -88,103 +56,14 @@ class Kube:
     ) -> None:
         """``read_only``: refuse every request that could change something (dry runs).
         ``reach``: shared by a run."""
-        self.access = access
-        self.timings = timings or load_timings().run
-        self.test = ""
+        super().__init__(access, timings or load_timings().run)
         self.reach = reach or Reach()
         self._read_only = read_only
         self._accepted = False
         """Whether the server has ever taken the user's credentials."""
-        configuration = access.configuration
-        configuration.retries = False
-        configuration.connection_pool_maxsize = 64
-        configuration.keep_alive = True  # a gateway that forgets an idle connection tells nobody
-        self._api = self._pools()
-        self._lock = threading.Lock()
         self._watched: set[Any] = set()
         """Answers to watches that are open."""
         self.discovery = Discovery(self.read)
-
-    def _pools(self) -> Any:
-        """Return the official client, with connections that end in time and take a client's key
-        from memory.
-        """
-        from kubernetes.client.api_client import (
-            ApiClient,  # slow to import: only when a cluster is used
-        )
-
-        api = ApiClient(self.access.configuration)
-        manager: Any = api.rest_client.pool_manager
-        if ready := self.access.configuration.tls:
-            manager.connection_pool_kw |= {
-                "ssl_context": ready,
-                "ca_certs": None,
-                "ca_cert_data": None,
-            }
-        answers.bound(manager)
-        return api
-
-    def close(self) -> None:
-        """Close the pooled connections."""
-        self._api.close()
-
-    def connection(self, within: float) -> Any:
-        """Return a new socket to the API server, connected like requests: TLS, proxy.
-
-        ``within``: its limit in seconds, a proxy's answer included. Raise urllib3's errors.
-        """
-        server = urlsplit(self.access.configuration.host)
-        pool = self._api.rest_client.pool_manager.connection_from_url(server.geturl())
-        connection = pool._new_conn()
-        connection.timeout = within
-        if connection.proxy and connection.proxy.scheme == "http":
-            port = server.port or (443 if server.scheme == "https" else 80)
-            connection.set_tunnel(server.hostname, port, pool.proxy_headers)
-        answers.deadline(within)
-        connection.connect()
-        connection.sock.settimeout(within)
-        return connection.sock
-
-    def renew_credentials(self, refused: str) -> bool:
-        """Get new credentials where a source gives them; whether there are others now than those
-        ``refused``.
-
-        ``refused`` is the Authorization header of the request that was answered 401.
-        """
-        if self.access.renewal is None:
-            return False
-        with self._lock:  # else somebody else has renewed them meanwhile
-            return self._authorization() != refused or self._renew(self.access.renewal)
-
-    def _renew(self, renewal: Renewal) -> bool:
-        """Get new credentials, under the lock; with a new client certificate, connect anew."""
-        renewed = renewal.renew()
-        if self.access.configuration.tls:
-            self._api = self._pools()
-        return renewed
-
-    def _authorization(self) -> str:
-        return (
-            self.access.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
-            or ""
-        )
-
-    def headers(self) -> "HTTPHeaderDict":
-        """Return the headers of every request: credentials (renewed if due), impersonation and
-        User-Agent.
-
-        A key may occur repeatedly.
-        """
-        from urllib3 import HTTPHeaderDict  # comes with the client
-
-        renewal = self.access.renewal
-        with self._lock:  # sources and hooks are not thread-safe
-            if renewal and renewal.due():
-                self._renew(renewal)
-            token = self._authorization()
-        own = {"User-Agent": user_agent(self.test), "Accept": "application/json"}
-        own |= {"Authorization": token} if token else {}
-        return HTTPHeaderDict([*own.items(), *self.access.impersonation])
 
     def read(
         self, path: str, *, needed: str = "", repeat: float | None = None, **query: str
@@ -358,25 +237,6 @@ class Kube:
         """Raise GuardRefused in a dry run."""
         if self._read_only:
             raise GuardRefused(f"dry run: refused to {what}")
-
-    def _call(self, method: str, url: str, body: Any, content_type: str, patience: float) -> Any:
-        """Return the answer; repeat the request once with new credentials if the present ones
-        have expired.
-
-        ``patience``: seconds from its beginning to its end; that of a watch ends then.
-        """
-        timeout = (self.timings.api_connect, patience)
-        content = {} if body is None else {"Content-Type": content_type}
-        for again in (True, False):
-            headers = self.headers() | content
-            answers.deadline(sum(timeout))
-            answer = self._api.call_api(
-                method, url, header_params=headers, body=body, _request_timeout=timeout
-            )
-            used = headers.get("Authorization", "")
-            if not (again and answer.status == 401 and self.renew_credentials(used)):
-                break
-        return answer
 
     def path(
         self,
@@ -566,32 +426,3 @@ class _Failed:
     """s.  For which the server asks to be left alone."""
     dead: bool = False
     """Whether the server takes the user's credentials no more, unless it is asked again."""
-
-
-def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
-    """Return the meaning of a failed first contact, in one line."""
-    where = f"{access.server} ({access.where})"
-    if isinstance(error, NoApiServer):
-        return (
-            f"{where} is no Kubernetes API server, or does not let this machine reach one: {error}"
-        )
-    if isinstance(error, ApiRefused):
-        if error.code == 401:
-            return f"{where} does not accept the credentials of {access.user}: expired or revoked ({error.message})"
-        if error.forbidden:
-            return f"{where} forbids {access.user} even to read /version: {error.message}"
-        return f"{where} answers {error.code} {error.reason} to {error.request}: {error.message}"
-    text = describe(error.last)
-    if "CERTIFICATE_VERIFY_FAILED" in text or "certificate verify failed" in text:
-        foreign = any(
-            words in text for words in ("issuer", "self-signed", "self signed")
-        )  # else too old, or another's
-        why = (
-            "this kubeconfig's certificate authority did not sign"
-            if foreign
-            else "is not valid for it"
-        )
-        return f"{where} has a certificate that {why}: {text}"
-    if "refused" in text.lower() and not text.startswith("proxy "):
-        return f"{where} refuses connections: is the cluster (or the lab that wrote this kubeconfig) still running?"
-    return f"{where} cannot be reached: {text}"

@@ -13,7 +13,8 @@ import pytest
 from conformance.errors import MissingCapability, SuiteError, UsageProblem, first_line
 from conformance.facts.detect import node_facts
 from conformance.kube.access import Access
-from conformance.kube.client import Kube, first_contact
+from conformance.kube.client import Kube
+from conformance.kube.first_contact import first_contact
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.by_key import by_key
 from conformance.model.facts import NodeFacts

@@ -20,7 +20,8 @@ from conformance.errors import ClusterUnusable, SuiteError, UsageProblem, first_
 from conformance.facts.preflight import lacking_rights
 from conformance.journal import liveness
 from conformance.kube.access import Access
-from conformance.kube.client import Kube, first_contact
+from conformance.kube.client import Kube
+from conformance.kube.first_contact import first_contact
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.plugin import options
 from conformance.printing import say

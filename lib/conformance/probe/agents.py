@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.errors import (
@@ -37,6 +36,7 @@ from conformance.probe import protocol
 from conformance.probe.agent import Agent, AgentRefused, Results
 from conformance.probe.asking import Answered, Inbox, Pending
 from conformance.probe.limits import Counts, Limits
+from conformance.probe.live_agents import Bound, bound_of
 from conformance.probe.slots import Slot, Slots
 from conformance.settings import Settings
 from conformance.timing import SYSTEM_CLOCK
@@ -387,7 +387,7 @@ class Agents:
         nodes = [source.node, ""] if source.os == "windows" else [""]
         try:
             for node in nodes:
-                slots.callback(self._live_slot(self._bound(node), within).release)
+                slots.callback(self._live_slot(bound_of(self.limits, node), within).release)
         except ProbeBroken as full:
             raise ProbeBroken(
                 f"no agent could be started in {source.label}: {full}; start fewer workers (-n)",
@@ -395,14 +395,7 @@ class Agents:
             ) from full
         return time.monotonic() - begun
 
-    def _bound(self, node: str) -> _Bound:
-        """Return how many agents may live on a Windows node, or in all (``""``)."""
-        limits = self.limits
-        if node:
-            return _Bound(f"live-{node}", limits.per_windows_node, limits.share_of_node, node)
-        return _Bound("agent", limits.agents, limits.share)
-
-    def _live_slot(self, bound: _Bound, within: float) -> Slot:
+    def _live_slot(self, bound: Bound, within: float) -> Slot:
         """Return a slot for a live agent; idle agents of ours make room when all are taken, or our
         share is."""
         if self._held(bound) >= bound.share:
@@ -424,11 +417,11 @@ class Agents:
             )
         return slot
 
-    def _held(self, bound: _Bound) -> int:
+    def _held(self, bound: Bound) -> int:
         with self._lock:
             return sum(bound.node in ("", agent.workload.node) for agent in self._agents.values())
 
-    def _have_our_share(self, bound: _Bound) -> bool:
+    def _have_our_share(self, bound: Bound) -> bool:
         """Return whether other processes hold none of this process's share, so that no own agent
         has to end."""
         return self._held(bound) >= min(bound.share, bound.count)
@@ -467,9 +460,9 @@ class Agents:
             looked = time.monotonic()
             windows = [agent.workload for agent in agents if agent.workload.os == "windows"]
             for node in ("", *{workload.node for workload in windows}):
-                self._give_way(self._bound(node))
+                self._give_way(bound_of(self.limits, node))
 
-    def _give_way(self, bound: _Bound) -> None:
+    def _give_way(self, bound: Bound) -> None:
         """End idle agents beyond our share while another process waits for a slot."""
         while self._held(bound) > bound.share and self.slots.wanted(bound.name):
             if not self._make_room(AT_REST, bound.node):
@@ -482,19 +475,6 @@ class Agents:
             if not agent.alive and not agent.left_idle:
                 self._broken_before.add(key)
             agent.close()
-
-
-@dataclass(frozen=True)
-class _Bound:
-    """The limit of live agents, in all or on a node."""
-
-    name: str
-    """The name of its slots."""
-    count: int
-    share: int
-    """Agents that a process keeps while another process needs agents."""
-    node: str = ""
-    """Empty: all."""
 
 
 def _key(source: Workload) -> _Key:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from conformance.errors import ClusterUnusable, SuiteError
 from conformance.kube import access
-from conformance.kube.client import Kube, first_contact, preload
+from conformance.kube.client import Kube
+from conformance.kube.connection import preload
+from conformance.kube.first_contact import first_contact
 from conformance.kube.ownership import Ownership
 from conformance.kube.reach import Reach
 from conformance.kube.refused import ApiRefused, ApiUnreachable

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from conformance.stories.members import Members
 from conformance.stories.model.story import Scene, Story
-from conformance.worlds.in_world import CellResult, InWorld, differs
+from conformance.worlds.cell_result import CellResult, differs
+from conformance.worlds.in_world import InWorld
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -19,17 +19,16 @@ from conformance.catalog import catalog
 from conformance.enforcement.worlds import Ground
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect import excuses, machine_lag, owners
-from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.ask import ask
-from conformance.expect.engine.decide import Broken, BrokenControl, Held, Wrong
-from conformance.expect.engine.path import Path, Rule, Try
+from conformance.expect.engine.decide import Broken, BrokenControl, Wrong
+from conformance.expect.engine.path import Path, Rule
 from conformance.expect.engine.sources import MARGIN
 from conformance.expect.explain import advice, cause, message
 from conformance.expect.outcome import Outcome, table
 from conformance.expect.session import Session
 from conformance.model.claim import ClaimKind, ClaimVerdict
 from conformance.model.counted import counted
-from conformance.model.decision import Side, decisions_about
+from conformance.model.decision import decisions_about
 from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.pods.roles import ECHO_PORT
@@ -38,69 +37,24 @@ from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import Cell, World
 from conformance.timing import hold
 from conformance.verdicts.meaning import of_cell
+from conformance.worlds.cell_result import (
+    AGREED,
+    CellResult,
+    changed_cells,
+    closed_cells,
+    differs,
+    key_of,
+    last_agreement,
+    not_held,
+)
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
-
-Key = tuple[str, str, str, int]
-AGREED = 3
-"""Newest tries that agree on a difference."""
 NAMED = 4
 """Other cells that a message names."""
 OPEN = 2
 """Tries in a row that decide an open path after the barrier."""
 UNSURE = "it is neither as expected nor surely otherwise, and from rest, too"
 NOT_HONOURED = "an edit is not honoured: from rest the same policies give what is expected"
-
-
-@dataclass(eq=False)
-class CellResult:
-    """A cell, and the end of its path."""
-
-    cell: Cell
-    outcome: Outcome
-    again: Outcome | None = None
-    """The end of its path from rest, where the first end was a difference."""
-    peers: Sequence["CellResult"] = ()
-    """The cells that were asked with it."""
-
-    @property
-    def key(self) -> Key:
-        """Return the cell's identity before an edit and after it."""
-        return _key(self.cell)
-
-    @property
-    def want(self) -> bool:
-        """Return whether its path is to be open."""
-        return self.outcome.path.want
-
-    @property
-    def row(self) -> tuple[Try, ...]:
-        """Return the tries that show the expected result; empty if the cell is not as expected."""
-        return self.outcome.standing.row if isinstance(self.outcome.standing, Held) else ()
-
-    @property
-    def is_late(self) -> bool:
-        """Return whether its first tries were not yet as expected."""
-        return not self.row or self.row[0] is not self.outcome.path.tries[0]
-
-    @property
-    def rule(self) -> str:
-        """Return the rule that decides the cell, in the oracle's words."""
-        decisions = self.cell.decisions
-        deciding = (
-            item
-            for item in decisions
-            if item.verdict is self.cell.expected and (item.policy or item.tier)
-        )
-        return str(next(deciding, decisions[0]))
-
-    @property
-    def side(self) -> Side:
-        """Return the end that closes the cell, if it is only a single end."""
-        source, target = (item.verdict is Verdict.DENIED for item in self.cell.decisions)
-        if source is target:
-            return "both"
-        return "source" if source else "target"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -196,23 +150,23 @@ class InWorld(Session):
         cells = self._cells(world)
         seats = self.ground.seats
         self._show(world)
-        changed = _changed(cells, past)
+        changed = changed_cells(cells, past)
         opens = [
-            cell for cell in cells if _key(cell) in changed and cell.expected is Verdict.ALLOWED
+            cell for cell in cells if key_of(cell) in changed and cell.expected is Verdict.ALLOWED
         ]
         # agreement with the past is no evidence before the change was observed
-        if unseen := _not_held(self._ask_cells(opens, agree=1)):
+        if unseen := not_held(self._ask_cells(opens, agree=1)):
             return unseen
         if past:
             self._rest(seats.latency)
         began = self.clock.monotonic() - self.ground.at
         agree = 0 if decides else 1
         asked = self._ask_cells(cells, agree=agree)
-        closing = [result for result in _closed(asked) if result.key in changed]
-        if unseen := _not_held(closing):
+        closing = [result for result in closed_cells(asked) if result.key in changed]
+        if unseen := not_held(closing):
             return unseen
         closed = self._closed_cells(asked, closing, agree)
-        agreed = began + _last_agreement(closing if past else closed)
+        agreed = began + last_agreement(closing if past else closed)
         if not past:
             seats.latencies.append(agreed)
         opened = [result for result in asked if result.want]
@@ -228,7 +182,7 @@ class InWorld(Session):
         If the cells of ``closing`` closed late, the others are asked again: their answers may be
         older than the change.
         """
-        closed = _closed(asked)
+        closed = closed_cells(asked)
         if not any(result.is_late for result in closing):
             return closed
         left = [result.cell for result in closed if result not in closing]
@@ -503,40 +457,3 @@ class InWorld(Session):
             further=further,
             so=so,
         )
-
-
-def differs(outcome: Outcome) -> bool:
-    """Return whether the newest tries agree that a path is open instead of closed, or vice
-    versa."""
-    newest = outcome.observations[-AGREED:]
-    agreed = len(newest) == AGREED and all(
-        as_wanted(observation, not outcome.path.want) for observation in newest
-    )
-    return isinstance(outcome.standing, Wrong) and agreed
-
-
-def _changed(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]:
-    """Return the cells with an expectation that an edit changes."""
-    before = {result.key: result.cell.expected for result in past}
-    return {
-        _key(cell) for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected
-    }
-
-
-def _closed(asked: Sequence[CellResult]) -> list[CellResult]:
-    """Return the cells that are to be closed."""
-    return [result for result in asked if not result.want]
-
-
-def _not_held(asked: Sequence[CellResult]) -> list[CellResult]:
-    return [result for result in asked if not result.outcome.held]
-
-
-def _last_agreement(asked: Sequence[CellResult]) -> float:
-    """Return the seconds until the last of these paths was as expected; 0: none was asked."""
-    return max((result.row[0].at for result in asked if result.row), default=0.0)
-
-
-def _key(cell: Cell) -> Key:
-    """Return the cell's identity before an edit and after it."""
-    return cell.source.address, cell.destination.address, cell.protocol, cell.port

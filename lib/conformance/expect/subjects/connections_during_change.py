@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 from conformance.catalog import Range, Version
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
 from conformance.expect.case import Row, rows_of
+from conformance.expect.path_decisions import Policies
 from conformance.expect.subjects.streams import StreamExpect
 from conformance.expect.subjects.witnesses import Opens, Restart, Restarted, Witness
-from conformance.expect.traffic import Expect, Policies
+from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.facts import Facts

@@ -15,8 +15,8 @@ from conformance.expect.case import Row, rows_of
 from conformance.expect.check import Check, Judged, Ruling
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
+from conformance.expect.path_decisions import Policies
 from conformance.expect.subject import Subject
-from conformance.expect.traffic import Policies
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.endpoint import Workload

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conformance.expect.engine.pairs import each
-from conformance.expect.traffic import Ask, Expect
+from conformance.expect.path_decisions import Ask
+from conformance.expect.traffic import Expect
 from conformance.model.attempt import Kind
 from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation

@@ -233,8 +233,8 @@ def test_a_test_with_denials_asks_a_slice_before_during_and_after_its_policies()
 
 
 def test_attempts_are_bounded_over_all_sources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conformance.expect.traffic.ATTEMPTS", 40.0)
-    monkeypatch.setattr("conformance.expect.traffic.MANY", 8)
+    monkeypatch.setattr("conformance.expect.path_decisions.ATTEMPTS", 40.0)
+    monkeypatch.setattr("conformance.expect.path_decisions.MANY", 8)
     seconds, sent = [], []
     for size in (4, 8):
         expect, prober, world = an_expectation(size, 1000)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many agents may live at once: in all, and on each Windows node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conformance.probe.limits import Limits
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The limit of live agents, in all or on a node."""
+
+    name: str
+    """The name of its slots."""
+    count: int
+    share: int
+    """Agents that a process keeps while another process needs agents."""
+    node: str = ""
+    """Empty: all."""
+
+
+def bound_of(limits: Limits, node: str) -> Bound:
+    """Return how many agents may live on a Windows node, or in all (``""``)."""
+    if node:
+        return Bound(f"live-{node}", limits.per_windows_node, limits.share_of_node, node)
+    return Bound("agent", limits.agents, limits.share)

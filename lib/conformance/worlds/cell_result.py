@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cell of a world, and the end of its path."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformance.expect.engine.answered import as_wanted
+from conformance.expect.engine.decide import Held, Wrong
+from conformance.expect.engine.path import Try
+from conformance.expect.outcome import Outcome
+from conformance.model.decision import Side
+from conformance.policy.oracle.oracle import Verdict
+from conformance.policy.worlds import Cell
+
+Key = tuple[str, str, str, int]
+AGREED = 3
+"""Newest tries that agree on a difference."""
+
+
+@dataclass(eq=False)
+class CellResult:
+    """A cell, and the end of its path."""
+
+    cell: Cell
+    outcome: Outcome
+    again: Outcome | None = None
+    """The end of its path from rest, where the first end was a difference."""
+    peers: Sequence["CellResult"] = ()
+    """The cells that were asked with it."""
+
+    @property
+    def key(self) -> Key:
+        """Return the cell's identity before an edit and after it."""
+        return key_of(self.cell)
+
+    @property
+    def want(self) -> bool:
+        """Return whether its path is to be open."""
+        return self.outcome.path.want
+
+    @property
+    def row(self) -> tuple[Try, ...]:
+        """Return the tries that show the expected result; empty if the cell is not as expected."""
+        return self.outcome.standing.row if isinstance(self.outcome.standing, Held) else ()
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether its first tries were not yet as expected."""
+        return not self.row or self.row[0] is not self.outcome.path.tries[0]
+
+    @property
+    def rule(self) -> str:
+        """Return the rule that decides the cell, in the oracle's words."""
+        decisions = self.cell.decisions
+        deciding = (
+            item
+            for item in decisions
+            if item.verdict is self.cell.expected and (item.policy or item.tier)
+        )
+        return str(next(deciding, decisions[0]))
+
+    @property
+    def side(self) -> Side:
+        """Return the end that closes the cell, if it is only a single end."""
+        source, target = (item.verdict is Verdict.DENIED for item in self.cell.decisions)
+        if source is target:
+            return "both"
+        return "source" if source else "target"
+
+
+def differs(outcome: Outcome) -> bool:
+    """Return whether the newest tries agree that a path is open instead of closed, or vice
+    versa."""
+    newest = outcome.observations[-AGREED:]
+    agreed = len(newest) == AGREED and all(
+        as_wanted(observation, not outcome.path.want) for observation in newest
+    )
+    return isinstance(outcome.standing, Wrong) and agreed
+
+
+def changed_cells(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]:
+    """Return the cells with an expectation that an edit changes."""
+    before = {result.key: result.cell.expected for result in past}
+    return {
+        key_of(cell)
+        for cell in cells
+        if before.get(key_of(cell), cell.expected) is not cell.expected
+    }
+
+
+def closed_cells(asked: Sequence[CellResult]) -> list[CellResult]:
+    """Return the cells that are to be closed."""
+    return [result for result in asked if not result.want]
+
+
+def not_held(asked: Sequence[CellResult]) -> list[CellResult]:
+    """Return the cells that are not as expected."""
+    return [result for result in asked if not result.outcome.held]
+
+
+def last_agreement(asked: Sequence[CellResult]) -> float:
+    """Return the seconds until the last of these paths was as expected; 0: none was asked."""
+    return max((result.row[0].at for result in asked if result.row), default=0.0)
+
+
+def key_of(cell: Cell) -> Key:
+    """Return the cell's identity before an edit and after it."""
+    return cell.source.address, cell.destination.address, cell.protocol, cell.port
