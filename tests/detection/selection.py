@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 COLLECT = """
 import json, sys, pytest
 from conformance.catalog import catalog
-from conformance.plugin.judge import PLANNED
+from conformance.plugin.judge.stash import PLANNED
 from conformance.plugin.words import selected
 
 class Tests:

@@ -22,7 +22,7 @@ HEAD = (
 )
 COLLECT = """
 import json, sys, pytest
-from conformance.plugin.judge import PLANNED
+from conformance.plugin.judge.stash import PLANNED
 
 class Parts:
     def pytest_collection_finish(self, session):

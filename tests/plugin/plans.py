@@ -35,7 +35,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from conformance.catalog import catalog
 from conformance.facts.detect import detect
-from conformance.plugin.judge import PLANNED
+from conformance.plugin.judge.stash import PLANNED
 from conformance.plugin.lists import plan_list
 from conformance.schedule.plan import prospect_of
 from conformance.settings import Settings

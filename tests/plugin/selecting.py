@@ -16,7 +16,7 @@ ROW = re.compile(
 )
 COLLECT = """
 import os, sys, pytest
-from conformance.plugin.judge import PLANNED
+from conformance.plugin.judge.stash import PLANNED
 
 class Claims:
     @pytest.hookimpl(wrapper=True, tryfirst=True)

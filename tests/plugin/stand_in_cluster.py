@@ -20,7 +20,8 @@ from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision, Half
 from conformance.model.facts import Fact, Facts, NodeFacts
 from conformance.model.installed import Installed
-from conformance.plugin.judge import PLANNED, recorder
+from conformance.plugin.judge import recorder
+from conformance.plugin.judge.stash import PLANNED
 from conformance.run.directory import RunDirectory
 from conformance.run.provider import Connection, Inspection
 

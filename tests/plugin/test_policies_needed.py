@@ -10,7 +10,7 @@ from tests.plugin.selecting import ROOT
 
 COLLECT = """
 import pytest, yaml
-from conformance.plugin.judge import PLANNED
+from conformance.plugin.judge.stash import PLANNED
 from conformance.pods.roles import MANIFESTS
 
 def calicos(path):

@@ -20,7 +20,8 @@ from conformance.model.counted import counted
 from conformance.plugin import lists, options, state
 from conformance.plugin.controller import Controller
 from conformance.plugin.header import covered_nodes
-from conformance.plugin.judge import PLANNED, Judge
+from conformance.plugin.judge import Judge
+from conformance.plugin.judge.stash import PLANNED
 from conformance.plugin.marked import demanded
 from conformance.plugin.qualification import Qualification, qualification
 from conformance.plugin.rerun import rerun_of

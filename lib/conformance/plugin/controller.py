@@ -9,46 +9,39 @@ import functools
 import json
 import shlex
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.catalog import catalog
-from conformance.catalog.suite_tests import suite_tests
 from conformance.errors import SuiteError
 from conformance.journal import Outcome
 from conformance.kube.ownership import removed_by_hand
-from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import from_plain
-from conformance.model.counted import counted
 from conformance.model.facts import Facts
 from conformance.model.images import RanImage, together
 from conformance.model.installed import Installed
 from conformance.model.probing import Probing
-from conformance.plugin import header, lists, short_summary
+from conformance.plugin import header, lists, notes, other_reports, short_summary, status
 from conformance.plugin.following import Following
-from conformance.plugin.judge import LATER, OUTCOME, WAITS, from_here
+from conformance.plugin.judge import from_here
+from conformance.plugin.judge.stash import LATER, OUTCOME, WAITS
 from conformance.plugin.options import labels
 from conformance.plugin.qualification import Qualification
 from conformance.plugin.rehearsal import SIGN
 from conformance.plugin.rerun import AGAIN, rerun_of, tests_to_run
-from conformance.plugin.state import SUITES, WORKER_INPUT, State, is_listing, passive, selects_all
+from conformance.plugin.state import WORKER_INPUT, State, is_listing, passive, selects_all
 from conformance.printing import line
-from conformance.qualify.sets import suite_parts
 from conformance.report import (
-    allure_results,
-    allure_words,
     attach,
-    junit,
     page,
     provenance,
     terminal,
 )
 from conformance.report.probing import cost
-from conformance.report.run import SHARD, RunReport, write_json
+from conformance.report.run import RunReport, write_json
 from conformance.run.directory import RunDirectory
 from conformance.run.run import NODE_FACTS
 from conformance.schedule import load, plan
@@ -57,30 +50,15 @@ from conformance.schedule.missing_rights import (
     claims_blocked_by_missing_rights,
     lines_about_tests_not_run,
 )
-from conformance.schedule.order import order
 from conformance.schedule.plan import PlannedTest
-from conformance.verdicts.acceptable import about_the_cluster
-from conformance.verdicts.attempts import FLAKY, of_planned, silenced, unanswered
+from conformance.verdicts.attempts import of_planned, silenced, unanswered
 from conformance.verdicts.claims import (
-    ClaimOutcome,
     TestOutcome,
     claim_outcomes,
     windows_missed,
 )
 from conformance.watch.result import gaps
 
-CRASH = "the worker's crash"
-"""Phase of the report that xdist makes of a test with a dead worker, as in pytest's headline."""
-AGENT_NOT_EXECUTED = (
-    "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded "
-    "files"
-)
-AGENTS = "hybridlab.windows-agents"
-"""Label by which a Windows node of a lab says what runs the probe programs there (docs/lab.md)."""
-QUICK = (
-    "quick run (--quick): a part of the tests, those that show most known faults in a few minutes; "
-    "it qualifies nothing"
-)
 _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "plain": {},
     "good": {"green": True},
@@ -88,14 +66,6 @@ _MARKUP: dict[terminal.Tone, dict[str, bool]] = {
     "warn": {"yellow": True},
     "bad": {"red": True, "bold": True},
 }
-
-
-def windows_agents(facts: Facts) -> str:
-    """Return what ran the Windows agents of a lab."""
-    ran = sorted({node.labels[AGENTS] for node in facts.nodes if AGENTS in node.labels})
-    if not ran:
-        return AGENT_NOT_EXECUTED
-    return f"Windows agents: {', '.join(ran).replace('-', ' ', 1)} inside the lab"
 
 
 class Controller:
@@ -268,7 +238,7 @@ class Controller:
             "teardown",
         ):  # of a worker that died; it may be tried again elsewhere
             self.crashed[report.nodeid] = report.longreprtext.strip()
-            report.when = CRASH  # type: ignore[assignment]
+            report.when = status.CRASH  # type: ignore[assignment]
             self.pytest_runtest_logfinish(report.nodeid)
             if report.nodeid in self.outcomes:
                 self.before_crash[report.nodeid] = self.outcomes.pop(report.nodeid)
@@ -310,27 +280,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """Return a letter and a word for every verdict that is not plain CONFIRMED."""
-        verdict = next(
-            (value for name, value in getattr(report, "user_properties", ()) if name == "verdict"),
-            None,
-        )
-        if str(report.when) == CRASH:
-            return _STATUS[ClaimVerdict.INCONCLUSIVE]
-        if str(report.outcome) == WAITS:
-            return WAITS, "w", (WAITS.upper(), {"yellow": True})
-        if (
-            verdict is None
-            or str(report.outcome) == "rerun"
-            or (report.when == "setup" and report.passed)
-        ):
-            return None
-        if report.when == "teardown":
-            return ("error", "E", ("INCONCLUSIVE", {"red": True})) if report.failed else None
-        status = _STATUS.get(ClaimVerdict(str(verdict)))
-        if status and any(name == FLAKY.lower() for name, _ in report.user_properties):
-            kind, letter, _ = status
-            return kind, letter, (f"{verdict} {FLAKY}", {"red": True})
-        return status
+        return status.of(report)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(
@@ -365,7 +315,7 @@ class Controller:
             difference=self.compared,
             folder=directory.path,
         )
-        self._agree(config, report)
+        other_reports.agree(config, report)
         self.following.end(report)
         self.run.alive.doing("the run ends")
         return result
@@ -391,12 +341,12 @@ class Controller:
         assert facts is not None
         now = self._tests()
         again = rerun_of(config)
-        selection = self._selection
+        selection = notes.selection(config.option, self.run.settings.shard)
         tests = again.together(now) if again else now
         whole = again.whole if again else selects_all(config)
         claims = claim_outcomes(catalog(), facts, tests, whole=whole)
         claims = again.answered(claims) if again else claims
-        claims = _with_shares(claims) if config.option.quick else claims
+        claims = notes.with_shares(claims) if config.option.quick else claims
         command = ("pytest", *config.invocation_params.args)
         report = RunReport(
             run_id=self.run.settings.run_id,
@@ -415,11 +365,12 @@ class Controller:
             claims=self.qualification.answered(claims),
             suite=provenance.suite(config.rootpath),
             timings=provenance.changed(self.run.settings.timings),
-            cut_short=self._cut_short(now) or self._cut_short(tests),
+            cut_short=notes.cut_short(now, interrupted=self.interrupted)
+            or notes.cut_short(tests, interrupted=self.interrupted),
             selection=selection,
             installed=self.run.inspection.installed if self.run.inspection else Installed(),
             covered=header.covered(facts, self.run.settings),
-            attachments=self._attachments(tests, directory.attachments),
+            attachments=attach.of_tests([test.test for test in tests], directory.attachments),
             unverified=self.run.connection.unverified if self.run.connection else "",
             notes=self._notes(tests, facts, directory),
             images=together(
@@ -440,19 +391,6 @@ class Controller:
         ]
         cause = report.exit_cause or terminal.EXIT_MEANINGS.get(report.exit_code, "")
         return replace(report, exit_cause="; ".join([cause, *left])) if left else report
-
-    def _agree(self, config: pytest.Config, report: RunReport) -> None:
-        """Change pytest's JUnit file and Allure's results to agree with the report."""
-        path = getattr(config.option, "xmlpath", None)
-        if path and Path(path).exists():
-            junit.mend(Path(path), report)
-            junit.write_claims(report, Path(path).with_name(f"{Path(path).stem}-claims.xml"))
-        results = getattr(config.option, "allure_report_dir", None)
-        if results:
-            folder = Path(results)
-            allure_results.write_surroundings(report, folder)
-            allure_results.add_missing(report, folder)
-            allure_words.retell(report, folder)
 
     def _tests(self) -> tuple[TestOutcome, ...]:
         """Return all planned tests: their outcomes, else that they crashed or were never run."""
@@ -477,16 +415,6 @@ class Controller:
             self.before_crash.get(test.test),
         )
 
-    @staticmethod
-    def _attachments(tests: Sequence[TestOutcome], folder: Path) -> dict[str, list[str]]:
-        """Return the files that each test left, by test, relative to the run's directory."""
-        found = {test.test: attach.left(folder, test.test) for test in tests}
-        return {
-            test: [f"{folder.name}/{attach.slug(test)}/{name}" for name in names]
-            for test, names in found.items()
-            if names
-        }
-
     def _notes(
         self, tests: tuple[TestOutcome, ...], facts: Facts, directory: RunDirectory
     ) -> tuple[str, ...]:
@@ -501,73 +429,27 @@ class Controller:
             *header.assumed_versions(settings),
             *header.assumptions(facts),
             "" if settings.workers.watch else header.NO_WATCH,
-            self._watch_left_out,
+            notes.watch_left_out(self.state.config, self._plan(), settings.workers.watch),
             plan.by_kubernetes(self._plan(), ran, facts, settings),
-            windows_agents(facts) if run.evidence == "lab" else "",
+            notes.windows_agents(facts) if run.evidence == "lab" else "",
             *claims_blocked_by_missing_rights(settings.lacking, tests),
             f"the run ended: {run.reach.ended}" if run.reach.ended else "",
-            self._selection,
+            notes.selection(self.state.config.option, settings.shard),
             self.short,
             load.note(directory.read(directory.late)),
             *gaps(directory),
             unanswered(tests),
             *self.left,
             *self.logged,
-            *(_cost_of(why, tests) for why in not_allowed if why),
-            self._loss_of_cluster(),
+            *(notes.cost_of(why, tests) for why in not_allowed if why),
+            notes.loss_of_cluster(run.reach),
             self.state.events.problem,
             f"{run.lost}: nothing beyond the run's own namespaces was changed from then on"
             if run.lost
             else "",
-            self._cut_short(tests),
+            notes.cut_short(tests, interrupted=self.interrupted),
         )
         return tuple(filter(None, lines))
-
-    @property
-    def _watch_left_out(self) -> str:
-        """Return a note where ``-k`` leaves out the test that judges the standing watch."""
-        config = self.state.config
-        tests = suite_tests(config.rootpath / SUITES) if config.option.keyword else []
-        planned = any(test.exclusivity.kind == "last" for test in self._plan())
-        if (
-            planned
-            or not any(test.is_last for test in tests)
-            or not self.run.settings.workers.watch
-        ):
-            return ""
-        return (
-            f"-k {config.option.keyword!r} leaves the standing watch out: policy between and "
-            "beside these tests was not observed (or standing_watch, in -k, takes it in)"
-        )
-
-    @property
-    def _selection(self) -> str:
-        """Return what a quick run, or a part of a run, chose; empty: it is neither."""
-        part = self.run.settings.shard
-        shard = f"{SHARD}{part} (--shard): the other tests are in the other parts" if part else ""
-        return QUICK if self.state.config.option.quick else shard
-
-    def _loss_of_cluster(self) -> str:
-        """Return that the API server is gone, or was for a time; empty: it always answered."""
-        if (gone := self.run.reach.gone) and not self.run.reach.unusable:
-            return (
-                f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be "
-                "there"
-            )
-        back = self.run.reach.was_gone
-        return f"{back}; it answers again, and what was left then is INCONCLUSIVE" if back else ""
-
-    def _cut_short(self, tests: tuple[TestOutcome, ...]) -> str:
-        """Return why the run did not get to its end; empty: it did."""
-        if late := sum(test.remedy == LATER for test in tests):
-            return f"{counted(late, 'planned test was', 'planned tests were')} not run, because --max-minutes had passed"
-        lost = sum(1 for test in tests if not test.ran)
-        if lost:
-            return (
-                f"{counted(lost, 'planned test was', 'planned tests were')} not run, because the run ended before "
-                f"{'it' if lost == 1 else 'them'}"
-            )
-        return "the run ended before its tests were known" if self.interrupted and not tests else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the summary of claims; pytest's own summary follows with whole first lines."""
@@ -601,37 +483,3 @@ class Controller:
             terminalreporter.write_line(
                 f"kept: remove everything with  {removed_by_hand(self.run.settings.run_id)}"
             )
-
-
-def _with_shares(claims: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:
-    """Return claims with how much of each a quick run decided."""
-    found = []
-    for claim in claims:
-        decided = [result for result in claim.results if about_the_cluster(result.verdict)]
-        share = order().share(
-            claim.claim.id,
-            [result.test for result in decided],
-            [result.part for result in decided],
-            len(suite_parts().get(claim.claim.id, ())),
-        )
-        found.append(replace(claim, share=share))
-    return tuple(found)
-
-
-def _cost_of(why: str, tests: Sequence[TestOutcome]) -> str:
-    """Return which claims one reason leaves without a verdict; empty: none."""
-    costs = {result.claim for test in tests for result in test.results if result.reason == why}
-    return f"{why}: that costs {', '.join(sorted(costs))}" if costs else ""
-
-
-_STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
-    ClaimVerdict.CONFIRMED: ("passed", ".", "CONFIRMED"),
-    ClaimVerdict.VIOLATED: ("failed", "F", ("VIOLATED", {"red": True})),
-    ClaimVerdict.INCONCLUSIVE: ("error", "E", ("INCONCLUSIVE", {"red": True})),
-    ClaimVerdict.UNMET: ("unmet", "U", ("UNMET", {"yellow": True})),
-    ClaimVerdict.ADVISED: ("advised", "A", ("ADVISED", {"yellow": True})),
-    ClaimVerdict.LIFTED: ("lifted", "L", ("LIFTED", {"yellow": True})),
-    ClaimVerdict.NOT_OBSERVED: ("not observed", "o", ("NOT_OBSERVED", {"green": True})),
-    ClaimVerdict.NOT_RUN: ("skipped", "n", ("NOT_RUN", {"yellow": True})),
-    ClaimVerdict.NOT_APPLICABLE: ("skipped", "-", "NOT_APPLICABLE"),
-}

@@ -19,7 +19,7 @@ import pytest
 from conformance.catalog import catalog
 from conformance.errors import SuiteError, first_line
 from conformance.model.endpoint import OS
-from conformance.plugin.judge import PLANNED, WAITED
+from conformance.plugin.judge.stash import PLANNED, WAITED
 from conformance.plugin.state import State
 from conformance.run.directory import BEGUN
 from conformance.run.unrestored import ExclusiveMark

@@ -19,7 +19,7 @@ from types import FrameType
 
 import pytest
 
-from conformance.plugin.judge import PLANNED
+from conformance.plugin.judge.stash import PLANNED
 from conformance.plugin.state import State, past_capturing
 from conformance.printing import line
 

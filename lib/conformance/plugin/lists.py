@@ -23,7 +23,7 @@ from conformance.foreign.beforehand import Beforehand
 from conformance.model.by_key import by_key
 from conformance.model.counted import counted
 from conformance.plugin.header import covered_nodes
-from conformance.plugin.judge import PLANNED
+from conformance.plugin.judge.stash import PLANNED
 from conformance.plugin.state import State
 from conformance.printing import say
 from conformance.run.run import Run

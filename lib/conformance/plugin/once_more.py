@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from conformance.plugin.judge import PUT_OFF
+from conformance.plugin.judge.stash import PUT_OFF
 from conformance.plugin.state import State
 
 

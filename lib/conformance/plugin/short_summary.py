@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance import printing
 from conformance.model.claim import ClaimVerdict
-from conformance.plugin.judge import OUTCOME
+from conformance.plugin.judge.stash import OUTCOME
 
 _SUMMED_UP = {"s": ("skipped", ""), "E": ("error", "INCONCLUSIVE"), "f": ("failed", "VIOLATED")}
 """Letter of ``-r`` to the reports that it asks for, and the word that they get; the gravest come

@@ -7,7 +7,7 @@ results if those are written.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +93,13 @@ def slug(text: str) -> str:
     return (
         re.sub(r"[^A-Za-z0-9._-]+", "_", text.replace("->", "-to-")).strip("_")[-120:] or "unnamed"
     )
+
+
+def of_tests(tests: Sequence[str], folder: Path) -> dict[str, list[str]]:
+    """Return the files that each test left, by test, relative to the run's directory."""
+    found = {test: left(folder, test) for test in tests}
+    return {
+        test: [f"{folder.name}/{slug(test)}/{name}" for name in names]
+        for test, names in found.items()
+        if names
+    }

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from conformance.model.facts import Fact
-from conformance.plugin.controller import AGENT_NOT_EXECUTED, windows_agents
 from conformance.plugin.header import assumptions, coverage_lines, facts_lines, lines
+from conformance.plugin.notes import AGENT_NOT_EXECUTED, windows_agents
 from conformance.settings import Settings
 from tests.plugin.stand_in_cluster import facts
 

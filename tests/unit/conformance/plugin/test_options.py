@@ -14,6 +14,7 @@ from _pytest.config.argparsing import Parser
 
 from conformance.errors import UsageProblem
 from conformance.plugin import options
+from conformance.plugin.options import refusals, repeat
 from conformance.settings import Cover, Mirror, Settings, Workers
 
 SUITE = Path(__file__)
@@ -173,7 +174,7 @@ def test_fewer_than_no_workers_are_refused() -> None:
 
 def test_every_refusal_of_the_table_has_a_row_here() -> None:
     lines = [NO_WORKERS, *(expected for _, expected in REFUSED)]
-    for _, message in options.REFUSALS:
+    for _, message in refusals.REFUSALS:
         pattern = ".+".join(map(re.escape, re.split(r"\{.*?\}", message)))
         assert any(re.fullmatch(pattern, line) for line in lines), message
 
@@ -293,7 +294,7 @@ def test_claims_are_run_again_by_the_options_that_matter_to_them() -> None:
         "--allow-disruptive",
         "--max-minutes=3",
     )
-    command = options.repeat_command(given, ["CONN-3", "CONN-6"])
+    command = repeat.repeat_command(given, ["CONN-3", "CONN-6"])
     beginning, _, end = command.partition(" --image-registry=")
     assert beginning.endswith(
         "--claim CONN-3 --claim CONN-6 --kubeconfig=here --node-selector=pool=w"
@@ -306,9 +307,9 @@ def test_claims_are_run_again_by_the_options_that_matter_to_them() -> None:
 
 def test_named_nodes_take_the_place_of_chosen_ones() -> None:
     given = config("--node-selector=pool=w", "--nodes=a", "--nodes=b")
-    assert options.repeat_command(given, []).endswith(" --node-selector=pool=w --nodes=a,b")
+    assert repeat.repeat_command(given, []).endswith(" --node-selector=pool=w --nodes=a,b")
     every = config("--max-nodes-per-os=3", "--every-node", "--disruptive-node=x y")
-    command = options.repeat_command(every, [], ["w1"])
+    command = repeat.repeat_command(every, [], ["w1"])
     assert command.endswith(" --disruptive-node='x y' --nodes=w1")
 
 

@@ -6,20 +6,18 @@ that is an existing path for a test path, and looks for its configuration there 
 """
 
 import os
-import re
-import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
-from conformance import product
-from conformance.catalog import Version, catalog
+from conformance.catalog import catalog
 from conformance.errors import UsageProblem
 from conformance.model.meant import known_as, meant
+from conformance.plugin.options.refusals import REFUSALS, parsed
 from conformance.run.choice import Choice, choose
 from conformance.run.image_choices import image_choices
 from conformance.settings import (
@@ -33,10 +31,8 @@ from conformance.settings import (
     Workers,
     external_target,
     load_timings,
-    prefix_problem,
 )
 
-T = TypeVar("T")
 GRACE = "CALICO_CONFORMANCE_GRACE"
 """Environment variable with the seconds that Kubernetes gives the run's pod to end."""
 GRACE_LEFT = 30.0
@@ -234,159 +230,6 @@ def read_choice(config: pytest.Config) -> Choice:
     )
 
 
-def _parsed(parse: Callable[[str], T], text: str | None) -> T | None:
-    """Return the parsed value of an option; None: it was not given."""
-    return parse(text) if text else None
-
-
-def _below_one(number: int | None) -> bool:
-    return number is not None and number < 1
-
-
-def _needs_permission(option: Any, choice: Choice) -> bool:
-    return not (option.allow_disruptive or option.allow_cluster_disruptive or choice.own_lab)
-
-
-def _version_problem(text: str | None) -> str:
-    try:
-        _parsed(Version.parse, text)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _gate(option: Any) -> str:
-    """Return the first option that asks for a gate; empty: none does."""
-    return next((_written(name) for name in ("require", "baseline") if getattr(option, name)), "")
-
-
-def _not_with_prefix(option: Any) -> str:
-    """Return the option that ``--namespaces-prefix`` rules out; empty: none is given."""
-    names = ("allow_disruptive", "allow_cluster_disruptive", "calicoctl", "keep")
-    given = (_written(name) for name in names if getattr(option, name))
-    return next(given, "") if option.namespaces_prefix else ""
-
-
-REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
-    (
-        lambda option, choice: option.allow_disruptive and option.no_disruptive,
-        "--allow-disruptive and --no-disruptive contradict each other: leave one out",
-    ),
-    (
-        lambda option, choice: option.allow_cluster_disruptive and option.no_disruptive,
-        "--allow-cluster-disruptive and --no-disruptive contradict each other: leave one out",
-    ),
-    (
-        lambda option, choice: _below_one(option.max_disrupted_nodes),
-        "--max-disrupted-nodes {max_disrupted_nodes}: expected at least 1",
-    ),
-    (
-        lambda option, choice: option.disruptive_node and _needs_permission(option, choice),
-        "--disruptive-node {disruptive_node} only chooses the node; "
-        "add --allow-disruptive to permit the test",
-    ),
-    (
-        lambda option, choice: option.allow_node_fill and _needs_permission(option, choice),
-        "--allow-node-fill changes a whole node: add --allow-disruptive to permit that",
-    ),
-    (
-        lambda option, choice: option.allow_node_fill and option.no_disruptive,
-        "--allow-node-fill and --no-disruptive contradict each other: leave one out",
-    ),
-    (
-        lambda option, choice: option.disruptive_node and option.no_disruptive,
-        "--disruptive-node and --no-disruptive contradict each other: leave one out",
-    ),
-    (
-        lambda option, choice: _version_problem(option.calico_version),
-        "--calico-version {calico_version}: {problem}",
-    ),
-    (
-        lambda option, choice: _version_problem(option.windows_calico_version),
-        "--windows-calico-version {windows_calico_version}: {problem}",
-    ),
-    (
-        lambda option, choice: (
-            option.every_node and (option.nodes or option.node_selector or option.max_nodes_per_os)
-        ),
-        "--every-node covers all nodes: leave out --nodes, --node-selector and --max-nodes-per-os",
-    ),
-    (
-        lambda option, choice: _below_one(option.max_nodes_per_os),
-        "--max-nodes-per-os {max_nodes_per_os}: expected at least 1",
-    ),
-    (
-        lambda option, choice: _below_one(option.workers_per_windows_node),
-        "--workers-per-windows-node {workers_per_windows_node}: expected at least 1",
-    ),
-    (
-        lambda option, choice: option.calicoctl and not Path(option.calicoctl).is_file(),
-        "--calicoctl {calicoctl}: no such file",
-    ),
-    (
-        lambda option, choice: option.calicoctl and not os.access(option.calicoctl, os.X_OK),
-        "--calicoctl {calicoctl}: no program that can be run; chmod +x makes it one",
-    ),
-    (
-        lambda option, choice: option.max_minutes is not None and not option.max_minutes > 0,
-        "--max-minutes {max_minutes:g}: expected more than 0",
-    ),
-    (
-        lambda option, choice: (
-            isinstance(getattr(option, "numprocesses", None), int) and option.numprocesses < 0
-        ),
-        "-n {numprocesses}: expected 0 or more workers",
-    ),
-    (
-        lambda option, choice: option.quick and option.smoke,
-        "--quick and --smoke choose different tests: leave one out",
-    ),
-    (
-        lambda option, choice: option.quick and _gate(option),
-        "--quick runs a part of the tests, and {problem} needs all: leave one of them out",
-    ),
-    (
-        lambda option, choice: option.shard and not shard(option.shard),
-        "--shard {shard}: expected the part and their number, 1/3",
-    ),
-    (
-        lambda option, choice: (
-            option.shard and (option.allow_disruptive or option.allow_cluster_disruptive)
-        ),
-        "--shard {shard} runs no disruptive test: leave out --allow-disruptive, and run those by "
-        "themselves",
-    ),
-    (
-        lambda option, choice: option.shard and _gate(option),
-        "--shard {shard} runs a part of the tests, and {problem} needs all: leave it out, and "
-        "judge the merged report (calico-conformance gate)",
-    ),
-    (
-        lambda option, choice: option.run and not (option.restore or option.janitor),
-        "--run {run} names the run to put back: add --restore",
-    ),
-    (
-        lambda option, choice: (
-            option.namespaces_prefix and prefix_problem(option.namespaces_prefix)
-        ),
-        "--namespaces-prefix {namespaces_prefix}: {problem}",
-    ),
-    (
-        lambda option, choice: option.namespaces_prefix and choice.own_lab,
-        "--namespaces-prefix is for a cluster that stays: name it by --kubeconfig=PATH",
-    ),
-    (
-        lambda option, choice: _not_with_prefix(option),
-        "{problem} and --namespaces-prefix contradict each other: a run in prepared "
-        "namespaces changes nothing else and leaves them empty; leave one out",
-    ),
-)
-"""Conditions under which options cannot be meant, each with its message; the first that holds counts.
-
-In a message stand the options by name, and as ``problem`` what the condition returned.
-"""
-
-
 def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: str) -> Settings:
     """Return the settings from all other options. Raise UsageProblem."""
     option = config.option
@@ -396,7 +239,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
     labels(option.label)
     check_claims(option.claim)
     lab_may_break = choice.own_lab and not (option.no_disruptive or option.shard)
-    timings = load_timings(_parsed(Path, option.timings), lab=choice.stands_in)
+    timings = load_timings(parsed(Path, option.timings), lab=choice.stands_in)
     return Settings(
         timings=timings,
         images=Images(
@@ -404,7 +247,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
             choices=image_choices(Path(option.images)) if option.images else {},
             pull_secrets=tuple(option.image_pull_secret),
         ),
-        pod_limits=_parsed(PodLimits.parse, option.pod_limits),
+        pod_limits=parsed(PodLimits.parse, option.pod_limits),
         cover=Cover(
             at_most=option.max_nodes_per_os or Cover.at_most,
             nodes=tuple(filter(None, map(str.strip, ",".join(option.nodes).split(",")))),
@@ -413,10 +256,10 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         ),
         tolerations=tuple(map(Toleration.parse, option.tolerate)),
         workers=_workers(option, choice, timings),
-        calicoctl=_parsed(Path, option.calicoctl),
+        calicoctl=parsed(Path, option.calicoctl),
         calico_version=option.calico_version,
         windows_calico_version=option.windows_calico_version,
-        external_target=_parsed(external_target, option.external_target),
+        external_target=parsed(external_target, option.external_target),
         max_minutes=option.max_minutes,
         dry_run=option.dry_run,
         plan=option.plan,
@@ -435,14 +278,6 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         run_id=run_id,
         worker=worker,
     )
-
-
-def shard(text: str) -> tuple[int, int] | None:
-    """Return the part and the number of parts that ``--shard`` names; None: it names none."""
-    found = re.fullmatch(r"([1-9]\d{0,2})/([1-9]\d{0,2})", text)
-    if found is None or int(found[1]) > int(found[2]):
-        return None
-    return int(found[1]), int(found[2])
 
 
 def clearing_up(environ: Mapping[str, str]) -> float:
@@ -495,59 +330,3 @@ def check_claims(wanted: list[str]) -> None:
                 f"--claim {word}: no such claim{near} (calico-conformance claims lists all)"
             )
         wanted[place] = claim
-
-
-WITH_VALUES = (
-    "cluster",
-    "kubeconfig",
-    "context",
-    "lab_profile",
-    "lab_powershell",
-    "calicoctl",
-    "calico_version",
-    "windows_calico_version",
-    "external_target",
-    "timings",
-    "images",
-    "namespaces_prefix",
-    "pod_limits",
-    "disruptive_node",
-    "max_disrupted_nodes",
-)
-"""Options with a value, and below flags, with which claims are run again."""
-FLAGS = (
-    "allow_disruptive",
-    "allow_cluster_disruptive",
-    "allow_node_fill",
-    "delete_emptydir_data",
-    "capture_packets",
-)
-
-
-def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str] = ()) -> str:
-    """Return the command that runs these claims again on the same cluster.
-
-    ``nodes``: the only nodes of an operating system to run on, in place of those that were chosen.
-    """
-    option = config.option
-    named = nodes or option.nodes
-    chosen = () if nodes else ("max_nodes_per_os", "node_selector")
-    values = {name: getattr(option, name) for name in (*WITH_VALUES, *chosen)}
-    return " ".join(
-        [
-            product.command(),
-            *(f"--claim {claim}" for claim in claims),
-            *(_written(name, shlex.quote(str(value))) for name, value in values.items() if value),
-            *(f"--image-registry={shlex.quote(text)}" for text in option.image_registry),
-            *(f"--image-pull-secret={name}" for name in option.image_pull_secret),
-            *(f"--tolerate={shlex.quote(taint)}" for taint in option.tolerate),
-            *([f"--nodes={','.join(named)}"] if named else []),
-            *(["--every-node"] if option.every_node and not nodes else []),
-            *(_written(name) for name in FLAGS if getattr(option, name)),
-        ]
-    )
-
-
-def _written(name: str, value: str = "") -> str:
-    """Return an option in command-line form: ``--max-minutes=5``."""
-    return f"--{name.replace('_', '-')}{f'={value}' if value else ''}"

@@ -10,8 +10,8 @@ import json
 import sys
 from collections.abc import Generator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,17 +30,30 @@ from conformance.evidence import felix_cause
 from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
 from conformance.model.codec import to_plain
 from conformance.model.moment import utc
-from conformance.plugin import options
+from conformance.plugin.judge import selection
+from conformance.plugin.judge.stash import (
+    AGAIN,
+    BEGAN,
+    EARLIER,
+    LATER,
+    OUTCOME,
+    PLANNED,
+    PROSPECT,
+    PUT_OFF,
+    SECONDS,
+    STATEMENT,
+    WAITED,
+    WAITS,
+)
 from conformance.plugin.marked import planned
+from conformance.plugin.options import repeat
 from conformance.plugin.rerun import tests_to_run
 from conformance.plugin.state import State
 from conformance.plugin.words import Words
-from conformance.report import allure_results, junit
+from conformance.report import junit
 from conformance.report.diagnostics import Failure
 from conformance.schedule import plan
 from conformance.schedule.builds import builds_of
-from conformance.schedule.order import order
-from conformance.schedule.plan import PlannedTest
 from conformance.verdicts import statement as verdicts
 from conformance.verdicts.attempts import FLAKY, merged
 from conformance.verdicts.claims import TestOutcome
@@ -48,33 +61,6 @@ from conformance.verdicts.judged import judged, of_test
 from conformance.verdicts.prospect import ClaimPart, Prospect
 from conformance.verdicts.recorder import Recorder
 from conformance.verdicts.statement import Statement
-
-OUTCOME = junit.OUTCOME
-"""User property that carries a test's outcome as JSON."""
-PLANNED = pytest.StashKey[PlannedTest]()
-PROSPECT = pytest.StashKey[Prospect]()
-STATEMENT = pytest.StashKey[Statement]()
-EARLIER = pytest.StashKey[list[TestOutcome]]()
-"""The outcomes of a test's earlier attempts."""
-PUT_OFF = pytest.StashKey[bool]()
-"""The test is run once more at the end, since the disturbance may have passed; False: it was, or
-this is that run."""
-WAITS = "run once more later"
-"""pytest's first status of such a test, in place of passed or failed."""
-BEGAN = pytest.StashKey[float]()
-"""When the test's first attempt began, Unix seconds."""
-SECONDS = pytest.StashKey[float]()
-WAITED = pytest.StashKey[float]()
-"""Seconds until the test's turn came."""
-LATER = "give the run more minutes, or go on where it ended by  calico-conformance rerun"
-"""Advice about a test that did not begin within ``--max-minutes``."""
-AGAIN = "mend that, then go on where the run ended by  calico-conformance rerun"
-"""Advice about a test that did not begin since no test could decide anything any more."""
-
-
-def _is_quick(item: pytest.Item) -> bool:
-    """Return whether a test belongs to ``--quick``; what disrupts never does."""
-    return order().is_quick(item.nodeid) and not item.get_closest_marker("disruptive")
 
 
 def hide_how_it_was_decided() -> None:
@@ -98,7 +84,7 @@ class Judge:
         self.run = state.run
         self.demands = demands
         self.catalog: Catalog = catalog()
-        self.words = Words(self.catalog, self._subjects)
+        self.words = Words(self.catalog, partial(selection.subjects, known=self.catalog))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(
@@ -119,66 +105,19 @@ class Judge:
             return
         for item, test in zip(items, tests, strict=True):
             item.stash[PLANNED] = test
-            self._mark(item, test)
+            selection.mark(item, test, self.catalog)
         self.words.select(config, items)
         again = tests_to_run(config)
-        mine = self._shard(items)
+        mine = selection.in_shard(items, self.run.settings.shard)
+        watch = bool(self.run.settings.workers.watch)
         chosen = [
             item
             for item in items
-            if item.nodeid in mine and self._chosen(item, config.option, again)
+            if item.nodeid in mine and selection.is_chosen(item, config.option, again, watch=watch)
         ]
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
             items[:] = chosen
-
-    def _shard(self, items: list[pytest.Item]) -> set[str]:
-        """Return the node ids of this run's part of the tests, without disruptive ones.
-
-        Tests by the standing watch are in each part, since it watches no longer than its run.
-        """
-        names = sorted(item.nodeid for item in items)
-        found = options.shard(self.run.settings.shard)
-        if found is None:
-            return set(names)
-        number, parts = found
-        last = {item.nodeid for item in items if item.stash[PLANNED].last}
-        changing = {item.nodeid for item in items if item.get_closest_marker("disruptive")}
-        split = [name for name in names if name not in last | changing]
-        return {*split[number - 1 :: parts], *last}
-
-    def _mark(self, item: pytest.Item, test: PlannedTest) -> None:
-        """Give a test the words that ``-k`` and ``-m`` select by, and its labels for Allure."""
-        claims = test.claims(self.catalog)
-        for claim in claims:
-            item.extra_keyword_matches |= claim.tags | {claim.id}
-        isolations = plan.isolation_of(test.parts, self.catalog)
-        if any(isolation.kind in plan.CHANGING for isolation in isolations):
-            item.add_marker(pytest.mark.disruptive)  # a keyword, too
-        story = allure_results.story(item.name)
-        labels = [*allure_results.labels(claims), ("story", story), ("test", item.nodeid)]
-        for kind, value in labels:
-            item.add_marker(pytest.mark.allure_label(value, label_type=kind))
-
-    def _subjects(self, item: pytest.Item) -> set[str]:
-        """Return a test's claims and tags; ``windows`` only if it is not about Linux alone."""
-        test = item.stash[PLANNED]
-        found = {word for claim in test.claims(self.catalog) for word in (claim.id, *claim.tags)}
-        return found if test.about_windows else found - {"windows"}
-
-    def _chosen(self, item: pytest.Item, option: Any, again: frozenset[str] | None) -> bool:
-        """Return whether the options leave a test; ``again``: the only tests that a rerun has."""
-        test = item.stash[PLANNED]
-        conditions = (
-            not option.smoke or item.get_closest_marker("smoke"),
-            not option.quick or _is_quick(item),
-            not option.claim or any(part.claim in option.claim for part in test.parts),
-            again is None or item.nodeid in again,
-            not option.world or item.get_closest_marker("each_world"),
-            (not option.story and option.explore is None) or item.get_closest_marker("each_story"),
-            self.run.settings.workers.watch or not test.last,
-        )
-        return all(conditions)
 
     @pytest.hookimpl(tryfirst=True)  # the controller checks as soon as xdist reports the end
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -507,7 +446,7 @@ class Judge:
         test.
         """
         claims = [part.claim for part in item.stash[PLANNED].parts]
-        again = options.repeat_command(item.config, list(dict.fromkeys(claims)), self._blamed(item))
+        again = repeat.repeat_command(item.config, list(dict.fromkeys(claims)), self._blamed(item))
         if any(again in note for note in getattr(error, "__notes__", ())):
             return  # a session fixture's error, raised again for its next test
         failure = Failure(

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the judge keeps with each test, and its words for tests that are run later."""
+
+import pytest
+
+from conformance.report import junit
+from conformance.schedule.plan import PlannedTest
+from conformance.verdicts.claims import TestOutcome
+from conformance.verdicts.prospect import Prospect
+from conformance.verdicts.statement import Statement
+
+OUTCOME = junit.OUTCOME
+"""User property that carries a test's outcome as JSON."""
+PLANNED = pytest.StashKey[PlannedTest]()
+PROSPECT = pytest.StashKey[Prospect]()
+STATEMENT = pytest.StashKey[Statement]()
+EARLIER = pytest.StashKey[list[TestOutcome]]()
+"""The outcomes of a test's earlier attempts."""
+PUT_OFF = pytest.StashKey[bool]()
+"""The test is run once more at the end, since the disturbance may have passed; False: it was, or
+this is that run."""
+WAITS = "run once more later"
+"""pytest's first status of such a test, in place of passed or failed."""
+BEGAN = pytest.StashKey[float]()
+"""When the test's first attempt began, Unix seconds."""
+SECONDS = pytest.StashKey[float]()
+WAITED = pytest.StashKey[float]()
+"""Seconds until the test's turn came."""
+LATER = "give the run more minutes, or go on where it ended by  calico-conformance rerun"
+"""Advice about a test that did not begin within ``--max-minutes``."""
+AGAIN = "mend that, then go on where the run ended by  calico-conformance rerun"
+"""Advice about a test that did not begin since no test could decide anything any more."""

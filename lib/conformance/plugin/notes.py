@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notes of a run's report: what the run left out, what it lost, and why it ended early."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conformance.catalog.suite_tests import suite_tests
+from conformance.kube.reach import Reach
+from conformance.model.counted import counted
+from conformance.model.facts import Facts
+from conformance.plugin.judge.stash import LATER
+from conformance.plugin.state import SUITES
+from conformance.qualify.sets import suite_parts
+from conformance.report.run import SHARD
+from conformance.schedule.order import order
+from conformance.schedule.plan import PlannedTest
+from conformance.verdicts.acceptable import about_the_cluster
+from conformance.verdicts.claims import ClaimOutcome, TestOutcome
+
+AGENT_NOT_EXECUTED = (
+    "Windows agent not executed: the lab emulates it by docs/probe-protocol.md, for the recorded "
+    "files"
+)
+AGENTS = "hybridlab.windows-agents"
+"""Label by which a Windows node of a lab says what runs the probe programs there (docs/lab.md)."""
+QUICK = (
+    "quick run (--quick): a part of the tests, those that show most known faults in a few minutes; "
+    "it qualifies nothing"
+)
+
+
+def windows_agents(facts: Facts) -> str:
+    """Return what ran the Windows agents of a lab."""
+    ran = sorted({node.labels[AGENTS] for node in facts.nodes if AGENTS in node.labels})
+    if not ran:
+        return AGENT_NOT_EXECUTED
+    return f"Windows agents: {', '.join(ran).replace('-', ' ', 1)} inside the lab"
+
+
+def watch_left_out(config: pytest.Config, planned: Sequence[PlannedTest], watch: int) -> str:
+    """Return a note where ``-k`` leaves out the test that judges the standing watch."""
+    tests = suite_tests(config.rootpath / SUITES) if config.option.keyword else []
+    is_planned = any(test.exclusivity.kind == "last" for test in planned)
+    if is_planned or not any(test.is_last for test in tests) or not watch:
+        return ""
+    return (
+        f"-k {config.option.keyword!r} leaves the standing watch out: policy between and "
+        "beside these tests was not observed (or standing_watch, in -k, takes it in)"
+    )
+
+
+def selection(option: Any, part: str) -> str:
+    """Return what a quick run, or a part of a run, chose; empty: it is neither.
+
+    ``part``: of ``--shard``.
+    """
+    shard = f"{SHARD}{part} (--shard): the other tests are in the other parts" if part else ""
+    return QUICK if option.quick else shard
+
+
+def loss_of_cluster(reach: Reach) -> str:
+    """Return that the API server is gone, or was for a time; empty: it always answered."""
+    if (gone := reach.gone) and not reach.unusable:
+        return (
+            f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there"
+        )
+    back = reach.was_gone
+    return f"{back}; it answers again, and what was left then is INCONCLUSIVE" if back else ""
+
+
+def cut_short(tests: Sequence[TestOutcome], *, interrupted: bool) -> str:
+    """Return why the run did not get to its end; empty: it did."""
+    if late := sum(test.remedy == LATER for test in tests):
+        return f"{counted(late, 'planned test was', 'planned tests were')} not run, because --max-minutes had passed"
+    lost = sum(1 for test in tests if not test.ran)
+    if lost:
+        return (
+            f"{counted(lost, 'planned test was', 'planned tests were')} not run, because the run ended before "
+            f"{'it' if lost == 1 else 'them'}"
+        )
+    return "the run ended before its tests were known" if interrupted and not tests else ""
+
+
+def cost_of(why: str, tests: Sequence[TestOutcome]) -> str:
+    """Return which claims one reason leaves without a verdict; empty: none."""
+    costs = {result.claim for test in tests for result in test.results if result.reason == why}
+    return f"{why}: that costs {', '.join(sorted(costs))}" if costs else ""
+
+
+def with_shares(claims: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:
+    """Return claims with how much of each a quick run decided."""
+    found = []
+    for claim in claims:
+        decided = [result for result in claim.results if about_the_cluster(result.verdict)]
+        share = order().share(
+            claim.claim.id,
+            [result.test for result in decided],
+            [result.part for result in decided],
+            len(suite_parts().get(claim.claim.id, ())),
+        )
+        found.append(replace(claim, share=share))
+    return tuple(found)
