@@ -8,16 +8,12 @@ Exit codes are those of a run: 0; 1, worse than the older report, or a gate that
 """
 
 import argparse
-import datetime
 import difflib
 import errno
-import itertools
 import json
 import os
 import re
-import shlex
 import signal
-import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,29 +21,21 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from conformance import product
-from conformance.catalog import catalog, digest, explained, kinds
+from conformance.catalog import explained, kinds
+from conformance.cli.reports import FORMS, MATRIX_FORMS, diff, judge, matrix, pack_run, show
+from conformance.cli.start import rerun, run
+from conformance.cli.users import kubeconfig, namespaces
 from conformance.errors import SuiteError, UsageProblem, first_line
 from conformance.kube import runner
-from conformance.kube.access import from_environment, from_kubeconfig
-from conformance.kube.client import Kube
-from conformance.kube.manifest import dump
-from conformance.kube.refused import ApiRefused
-from conformance.printing import guarded, line, say
-from conformance.qualify import again, gate, waivers
-from conformance.qualify.compare import as_json, as_markdown, as_text, compare
-from conformance.qualify.sets import sets, suite_parts
-from conformance.qualify.stored import Report, read, reports_in
-from conformance.report import formats, markdown, page, provenance, runs, summed_up, terminal
-from conformance.report.pack import home, pack
-from conformance.report.page import answer
+from conformance.printing import guarded, say
+from conformance.qualify.sets import sets
+from conformance.report import provenance
 
 ROOT = product.root()
 PROGRAM = "calico-conformance"
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
 WORKERS = 2
 """For which namespaces are prepared: what `-n auto` mostly starts."""
-MATRIX_FORMS = {"markdown": runs.as_markdown, "json": runs.as_json}
-FORMS = {"text": as_text, "json": as_json, "markdown": as_markdown}
 EXIT_CODES = """\
 exit codes: 0 done; 1 worse than the older report, or a gate that fails; 4 options or files that
 cannot be used; 6 an undecided gate; 7 a cluster that cannot be reached, or refuses"""
@@ -65,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors="backslashreplace"
     )  # a name that no terminal shows ends nothing
     if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
-        _run(given[1:])
+        run(given[1:])
     with guarded():
         return _carry_out(given)
 
@@ -230,7 +218,7 @@ def _commands() -> dict[str, Command]:
         ),
         "kubeconfig": Command(
             "make a user for the suite with the rights that it needs, and print a kubeconfig of it",
-            _kubeconfig,
+            kubeconfig,
             {
                 "--kubeconfig": {
                     **file,
@@ -269,7 +257,7 @@ def _commands() -> dict[str, Command]:
         "namespaces": Command(
             "print what prepares a cluster for runs with --namespaces-prefix: "
             "namespaces, roles, a user",
-            _namespaces,
+            namespaces,
             {
                 "prefix": {"metavar": "PREFIX", "help": "beginning of their names"},
                 "--workers": {**workers, "help": "that a run may have (default: %(default)d)"},
@@ -290,7 +278,7 @@ def _commands() -> dict[str, Command]:
         ),
         "diff": Command(
             "what changed from one report to another; exit code 1 when it became worse",
-            _diff,
+            diff,
             {
                 "old": {**report, "metavar": "OLD"},
                 "new": {"type": Path, "metavar": "NEW"},
@@ -304,7 +292,7 @@ def _commands() -> dict[str, Command]:
         ),
         "show": Command(
             "the summary of a report, or its page",
-            _show,
+            show,
             {
                 "report": {**report, "metavar": "REPORT"},
                 "--html": {**file, "help": "write the page of the report instead"},
@@ -316,7 +304,7 @@ def _commands() -> dict[str, Command]:
         ),
         "matrix": Command(
             "claims by runs, of several reports or of a folder that has them; worst first",
-            _matrix,
+            matrix,
             {
                 "reports": {**report, "metavar": "REPORT", "nargs": "+"},
                 "--html": {**file, "help": "write a page instead"},
@@ -331,7 +319,7 @@ def _commands() -> dict[str, Command]:
         ),
         "pack": Command(
             "one archive of a run to attach to an issue, without secrets and host paths",
-            _pack,
+            pack_run,
             {
                 "run_folder": {"type": Path, "metavar": "RUN", "help": "the folder of a run"},
                 "--to": {**file, "help": "default: RUN.zip in this folder"},
@@ -341,7 +329,7 @@ def _commands() -> dict[str, Command]:
         ),
         "gate": Command(
             "whether a report qualifies for sets of claims",
-            _gate,
+            judge,
             {
                 "report": {**report, "metavar": "REPORT"},
                 "--require": {
@@ -361,7 +349,7 @@ def _commands() -> dict[str, Command]:
         ),
         "rerun": Command(
             "run again what a report leaves open or found wrong, and merge",
-            _rerun,
+            rerun,
             {
                 "report": {**report, "metavar": "REPORT"},
                 "rest": {
@@ -468,42 +456,8 @@ def _kinds(options: argparse.Namespace) -> None:
     print(*kinds.lines(options.kind), sep="\n")
 
 
-def _run(rest: Sequence[str]) -> NoReturn:
-    """Become pytest, as ``pytest`` in a checkout, from any folder: signals and the exit code are
-    its own."""
-    program = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-c",
-        str(ROOT / "pyproject.toml"),
-        str(ROOT / "suites"),
-    ]
-    named = any(word.partition("=")[0] == "--report-dir" for word in rest)
-    here = [] if named else [f"--report-dir={Path.cwd() / 'reports'}"]
-    if _caches(rest):  # pytest knows no cache_dir without the plugin of its cache
-        here += ["-o", f"cache_dir={Path.cwd() / '.pytest_cache'}"]
-    sys.stdout.flush()
-    os.execv(sys.executable, [*program, *here, *rest])
-
-
-def _caches(rest: Sequence[str]) -> bool:
-    """Return whether pytest, called with these options and those of its environment, keeps its
-    cache.
-    """
-    every = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *rest]
-    return "-pno:cacheprovider" not in every and (
-        "-p",
-        "no:cacheprovider",
-    ) not in itertools.pairwise(every)
-
-
 def _files(_: argparse.Namespace) -> None:
     print(ROOT)
-
-
-def _namespaces(options: argparse.Namespace) -> None:
-    print(dump(runner.user_of_prefix(options.prefix, options.workers)[1]), end="")
 
 
 def _images(options: argparse.Namespace) -> None:
@@ -512,159 +466,3 @@ def _images(options: argparse.Namespace) -> None:
 
     every = (image for of_system in images.published().values() for image in of_system)
     print("\n".join(image_lock.locked() if options.lock else every))
-
-
-def _kubeconfig(options: argparse.Namespace) -> None:
-    """Printed to a file, it is one that its owner alone may read."""
-    if not 600 <= options.hours * 3600 <= 1 << 32:  # what a TokenRequest may ask for, and no NaN
-        raise UsageProblem(
-            f"--hours {options.hours:g}: a token lasts from 10 minutes (0.17) to 136 years"
-        )
-    prefix = options.namespaces_prefix
-    role = options.role or runner.ROLES[0]
-    if prefix and (options.role or options.beside):
-        raise UsageProblem("--namespaces-prefix has a role of its own: leave out --role and --with")
-    account, objects = (
-        runner.user_of_prefix(prefix, options.workers)
-        if prefix
-        else runner.user_of(role, options.beside)
-    )
-    access = (
-        from_kubeconfig(options.kubeconfig, options.context)
-        if options.kubeconfig
-        else from_environment(os.environ, options.context)
-    )
-    say(*(f"note: {why}" for why in (access.unverified,) if why), error=True)
-    kube = Kube(access)
-    try:
-        user = runner.runner(kube, account, objects, round(options.hours * 3600))
-        text = runner.kubeconfig(kube, user, options.server)
-        runner.prove(text, user, kube.access)
-    except ApiRefused as refusal:
-        hint = (
-            "; roles and users are made by an administrator of the cluster"
-            if refusal.forbidden
-            else ""
-        )
-        raise SuiteError(f"{first_line(refusal)}{hint}") from None
-    finally:
-        kube.close()
-    if stat.S_ISREG(os.fstat(1).st_mode):
-        os.fchmod(sys.stdout.fileno(), 0o600)
-    print(text, end="")
-    beside = (role, *runner.beside_of(role, options.beside))
-    roles = ", ".join(("read-only", runner.PREPARED) if prefix else beside)
-    option = f"--namespaces-prefix={prefix} " if prefix else ""
-    statement = f"user {user.name} of namespace {runner.NAMESPACE}, roles {roles}, until {user.ends:%Y-%m-%d %H:%M} UTC"
-    print(
-        f"{statement}; next: {product.command()} --kubeconfig=FILE {option}--plan", file=sys.stderr
-    )
-
-
-def _rerun(options: argparse.Namespace) -> NoReturn:
-    """Run pytest as ``run`` does; the report is left beside the others."""
-    again.to_run_again(read(options.report), digest())
-    _run([f"--rerun-of={options.report}", *options.rest])
-
-
-def _diff(options: argparse.Namespace) -> int:
-    found = compare(read(options.old), read(options.new))
-    print(FORMS[options.format](found, options.verbose), end="")
-    return found.exit_code
-
-
-def _show(options: argparse.Namespace) -> None:
-    report = read(options.report)
-    if options.html:
-        page.write(
-            report.plain, options.html, folder=options.report if options.report.is_dir() else None
-        )
-    elif options.format == "json":
-        print(json.dumps(formats.summary(report.plain), indent=1, ensure_ascii=False))
-    else:
-        lines = _summary(report, options.verbose)
-        if options.format == "markdown":
-            first, _ = answer.headline(report.plain)
-            lines = list(markdown.summary(report.plain, first, answer.reach(report.plain)))
-        print("\n".join(lines))
-
-
-def _matrix(options: argparse.Namespace) -> None:
-    """Print claims by runs, or write their page."""
-    files = [file for path in options.reports for file in reports_in(path)]
-    parts = suite_parts().items()
-    found = runs.table(
-        [read(file).plain for file in files],
-        {claim for claim, known in parts if all(part.provisional for part in known)},
-    )
-    if options.html:
-        page.write_runs(found, options.html)
-    else:
-        print(MATRIX_FORMS[options.format](found), end="")
-
-
-def _pack(options: argparse.Namespace) -> None:
-    run = options.run_folder
-    if not (run / "conformance.json").is_file():
-        raise UsageProblem(f"{run} is not a run's folder (no conformance.json in it)")
-    archive = options.to or Path(f"{run.resolve().name}.zip")
-    inside, left_out = pack(run, archive, (home(), Path.cwd(), ROOT, Path(sys.prefix)))
-    print(
-        f"{archive}: {len(inside)} files, {archive.stat().st_size / 1e6:.1f} MB; look through it before you publish it"
-    )
-    if left_out:
-        print(f"left out: {', '.join(left_out)}")
-
-
-def _summary(report: Report, figures: bool) -> list[str]:
-    """Return the run's name and the last line of its output."""
-    run = report.run
-    lines = (
-        text for text, _ in terminal.summary(report.plain, Path(report.where), figures=figures)
-    )
-    return [line(f"run {run['id']} of {run['started']}: {run['command']}"), *lines]
-
-
-def _gate(options: argparse.Namespace) -> int:
-    today = datetime.datetime.now(datetime.UTC).date()
-    accepted = waivers.load(options.waivers, catalog(), today) if options.waivers else ()
-    report = read(options.report)
-    results = gate.judge(
-        report,
-        sets().named(",".join(options.require)),
-        accepted,
-        catalog(),
-        accept_unverified=options.accept_unverified_tls,
-    )
-    gates = [
-        {
-            "name": gate_result.name,
-            "answer": gate_result.answer,
-            "headline": gate_result.headline,
-            "waived": [],
-            "obstacles": list(map(str, gate_result.obstacles)),
-        }
-        for gate_result in results
-    ]
-    plain = {**report.plain, "gates": gates}
-    unused = [str(waiver) for waiver in gate.unused(accepted, results)]
-    _print_gates(plain, unused, options.format)
-    return gate.exit_code(results)
-
-
-def _print_gates(plain: Mapping[str, Any], unused: Sequence[str], form: str) -> None:
-    if form == "json":
-        print(json.dumps(formats.gates(plain, unused), indent=1, ensure_ascii=False))
-        return
-    if form == "markdown":
-        say(*formats.gates_as_markdown(plain, unused))
-        return
-    for each in summed_up.gates(plain):
-        say(*each["headlines"], *(f"  {obstacle}" for obstacle in each["obstacles"]))
-    if beside := summed_up.beside_gates(plain):
-        say(f"{terminal.BESIDE}: {', '.join(beside)}")
-    say(*(f"waiver not used: {waiver}" for waiver in unused))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
