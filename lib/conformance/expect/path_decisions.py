@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision of an expectation's paths: the policies come into force, paths are probed until they are decided, and
-results that something else explains are withdrawn.
+"""The decision of an expectation's paths: they are probed until they are decided, and results that
+something else explains are withdrawn.
 """
 
 from collections.abc import Iterable, Sequence
@@ -97,16 +97,6 @@ class PathDecisions(Session):
                 each.name: getattr(row, each.name) for each in fields(Paths) if each.name != "pairs"
             },
         )
-
-    def _make(self, policies_and_rows: Iterable[Policies | Row], pairs: Iterable[Pair]) -> None:
-        """Apply policies once all these paths were open, except those that an earlier change of
-        this test closed."""
-        before = [pair for pair in dict.fromkeys(pairs) if key(*pair) not in self._so_far.closed]
-        if before:
-            self.control(before, because="before the change nothing closes this path")
-        for item in policies_and_rows:
-            if not isinstance(item, Row):
-                item.apply()
 
     def _decide(
         self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask

@@ -295,3 +295,13 @@ class Expect(PathDecisions):
             over_tcp=over_tcp,
             at=at,
         )
+
+    def _make(self, policies_and_rows: Iterable[Policies | Row], pairs: Iterable[Pair]) -> None:
+        """Apply policies once all these paths were open, except those that an earlier change of
+        this test closed."""
+        before = [pair for pair in dict.fromkeys(pairs) if key(*pair) not in self._so_far.closed]
+        if before:
+            self.control(before, because="before the change nothing closes this path")
+        for item in policies_and_rows:
+            if not isinstance(item, Row):
+                item.apply()

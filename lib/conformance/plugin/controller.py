@@ -370,7 +370,7 @@ class Controller:
             selection=selection,
             installed=self.run.inspection.installed if self.run.inspection else Installed(),
             covered=header.covered(facts, self.run.settings),
-            attachments=attach.of_tests([test.test for test in tests], directory.attachments),
+            attachments=attach.of_tests(tests, directory.attachments),
             unverified=self.run.connection.unverified if self.run.connection else "",
             notes=self._notes(tests, facts, directory),
             images=together(

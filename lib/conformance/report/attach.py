@@ -14,6 +14,7 @@ from typing import Any
 import allure
 
 from conformance.printing import plain, single
+from conformance.verdicts.claims import TestOutcome
 
 
 class Attachments:
@@ -95,9 +96,9 @@ def slug(text: str) -> str:
     )
 
 
-def of_tests(tests: Sequence[str], folder: Path) -> dict[str, list[str]]:
+def of_tests(tests: Sequence[TestOutcome], folder: Path) -> dict[str, list[str]]:
     """Return the files that each test left, by test, relative to the run's directory."""
-    found = {test: left(folder, test) for test in tests}
+    found = {test.test: left(folder, test.test) for test in tests}
     return {
         test: [f"{folder.name}/{slug(test)}/{name}" for name in names]
         for test, names in found.items()
