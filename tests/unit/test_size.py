@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 LIB = ROOT / "lib"
 COLUMNS = 100
 MEASURED = ("lib", "suites", "tests", "tools", "benchmarks")
+LINES = 500
+"""The most lines that a file of lib/ or a probe program may have."""
 PARAMETERS = 7
 """The most parameters that a function may have; constructors and their like are exempt."""
 ALLOWED = yaml.safe_load(Path(__file__).with_name("size_exceptions.yaml").read_text())
@@ -99,6 +101,31 @@ def test_the_list_of_long_lines_only_shrinks() -> None:
     assert not fewer, (
         f"fewer lines above {COLUMNS} columns; write this into size_exceptions.yaml: {fewer}"
     )
+
+
+@cache
+def long_files() -> dict[str, int]:
+    """Count the lines of each file that has more than LINES."""
+    found = {
+        str(path.relative_to(ROOT)): len(path.read_text().splitlines())
+        for path in (*LIB.rglob("*.py"), *(ROOT / "manifests" / "probes").glob("*.py"))
+    }
+    return {path: count for path, count in found.items() if count > LINES}
+
+
+def test_no_file_is_longer_than_the_limit_or_its_exception() -> None:
+    allowed = ALLOWED["long files"]
+    over = {path: count for path, count in long_files().items() if count > allowed.get(path, LINES)}
+    assert not over, f"more than {LINES} lines; split these by what a reader looks for: {over}"
+
+
+def test_the_list_of_long_files_only_shrinks() -> None:
+    fewer = {
+        path: long_files().get(path, 0)
+        for path, count in ALLOWED["long files"].items()
+        if long_files().get(path, 0) < count
+    }
+    assert not fewer, f"write this into size_exceptions.yaml: {fewer}"
 
 
 def unformatted() -> set[str]:
