@@ -149,7 +149,7 @@ class InWorld(Session):
         """
         cells = self._cells(world)
         seats = self.ground.seats
-        self._show(world)
+        self.context.sink.attach("policies in force", self.ground.show(world))
         changed = changed_cells(cells, past)
         opens = [
             cell for cell in cells if key_of(cell) in changed and cell.expected is Verdict.ALLOWED
@@ -218,13 +218,10 @@ class InWorld(Session):
 
     def _ask_again(self, world: World, different: Sequence[CellResult]) -> None:
         """Ask cells that differ once more, from rest."""
-        self._show(world)
+        self.context.sink.attach("policies in force", self.ground.show(world))
         found = self._ask_cells([result.cell for result in different], held=True)
         for result, again in zip(different, found, strict=True):
             result.again = again.outcome
-
-    def _show(self, world: World) -> None:
-        self.context.sink.attach("policies in force", self.ground.show(world))
 
     def _ask_cells(
         self, cells: Sequence[Cell], *, agree: int = 0, held: bool = False

@@ -109,11 +109,13 @@ class Judge:
         self.words.select(config, items)
         again = tests_to_run(config)
         mine = selection.in_shard(items, self.run.settings.shard)
-        watch = bool(self.run.settings.workers.watch)
         chosen = [
             item
             for item in items
-            if item.nodeid in mine and selection.is_chosen(item, config.option, again, watch=watch)
+            if item.nodeid in mine
+            and selection.is_chosen(
+                item, config.option, again, watch=bool(self.run.settings.workers.watch)
+            )
         ]
         if len(chosen) < len(items):
             config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

@@ -144,15 +144,16 @@ async def _pings(process: Process, address: str, count: int, wait: float, size: 
         if not count or sent < count:
             await asyncio.sleep(1)
     lost = sent - received
-    lines = ["", f"Ping statistics for {address}:"]
-    lines.append(
-        f"    Packets: Sent = {sent}, Received = {received}, Lost = {lost} ({100 * lost // sent}% loss),"
-    )
+    lines = [
+        "",
+        f"Ping statistics for {address}:",
+        f"    Packets: Sent = {sent}, Received = {received}, Lost = {lost} ({100 * lost // sent}% loss),",
+    ]
     if times:
-        lines.append("Approximate round trip times in milli-seconds:")
-        lines.append(
-            f"    Minimum = {min(times)}ms, Maximum = {max(times)}ms, Average = {sum(times) // len(times)}ms"
-        )
+        lines += [
+            "Approximate round trip times in milli-seconds:",
+            f"    Minimum = {min(times)}ms, Maximum = {max(times)}ms, Average = {sum(times) // len(times)}ms",
+        ]
     await crlf(process, *lines)
     return 0 if received else 1
 
