@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hybridlab import assumed
@@ -53,6 +54,8 @@ NODE_PORTS_OF_THE_HOST = (17763, 1432)
 OVERHEAD = int(assumed.value("overhead"))
 """Bytes of each packet."""
 EXTERNAL_VSID = 9999
+OVERLAY = "Overlay"
+"""Type by HNS' name."""
 MAC_PREFIX = "0E-2A"
 """First two bytes of pods' MAC addresses on Windows: Calico's default."""
 
@@ -167,9 +170,7 @@ class Vxlan(Plane):
         return None if started_vni(windows) == windows.hns.vsid else started_vni(windows)
 
     def external_network(self, machine: Machine) -> NetworkSpec:
-        return self._network(
-            machine, EXTERNAL_NETWORK, EXTERNAL_SUBNET, EXTERNAL_GATEWAY, EXTERNAL_VSID
-        )
+        return external_network(machine)
 
     def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
         return self._pod_network(windows, block, started_vni(windows))
@@ -181,43 +182,17 @@ class Vxlan(Plane):
         if problem := _too_small(vni):
             raise ValueError(problem)
         endpoint = source_vip(block)
-        return self._network(
-            windows.machine, POD_NETWORK, block, gateway(block), vni, (endpoint, pod_mac(endpoint))
+        network = NetworkSpec(
+            name=POD_NETWORK,
+            type=OVERLAY,
+            subnet=block,
+            gateway=gateway(block),
+            host_endpoint=(endpoint, pod_mac(endpoint)),
         )
-
-    @staticmethod
-    def _network(  # noqa: PLR0917
-        machine: Machine,
-        name: str,
-        subnet: str,
-        gateway: str,
-        vsid: int,
-        endpoint: tuple[str, str] | None = None,
-    ) -> NetworkSpec:
-        router = {"Type": "DrMacAddress", "Address": hyphens(vtep_mac(machine.name))}
-        return NetworkSpec(
-            name=name,
-            type="Overlay",
-            subnet=subnet,
-            gateway=gateway,
-            vsid=vsid,
-            host_endpoint=endpoint,
-            policies=({"Type": "HostRoute"}, router),
-            endpoint_policies=({"Type": "PA", "PA": machine.address},),
-        )
+        return overlay(network, windows.machine, vni)
 
     def hns_routes(self, routes: NodeRoutes, windows: WindowsNode) -> list[dict[str, Any]]:
-        return [
-            {
-                "Type": "RemoteSubnetRoute",
-                "DestinationPrefix": route.cidr,
-                "IsolationId": route.identifier or started_vni(windows),
-                "DistributedRouterMacAddress": hyphens(route.tunnel_mac),
-                "ProviderAddress": route.node_address,
-            }
-            for route in routes.remote_blocks
-            if "route" not in route.lacks
-        ]
+        return remote_subnets(routes, started_vni(windows))
 
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
         """Return kube-proxy's ``--source-vip``, the host endpoint's address, without DSR
@@ -274,6 +249,42 @@ class Vxlan(Plane):
             "vxlan_mac_prefix": MAC_PREFIX,
             "vxlan_vni": int(environment["VXLAN_VNI"]),
         }
+
+
+def overlay(network: NetworkSpec, machine: Machine, vsid: int) -> NetworkSpec:
+    """Return a network as an overlay of a node: with its VSID, its router's MAC, and the node's
+    address as the provider address (PA) of every endpoint."""
+    router = {"Type": "DrMacAddress", "Address": hyphens(vtep_mac(machine.name))}
+    return replace(
+        network,
+        type=OVERLAY,
+        vsid=vsid,
+        policies=({"Type": "HostRoute"}, router),
+        endpoint_policies=({"Type": "PA", "PA": machine.address},),
+    )
+
+
+def external_network(machine: Machine) -> NetworkSpec:
+    """Return the network that gives a node with an overlay its virtual switch."""
+    network = NetworkSpec(
+        name=EXTERNAL_NETWORK, type=OVERLAY, subnet=EXTERNAL_SUBNET, gateway=EXTERNAL_GATEWAY
+    )
+    return overlay(network, machine, EXTERNAL_VSID)
+
+
+def remote_subnets(routes: NodeRoutes, vni: int) -> list[dict[str, Any]]:
+    """Return the policies by which HNS leads to other nodes; ``vni``: where a route names none."""
+    return [
+        {
+            "Type": "RemoteSubnetRoute",
+            "DestinationPrefix": route.cidr,
+            "IsolationId": route.identifier or vni,
+            "DistributedRouterMacAddress": hyphens(route.tunnel_mac),
+            "ProviderAddress": route.node_address,
+        }
+        for route in routes.remote_blocks
+        if "route" not in route.lacks
+    ]
 
 
 def started_vni(windows: WindowsNode) -> int:
