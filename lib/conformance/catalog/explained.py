@@ -37,7 +37,8 @@ def named(words: Sequence[str]) -> list[Claim]:
     for word in words:
         claim = known_as(word, claims)
         if claim is None:
-            raise UsageProblem(f"claims {word}: no such claim{meant(word, claims)}")
+            near = meant(word, claims) or "; calico-conformance claims lists all"
+            raise UsageProblem(f"claims {word}: no such claim{near}")
         found.append(claims[claim])
     return found or list(claims.values())
 

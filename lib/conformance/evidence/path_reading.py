@@ -2,7 +2,7 @@
 """Reads what a conclusion about the failed layer needs: lists, backends, load balancers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from conformance.errors import SuiteError, first_line
@@ -26,6 +26,9 @@ from conformance.probe.host import Hosts
 Lists = Callable[[Workload], list[tuple[HnsRule, ...]]]
 """Returns the lists of rules that Felix may give HNS for a Windows pod: with and without a
 release's known defects."""
+ByDefects = Callable[[Workload], Mapping[str, tuple[HnsRule, ...]]]
+"""Returns the lists with each set of a release's known defects, the smallest first, by what the
+defects do."""
 DENIED = str(Verdict.TIMED_OUT)
 ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER)
 """Verdicts that only a packet that reached its target has."""
@@ -41,6 +44,7 @@ class Sources:
     """The sources besides API and hosts."""
 
     lists: Lists
+    by_defects: ByDefects
     observe: Observe
 
 
@@ -86,12 +90,19 @@ class PathReading:
         promised = min(accepted, key=lambda each: len(compare(each, held)))
         differences = compare(promised, held)
         packet = packet_at(end, path)
-        return End(
+        read = End(
             pod=end.label,
             node=end.node,
             promised=answer(promised, packet) if packet else "",
             held=answer(held, packet) if packet else "",
             difference=str(differences[0]) if differences else "",
+        )
+        if differences or packet is None or answer(accepted[-1], packet) == read.held:
+            return read
+        lists = self.sources.by_defects(end)
+        return replace(
+            read,
+            defects=next(text for text, each in lists.items() if answer(each, packet) == read.held),
         )
 
     def _arrives(self, path: Attempt) -> bool:

@@ -80,14 +80,14 @@ def read(path: Path) -> Report:
     line."""
     file = path / "conformance.json" if path.is_dir() else path
     try:
-        plain = json.loads(file.read_text(encoding="utf-8"))
+        plain = json.loads(file.read_text(encoding="utf-8-sig"))  # Windows may have put a mark
     except FileNotFoundError:
         raise UsageProblem(f"report {file} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageProblem(
             f"report {file} cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageProblem(f"report {file} is not JSON: {error}") from None
     return parse(plain, str(file))
 
@@ -113,6 +113,7 @@ def parse(plain: Any, where: str) -> Report:
             f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})"
         )
     try:
+        _demand_shapes(plain)
         claims = [_claim(claim) for claim in plain["claims"]]
         return Report(
             schema=schema,
@@ -125,8 +126,21 @@ def parse(plain: Any, where: str) -> Report:
             suite=plain.get("suite") or {},
             plain=plain,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageProblem(f"report {where} is damaged: {type(error).__name__} {error}") from None
+    except KeyError as error:
+        raise UsageProblem(f"report {where} is damaged: it lacks {error}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UsageProblem(f"report {where} is damaged: {error}") from None
+
+
+def _demand_shapes(plain: Mapping[str, Any]) -> None:
+    """Raise ValueError where a part of a report that every command reads has another shape."""
+    for part in ("claims", "tests", "images"):
+        entries = plain.get(part) or []
+        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+            raise ValueError(f"{part} is no list of objects")
+    for part in ("run", "suite", "statistics", "installed"):
+        if not isinstance(plain.get(part) or {}, dict):
+            raise ValueError(f"{part} is no object")
 
 
 def _facts(plain: Mapping[str, Any]) -> Facts:
