@@ -77,28 +77,19 @@ def _leak(evidence: PathEvidence) -> str:
     closing = [end for end in evidence.ends if end.answers[1] == "Block"]
     if closing:
         return _blocked(closing, arrives=evidence.arrives)
-    if opened := _by_defects(evidence.ends, "allow"):
-        return opened
-    rendered = [end for end in evidence.ends if end.answers == ("Allow", "Allow")]
-    state = _as_rendered(rendered, "allow") if len(rendered) == len(evidence.ends) else ""
-    return _nothing(evidence, f"Felix' rules, or what is below them{state}")
+    opened = _by_defects(evidence.ends, "Allow")
+    return opened or _nothing(evidence, "Felix' rules, or what is below them")
 
 
-def _by_defects(ends: Sequence[End], does: str) -> str:
+def _by_defects(ends: Sequence[End], does: Answer) -> str:
     """Return the list that allows or blocks the packet by known defects; empty: none does."""
-    for end in ends:
-        if end.defects and end.held == does.capitalize():
-            return (
-                f"the list of {end.node} {does}s the packet by a known defect of this release "
-                f"({end.defects}): Felix rendered the policies so"
-            )
-    return ""
-
-
-def _as_rendered(ends: Sequence[End], does: str) -> str:
-    """Return what lists that are as the release renders them do now; empty without such lists."""
-    state = f"is as this release renders it, and {does}s the packet now"
-    return f"; the list of {_nodes(ends)} {state}" if ends else ""
+    by_defects = (
+        f"the list of {end.node} {does.lower()}s the packet by a known defect of this release "
+        f"({end.defects}): Felix rendered the policies so"
+        for end in ends
+        if end.defects and end.held == does
+    )
+    return next(by_defects, "")
 
 
 def _blocked(closing: Sequence[End], *, arrives: bool) -> str:
@@ -127,7 +118,7 @@ def _closed(evidence: PathEvidence) -> str:
     for end in evidence.ends:
         if end.answers == ("Allow", "Block"):
             return f"{end.difference} on {end.node}: Felix did not program it"
-    if blocked := _by_defects(evidence.ends, "block"):
+    if blocked := _by_defects(evidence.ends, "Block"):
         return blocked
     if evidence.backends_answer or evidence.balancer:
         return _of_service(evidence)
@@ -135,9 +126,7 @@ def _closed(evidence: PathEvidence) -> str:
         behind = "kube-proxy has no backend for it, or " if evidence.by_service else ""
         other = "" if evidence.by_service else ", or a firewall refuses it"
         return f"{UNKNOWN}: {behind}nothing listens at the port{other}"
-    blocking = [end for end in evidence.ends if end.held == "Block" and not end.difference]
-    state = _as_rendered(blocking, "block")
-    return _nothing(evidence, f"a firewall, or packet loss between the nodes{state}")
+    return _nothing(evidence, "a firewall, or packet loss between the nodes")
 
 
 def _of_service(evidence: PathEvidence) -> str:
@@ -171,7 +160,12 @@ def _unread(evidence: PathEvidence) -> Iterator[str]:
 def _nothing(evidence: PathEvidence, causes: str) -> str:
     unread = list(dict.fromkeys(_unread(evidence)))
     left = f"; not read: {', '.join(unread)}" if unread else ""
-    return f"{UNKNOWN}: {causes}{left}{_networks(evidence)}"
+    rendered = "".join(
+        f"; the list of {end.node} is as this release renders it: {end.held} for the packet"
+        for end in evidence.ends
+        if end.held and not end.difference
+    )
+    return f"{UNKNOWN}: {causes}{rendered}{left}{_networks(evidence)}"
 
 
 def _networks(evidence: PathEvidence) -> str:

@@ -26,9 +26,6 @@ from conformance.probe.host import Hosts
 Lists = Callable[[Workload], list[tuple[HnsRule, ...]]]
 """Returns the lists of rules that Felix may give HNS for a Windows pod: with and without a
 release's known defects."""
-ByDefects = Callable[[Workload], Mapping[str, tuple[HnsRule, ...]]]
-"""Returns the lists with each set of a release's known defects, the smallest first, by what the
-defects do."""
 DENIED = str(Verdict.TIMED_OUT)
 ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER)
 """Verdicts that only a packet that reached its target has."""
@@ -44,7 +41,9 @@ class Sources:
     """The sources besides API and hosts."""
 
     lists: Lists
-    by_defects: ByDefects
+    by_defects: Callable[[Workload], Mapping[str, tuple[HnsRule, ...]]]
+    """Returns the lists with each set of a release's known defects, the smallest first, by what the
+    defects do."""
     observe: Observe
 
 
@@ -99,11 +98,12 @@ class PathReading:
         )
         if differences or packet is None or answer(accepted[-1], packet) == read.held:
             return read
-        lists = self.sources.by_defects(end)
-        return replace(
-            read,
-            defects=next(text for text, each in lists.items() if answer(each, packet) == read.held),
+        defects = (
+            text
+            for text, each in self.sources.by_defects(end).items()
+            if answer(each, packet) == read.held
         )
+        return replace(read, defects=next(defects))
 
     def _arrives(self, path: Attempt) -> bool:
         """Return whether a packet arrives now, after the lists were read."""

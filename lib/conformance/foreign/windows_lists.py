@@ -24,13 +24,7 @@ from conformance.model.facts import Facts
 from conformance.policy.acl_list import FelixPanics, HnsRule, acl_list
 from conformance.policy.oracle.oracle import Oracle
 from conformance.policy.oracle.policies import policy_of
-from conformance.policy.oracle.switches import (
-    WINDOWS,
-    Minor,
-    Switches,
-    as_shipped,
-    subsets,
-)
+from conformance.policy.oracle.switches import WINDOWS, Minor, as_shipped, subsets
 from conformance.policy.oracle.world import Pod, World
 
 AROUND = (
@@ -55,15 +49,21 @@ class WindowsLists:
         Raise MissingCapability if Calico's release, or a policy that may select the pod, is not
         known here.
         """
-        oracle, own, minor = self._read(pod)
-        return [_rendered(oracle, own, minor, switches) for switches in (None, WINDOWS)]
+        try:
+            oracle, own, minor = self._read(pod)
+            return [acl_list(oracle, own, minor, switches) for switches in (None, WINDOWS)]
+        except (UsageProblem, FelixPanics) as problem:
+            raise MissingCapability(
+                f"the access rules of {pod.label} are not known: {problem}",
+                "remove what cannot be read, or read Get-HnsEndpoint by hand",
+            ) from None
 
     def by_defects(self, pod: Workload) -> dict[str, tuple[HnsRule, ...]]:
         """Return the lists with each set of the release's known defects, the smallest first, by
         what these defects do."""
         oracle, own, minor = self._read(pod)
         return {
-            "; ".join(f"{each.claim}, {each.statement}" for each in defects): _rendered(
+            "; ".join(f"{each.claim}, {each.statement}" for each in defects): acl_list(
                 oracle, own, minor, WINDOWS | defects
             )
             for defects in subsets(as_shipped(minor) - WINDOWS)
@@ -80,10 +80,7 @@ class WindowsLists:
             )
         world = World(list(self._around()))
         own = world.pods[f"{pod.namespace}/{pod.pod}"]
-        try:
-            oracle = Oracle(world, [*self._tiers(), *self._policies(own)])
-        except UsageProblem as problem:
-            raise _unknown(own, problem) from None
+        oracle = Oracle(world, [*self._tiers(), *self._policies(own)])
         return oracle, own, (int(release[1]), int(release[2]))
 
     def _around(self) -> Iterator[Obj]:
@@ -122,20 +119,3 @@ class WindowsLists:
 
     def _listed(self, api: str, kind: str) -> list[Obj]:
         return [{"apiVersion": api, "kind": kind, **item} for item in self._kube.objects(api, kind)]
-
-
-def _rendered(
-    oracle: Oracle, own: Pod, release: Minor, switches: Switches | None
-) -> tuple[HnsRule, ...]:
-    """Return a pod's list. Raise MissingCapability if it is not known."""
-    try:
-        return acl_list(oracle, own, release, switches)
-    except (UsageProblem, FelixPanics) as problem:
-        raise _unknown(own, problem) from None
-
-
-def _unknown(own: Pod, problem: Exception) -> MissingCapability:
-    return MissingCapability(
-        f"the access rules of {own.namespace}/{own.name} are not known: {problem}",
-        "remove what cannot be read, or read Get-HnsEndpoint by hand",
-    )

@@ -4,6 +4,7 @@
 Stored reports (``conformance.json``) are of schema 3, 2, and 1 as far as it goes.
 """
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -113,7 +114,12 @@ def parse(plain: Any, where: str) -> Report:
             f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})"
         )
     try:
-        _demand_shapes(plain)
+        objects = itertools.chain(
+            (plain.get(part) or {} for part in ("run", "suite", "statistics", "installed")),
+            *(plain.get(part) or () for part in ("claims", "tests", "images")),
+        )
+        if not all(isinstance(each, dict) for each in objects):
+            raise TypeError("a part of it has another shape")
         claims = [_claim(claim) for claim in plain["claims"]]
         return Report(
             schema=schema,
@@ -130,17 +136,6 @@ def parse(plain: Any, where: str) -> Report:
         raise UsageProblem(f"report {where} is damaged: it lacks {error}") from None
     except (TypeError, ValueError, AttributeError) as error:
         raise UsageProblem(f"report {where} is damaged: {error}") from None
-
-
-def _demand_shapes(plain: Mapping[str, Any]) -> None:
-    """Raise ValueError where a part of a report that every command reads has another shape."""
-    for part in ("claims", "tests", "images"):
-        entries = plain.get(part) or []
-        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
-            raise ValueError(f"{part} is no list of objects")
-    for part in ("run", "suite", "statistics", "installed"):
-        if not isinstance(plain.get(part) or {}, dict):
-            raise ValueError(f"{part} is no object")
 
 
 def _facts(plain: Mapping[str, Any]) -> Facts:

@@ -64,8 +64,9 @@ def all_causes(plain: Mapping[str, Any]) -> list[tuple[str, list[Claim]]]:
 
     The first line of a claim stands for a cause that is not known.
     """
-    found = by_key((cause or first_line(claim), claim) for claim, cause in _worst_first(plain))
-    return list(found.items())
+    return list(
+        by_key((cause or first_line(claim), claim) for claim, cause in _worst_first(plain)).items()
+    )
 
 
 def is_known(plain: Mapping[str, Any], cause: str, claims: Sequence[Claim]) -> bool:

@@ -48,7 +48,7 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     "leak: the release renders rules that allow the packet": (
         PathEvidence(should_be_open=False, ends=[OPEN]),
         f"{UNKNOWN}: Felix' rules, or what is below them; the list of win-1 is as this release "
-        "renders it, and allows the packet now",
+        "renders it: Allow for the packet",
     ),
     "leak: a known defect of the release opens the list": (
         PathEvidence(should_be_open=False, ends=[replace(OPEN, defects=DEFECT)]),
@@ -83,7 +83,7 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     "closed: the release renders rules that block the packet": (
         PathEvidence(should_be_open=True, ends=[SOUND]),
         f"{UNKNOWN}: a firewall, or packet loss between the nodes; the list of win-1 is as this "
-        "release renders it, and blocks the packet now",
+        "release renders it: Block for the packet",
     ),
     "closed: a known defect of the release closes the list": (
         PathEvidence(should_be_open=True, ends=[OPEN, replace(SOUND, defects=DEFECT)]),
@@ -120,7 +120,8 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "closed: nothing of it is wrong": (
         PathEvidence(should_be_open=True, ends=[OPEN]),
-        f"{UNKNOWN}: a firewall, or packet loss between the nodes",
+        f"{UNKNOWN}: a firewall, or packet loss between the nodes; the list of win-1 is as this "
+        "release renders it: Allow for the packet",
     ),
 }
 

@@ -63,8 +63,8 @@ def test_a_list_of_a_release_is_the_one_with_all_its_known_defects() -> None:
     by_defects = of.by_defects(POD)
     shipped, mended = of.expected(POD)
     assert [text.count("XPOL-") for text in by_defects] == [0, 1, 1, 2]
-    assert list(by_defects.values())[0] == mended
-    assert list(by_defects.values())[-1] == shipped
+    first, *_, last = by_defects.values()
+    assert (first, last) == (mended, shipped)
     assert "XPOL-6, ports of a Pass and of a rule behind it" in list(by_defects)[1]
 
 
