@@ -191,6 +191,18 @@ def told_of(ident: str, verdict: str, **more: Any) -> Any:
     } | {"results": [{"test": ident, "verdict": verdict, "measured": {}}]} | more  # fmt: skip
 
 
+def test_the_exit_code_names_a_known_cause_and_counts_those_without_a_known_one() -> None:
+    plain = {
+        "run": {"exit_code": 1},
+        "claims": [
+            told_of("CONN-3", "VIOLATED", reason="CONN-3: refused"),
+            told_of("DEMO-7", "VIOLATED", reason="DEMO-7: open"),
+        ],
+        "tests": [{"test": "DEMO-7", "cause": "windows-2022 leaks"}],
+    }
+    assert terminal.meaning(plain) == "a claim is VIOLATED: windows-2022 leaks; 1 more"
+
+
 def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
     issue = {"text": "may be known upstream"}
     plain: dict[str, Any] = {
