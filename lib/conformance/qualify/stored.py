@@ -6,7 +6,7 @@ Stored reports (``conformance.json``) are of schema 3, 2, and 1 as far as it goe
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -114,11 +114,7 @@ def parse(plain: Any, where: str) -> Report:
             f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})"
         )
     try:
-        objects = itertools.chain(
-            (plain.get(part) or {} for part in ("run", "suite", "statistics", "installed")),
-            *(plain.get(part) or () for part in ("claims", "tests", "images")),
-        )
-        if not all(isinstance(each, dict) for each in objects):
+        if not all(isinstance(each, dict) for each in _objects(plain)):
             raise TypeError("a part of it has another shape")
         claims = [_claim(claim) for claim in plain["claims"]]
         return Report(
@@ -136,6 +132,14 @@ def parse(plain: Any, where: str) -> Report:
         raise UsageProblem(f"report {where} is damaged: it lacks {error}") from None
     except (TypeError, ValueError, AttributeError) as error:
         raise UsageProblem(f"report {where} is damaged: {error}") from None
+
+
+def _objects(plain: Mapping[str, Any]) -> Iterator[Any]:
+    """Return the parts of a report that have to be objects."""
+    return itertools.chain(
+        (plain.get(part) or {} for part in ("run", "suite", "statistics", "installed")),
+        *(plain.get(part) or () for part in ("claims", "tests", "images")),
+    )
 
 
 def _facts(plain: Mapping[str, Any]) -> Facts:

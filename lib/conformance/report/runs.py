@@ -144,9 +144,10 @@ def _weight(row: ClaimRow) -> tuple[int, bool, int, str]:
 def counts(found: Table) -> str:
     """Return ``2 failing, 1 flaky, 85 hold``."""
     numbers = Counter(row.state for row in found.claims)
-    words = {"holds": "hold in every run"}
     return ", ".join(
-        f"{numbers[state]} {words.get(state, state)}" for state in STATES if numbers[state]
+        f"{numbers[state]} {'hold in every run' if state == 'holds' else state}"
+        for state in STATES
+        if numbers[state]
     )
 
 
