@@ -66,21 +66,21 @@ def test_everything_that_takes_its_time_is_told_of(slow: Project, options: list[
     heard = {
         what: len(told(run.out, what))
         for what in (
-            "the cluster is looked at",
-            "tests are collected",
+            "reading the cluster",
+            "collecting tests",
             *alone,
             "suites/test_it.py::test_slow runs",
             "what the run made is removed, and reports are written",
         )
     }
     assert [what for what, times in heard.items() if not times] == [], run.out
-    assert heard["the cluster is looked at"] >= 2, "both halves of it"
+    assert heard["reading the cluster"] >= 2, "both halves of it"
 
 
 def test_a_lab_of_one_s_own_is_told_of_as_a_lab(slow: Project) -> None:
     run = slow.run("--timings=timings.yaml", STAND_IN=TAKES)
-    assert told(run.out, "the lab is started"), run.out
-    assert not told(run.out, "the cluster is looked at")
+    assert told(run.out, "starting the lab"), run.out
+    assert not told(run.out, "reading the cluster")
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
