@@ -317,7 +317,10 @@ def test_what_only_one_of_the_runs_has_is_in_the_merged_report(whole: Plain, mer
         one for one in first["claims"] if not (one["results"] or result_of(second, one["id"]))
     )
     claim |= {"verdict": "CONFIRMED", "reason": "looked at"}
-    first["run"] |= {"labels": {"lane": "a", "rack": "1"}, "unverified": "nobody verifies it"}
+    first["run"] |= {
+        "labels": {"lane": "a", "rack": "1"}, "unverified": "nobody verifies it",
+        "selection": A_PART, "notes": [A_PART],
+    }  # fmt: skip
     first |= {
         "timings": {"linux.poll": "1 s", "linux.pod_ready": "9 s"},
         "covered": {"linux-1": "kernel 6.8"},
@@ -338,7 +341,7 @@ def test_what_only_one_of_the_runs_has_is_in_the_merged_report(whole: Plain, mer
     assert run["labels"] == {"lane": "b", "rack": "1"}, "the newer run's, where both have it"
     assert run["unverified"] == "nobody verifies it"
     assert run["selection"] == "smoke"
-    assert run["notes"][1:] == ["smoke", "a note"], "each once"
+    assert run["notes"][1:] == ["smoke", "a note"], "each once, and no part's own"
     assert plain["timings"] == {"linux.poll": "2 s", "linux.pod_ready": "9 s"}
     assert plain["covered"] == {"linux-1": "kernel 6.8", "windows-2019": "build 17763"}
     assert {one["image"] for one in plain["images"]} == {
@@ -349,6 +352,7 @@ def test_what_only_one_of_the_runs_has_is_in_the_merged_report(whole: Plain, mer
     assert (found["verdict"], found["reason"]) == ("CONFIRMED", "looked at")
 
 
+A_PART = "part 1/1 (--shard): the other tests are in the other parts"
 RAN = {"os": "linux", "image_id": "", "nodes": ["linux-1"]}
 
 
