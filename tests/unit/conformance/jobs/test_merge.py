@@ -187,6 +187,8 @@ def test_shards_are_whole_only_together(whole: Plain, merged: Merge, tmp_path: P
     _, folder = merged(parts[0], parts[2])
     found = read(folder)
     assert found.selection == "part 2/3 is missing"
+    untested = [one.verdict for one in found.claims.values() if not one.results]
+    assert None in untested, "its tests may be in the missing part"
     assert any(note == "part 2/3 is missing" for note in found.run["notes"])
     assert main(["gate", str(folder), "--require=core"]) != 0
 
