@@ -151,3 +151,26 @@ def test_an_interruption_where_python_knows_no_line_is_one_like_any_other(projec
     run = project.run("-n", "0", "--kubeconfig=lane")
     assert run.code == 2, run.out
     assert "Traceback" not in run.out
+
+
+@pytest.mark.parametrize("moment", ["workers end", "the run is cleared up"])
+def test_an_interruption_after_the_last_test_ends_with_a_report(
+    project: Project, moment: str
+) -> None:
+    strike = (
+        "def pytest_sessionfinish():\n    raise KeyboardInterrupt\n"
+        if moment == "workers end"
+        else "from conformance.run.run import Run\n"
+        "clean_up = Run.clean_up\n"
+        "def strike(self):\n"
+        "    Run.clean_up = clean_up\n"
+        "    raise KeyboardInterrupt\n"
+        "Run.clean_up = strike\n"
+    )
+    conftest = project.path / "conftest.py"
+    conftest.write_text(f"{conftest.read_text()}\n{strike}")
+    project.suite('@verifies("CONN-1")\ndef test_it(record):\n    record("a")\n')
+    run = project.run("-n", "0", "--kubeconfig=lane")
+    assert run.code == 2, run.out
+    assert "Traceback" not in run.out
+    assert run.report["run"]["exit_code"] == 2
