@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -79,6 +79,16 @@ class Seat:
         system."""
         return (MEMBER if self.member else self.space), self.os
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Return what identifies the seat, whichever pod sits there: its space (``m`` for a
+        member) and its node."""
+        return self.kind[0], self.node
+
+
+Question = tuple[tuple[str, str], tuple[str, str], tuple[str, int]]
+"""The places of two seats, and an entry of ``PORTS``."""
+
 
 @dataclass(frozen=True)
 class World:
@@ -137,6 +147,14 @@ class Cell:
     """Claim that the cell decides; empty: none, since no document covers it."""
     decisions: tuple[Decision, Decision]
     """Documented decisions: egress at the source, ingress at the destination."""
+    before: tuple[Decision, ...] = ()
+    """These decisions before the newest edit; empty: there is no edit, or the seats have other
+    pods since."""
+
+    @property
+    def question(self) -> Question:
+        """Return what the cell asks, whichever pods sit there."""
+        return self.source.place, self.destination.place, (self.protocol, self.port)
 
 
 def read(name: str, given: Any) -> World:
@@ -200,17 +218,23 @@ def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) 
     return found
 
 
-def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator[Cell]:
+def cells(
+    objects: Sequence[Obj], seats: Sequence[Seat], claim: str, more: Collection[Question] = ()
+) -> Iterator[Cell]:
     """Yield the expectation for every pair of seats; ``objects``: the surroundings and the world's,
-    filled in."""
+    filled in; ``more``: as in ``ways``."""
     oracle = Oracle(Pods(objects), objects)
-    for source, destination, at in ways(seats):
+    for source, destination, at in ways(seats, more):
         yield _cell(oracle, source, destination, at, claim)
 
 
-def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
+def ways(
+    seats: Sequence[Seat], more: Collection[Question] = ()
+) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     """Yield the attempts: all of PORTS between the first seats of each kind, which worlds speak of,
     and an entry of PORTS in turn between these and the seats of other nodes, in both directions.
+
+    ``more``: questions about such pairs that are asked beside the entry in turn.
 
     With members, only first seats are asked where neither end is a member, at an entry of PORTS in
     turn; how policies are read there is for worlds without events.
@@ -225,7 +249,11 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
         both = (
             source in known and destination in known and not _is_beside(source, destination, seats)
         )
-        yield from ((source, destination, at) for at in (PORTS if both else PORTS[turn : turn + 1]))
+        yield from (
+            (source, destination, at)
+            for at in PORTS
+            if both or at is PORTS[turn] or (source.place, destination.place, at) in more
+        )
 
 
 def _is_asked(

@@ -12,7 +12,7 @@ with a second packet.  A difference is agreed over the whole budget, and then ch
 rest, with all patience.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from conformance.catalog import catalog
@@ -32,8 +32,8 @@ from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import worlds
-from conformance.policy.oracle.oracle import Verdict
-from conformance.policy.worlds import Cell, World
+from conformance.policy.oracle.oracle import Decision, Verdict
+from conformance.policy.worlds import Cell, Question, World
 from conformance.timing import hold
 from conformance.verdicts.meaning import of_cell
 
@@ -95,10 +95,14 @@ class CellResult:
     @property
     def side(self) -> Side:
         """Return the end that closes the cell, if it is only a single end."""
-        source, target = (item.verdict is Verdict.DENIED for item in self.cell.decisions)
-        if source is target:
-            return "both"
-        return "source" if source else "target"
+        return _closing_end(self.cell.decisions)
+
+    @property
+    def stale_side(self) -> Side:
+        """Return the end that has ignored the edit, if it is only a single end: that closes the
+        cell, or closed it before."""
+        opens = self.want and self.again is not None and self.again.held
+        return _closing_end((opens and self.cell.before) or self.cell.decisions)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -145,6 +149,11 @@ class InWorld(Session):
 
     # --- asking -------------------------------------------------------------------------------
 
+    @property
+    def _more(self) -> Collection[Question]:
+        """Return the questions that are asked beside the usual ones."""
+        return ()
+
     def _cells(self, world: World, *, every: bool = False) -> list[Cell]:
         """Return the cells of the world's claims; ``every``: all cells."""
         claims = (world.claim, *world.beside)
@@ -153,7 +162,7 @@ class InWorld(Session):
         objects = [*worlds.surroundings(world, seats, spaces), *world.filled(seats, spaces)]
         return [
             cell
-            for cell in worlds.cells(objects, seats, world.claim)
+            for cell in worlds.cells(objects, seats, world.claim, self._more)
             if every or cell.claim in claims
         ]
 
@@ -191,7 +200,8 @@ class InWorld(Session):
 
         ``past``: the results before an edit; ``decides``: it is the last stage, and no control.
         """
-        cells = self._cells(world)
+        ends = {result.key: result.cell.decisions for result in past}
+        cells = [replace(cell, before=ends.get(_key(cell), ())) for cell in self._cells(world)]
         seats = self.ground.seats
         self._show(world)
         changed = _changed(cells, past)
@@ -433,17 +443,17 @@ class InWorld(Session):
         alike = [
             result.outcome.path.attempt
             for result in cells
-            if (result.want, result.side) == (first.want, first.side)
+            if (result.want, result.stale_side) == (first.want, first.stale_side)
         ]
         peers = [
             result.outcome.path.attempt
             for result in (*first.peers, *asked)
             if result.outcome.held and result.want is first.want
         ]
-        side = cause.differs_at(alike, peers) if first.side == "both" else first.side
+        side = cause.differs_at(alike, peers) if first.stale_side == "both" else first.stale_side
         of_side = cause.withholds if first.want else cause.passes
         text = self._message(first, so, because, cells[1:])
-        error = Nonconformance(replace(text, cause=of_side(alike, side, peers)), every)
+        error = Nonconformance(replace(text, cause=of_side(alike, side)), every)
         error.paths = [result.outcome.path.attempt for result in cells]
         return error
 
@@ -489,7 +499,7 @@ class InWorld(Session):
             )
             further["also"] = f"{counted(len(also), 'other cell', 'other cells')}: {named}{more}"
         further["beside"] = "pods on both nodes that no policy selects connected all the while"
-        further["do"] = advice.felix(attempt, result.side)
+        further["do"] = advice.felix(attempt, result.stale_side)
         further["replay"] = self.replay
         return message.explanation(
             [result.cell.claim],
@@ -511,6 +521,14 @@ def differs(outcome: Outcome) -> bool:
         as_wanted(observation, not outcome.path.want) for observation in newest
     )
     return isinstance(outcome.standing, Wrong) and agreed
+
+
+def _closing_end(decisions: Sequence[Decision]) -> Side:
+    """Return the end that denies; both ends if both deny, or neither."""
+    source, target = (item.verdict is Verdict.DENIED for item in decisions)
+    if source is target:
+        return "both"
+    return "source" if source else "target"
 
 
 def _changed(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]:
