@@ -171,6 +171,11 @@ def read(name: str, given: Any) -> World:
     )
 
 
+def objects_of(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
+    """Return a world's own objects for these seats, and those around them."""
+    return [*surroundings(world, seats, namespaces), *world.filled(seats, namespaces)]
+
+
 def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
     """Return the objects around a world's own: namespaces, service accounts, pods, and
     EndpointSlices."""

@@ -15,7 +15,7 @@ from conformance.kube import manifest
 from conformance.policy.oracle.oracle import Oracle
 from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.world import World
-from conformance.policy.worlds import SPACES, surroundings
+from conformance.policy.worlds import SPACES, objects_of
 from conformance.stories.drawn import stories
 from conformance.stories.in_story import InStory
 from conformance.stories.model.story import Story
@@ -56,8 +56,7 @@ class Exploring:
         """
         self._because = because
         clock = self.first.clock
-        began = clock.monotonic()
-        self._end = began + 60 * self.minutes
+        self._end = clock.monotonic() + 60 * self.minutes
         search = seeded(self.seed)(
             settings(
                 max_examples=MOST,
@@ -121,10 +120,7 @@ class Exploring:
         seats = self.first.ground.seats
         spaces = {space: seats.namespaces[space] for space in SPACES}
         for scene in story.scenes():
-            objects = [
-                *surroundings(scene.world, seats.seats, spaces),
-                *scene.world.filled(seats.seats, spaces),
-            ]
+            objects = objects_of(scene.world, seats.seats, spaces)
             oracle = Oracle(World(objects), objects)
             if any(panics(oracle, pod) for pod in oracle.world.pods.values()):
                 return True

@@ -10,7 +10,7 @@ from conformance.policy.worlds import Question
 from conformance.stories.members import Members
 from conformance.stories.model.questions import second_node_questions
 from conformance.stories.model.story import Scene, Story
-from conformance.worlds.in_world import CellResult, InWorld, differs
+from conformance.worlds.in_world import CellResult, InWorld
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,11 +40,7 @@ class InStory(InWorld):
                 asked = self._after(scene, asked)
                 if not all(result.outcome.held for result in asked):
                     break
-            different = [result for result in asked if differs(result.outcome)]
-            if different:
-                self.ground.clear()
-                self._at_rest("before the difference is looked for again")
-                self._ask_again(scene.world, different)
+            self._ask_again(scene.world, asked)
         finally:
             self.ground.clear()
             self.members.remove()

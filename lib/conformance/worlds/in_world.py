@@ -39,7 +39,6 @@ from conformance.verdicts.meaning import of_cell
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
-Key = tuple[str, str, str, int]
 AGREED = 3
 """Newest tries that agree on a difference."""
 NAMED = 4
@@ -60,11 +59,6 @@ class CellResult:
     """The end of its path from rest, where the first end was a difference."""
     peers: Sequence["CellResult"] = ()
     """The cells that were asked with it."""
-
-    @property
-    def key(self) -> Key:
-        """Return the cell's identity before an edit and after it."""
-        return _key(self.cell)
 
     @property
     def want(self) -> bool:
@@ -99,10 +93,9 @@ class CellResult:
 
     @property
     def stale_side(self) -> Side:
-        """Return the end that has ignored the edit, if it is only a single end: that closes the
-        cell, or closed it before."""
-        opens = self.want and self.again is not None and self.again.held
-        return _closing_end((opens and self.cell.before) or self.cell.decisions)
+        """Return the end that the edit is about, if it is only a single end: that closes the cell,
+        or closed it before."""
+        return _closing_end((self.want and self.cell.before) or self.cell.decisions)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -134,17 +127,13 @@ class InWorld(Session):
                 asked = self._stage(stage, past, decides=stage is stages[-1])
                 if not all(result.outcome.held for result in asked):
                     break
-            different = [result for result in asked if differs(result.outcome)]
-            if different:
-                self.ground.clear()
-                self._at_rest("before the difference is looked for again")
-                self._ask_again(stage, different)
+            self._ask_again(stage, asked)
         finally:
             self.ground.clear()
         self._at_rest("after the world")
         self.ground.seats.at_rest = True
-        opened = {result.key for result in asked if result.outcome.held and result.want}
-        past = [result for result in past if result.key in opened and not result.want]
+        opened = {result.cell.question for result in asked if result.outcome.held and result.want}
+        past = [result for result in past if result.cell.question in opened and not result.want]
         self._report([*asked, *past], because, edited=stage is not self.world)
 
     # --- asking -------------------------------------------------------------------------------
@@ -159,7 +148,7 @@ class InWorld(Session):
         claims = (world.claim, *world.beside)
         seats = self.ground.seats.seats
         spaces = self.ground.seats.namespaces
-        objects = [*worlds.surroundings(world, seats, spaces), *world.filled(seats, spaces)]
+        objects = worlds.objects_of(world, seats, spaces)
         return [
             cell
             for cell in worlds.cells(objects, seats, world.claim, self._more)
@@ -200,13 +189,13 @@ class InWorld(Session):
 
         ``past``: the results before an edit; ``decides``: it is the last stage, and no control.
         """
-        ends = {result.key: result.cell.decisions for result in past}
-        cells = [replace(cell, before=ends.get(_key(cell), ())) for cell in self._cells(world)]
+        ends = {result.cell.question: result.cell.decisions for result in past}
+        cells = [replace(cell, before=ends.get(cell.question, ())) for cell in self._cells(world)]
         seats = self.ground.seats
         self._show(world)
         changed = _changed(cells, past)
         opens = [
-            cell for cell in cells if _key(cell) in changed and cell.expected is Verdict.ALLOWED
+            cell for cell in cells if cell.question in changed and cell.expected is Verdict.ALLOWED
         ]
         # agreement with the past is no evidence before the change was observed
         if unseen := _not_held(self._ask_cells(opens, agree=1)):
@@ -216,7 +205,7 @@ class InWorld(Session):
         began = self.clock.monotonic() - self.ground.at
         agree = 0 if decides else 1
         asked = self._ask_cells(cells, agree=agree)
-        closing = [result for result in _closed(asked) if result.key in changed]
+        closing = [result for result in _closed(asked) if result.cell.question in changed]
         if unseen := _not_held(closing):
             return unseen
         closed = self._closed_cells(asked, closing, agree)
@@ -270,8 +259,13 @@ class InWorld(Session):
                 clock=self.clock,
             )
 
-    def _ask_again(self, world: World, different: Sequence[CellResult]) -> None:
+    def _ask_again(self, world: World, asked: Sequence[CellResult]) -> None:
         """Ask cells that differ once more, from rest."""
+        different = [result for result in asked if differs(result.outcome)]
+        if not different:
+            return
+        self.ground.clear()
+        self._at_rest("before the difference is looked for again")
         self._show(world)
         found = self._ask_cells([result.cell for result in different], held=True)
         for result, again in zip(different, found, strict=True):
@@ -531,11 +525,13 @@ def _closing_end(decisions: Sequence[Decision]) -> Side:
     return "source" if source else "target"
 
 
-def _changed(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]:
+def _changed(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Question]:
     """Return the cells with an expectation that an edit changes."""
-    before = {result.key: result.cell.expected for result in past}
+    before = {result.cell.question: result.cell.expected for result in past}
     return {
-        _key(cell) for cell in cells if before.get(_key(cell), cell.expected) is not cell.expected
+        cell.question
+        for cell in cells
+        if before.get(cell.question, cell.expected) is not cell.expected
     }
 
 
@@ -551,8 +547,3 @@ def _not_held(asked: Sequence[CellResult]) -> list[CellResult]:
 def _last_agreement(asked: Sequence[CellResult]) -> float:
     """Return the seconds until the last of these paths was as expected; 0: none was asked."""
     return max((result.row[0].at for result in asked if result.row), default=0.0)
-
-
-def _key(cell: Cell) -> Key:
-    """Return the cell's identity before an edit and after it."""
-    return cell.source.address, cell.destination.address, cell.protocol, cell.port
