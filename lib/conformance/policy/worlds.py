@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -79,15 +79,8 @@ class Seat:
         system."""
         return (MEMBER if self.member else self.space), self.os
 
-    @property
-    def place(self) -> tuple[str, str]:
-        """Return what identifies the seat, whichever pod sits there: its space (``m`` for a
-        member) and its node."""
-        return self.kind[0], self.node
 
-
-Question = tuple[tuple[str, str], tuple[str, str], tuple[str, int]]
-"""The places of two seats, and an entry of ``PORTS``."""
+Key = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -152,9 +145,9 @@ class Cell:
     pods since."""
 
     @property
-    def question(self) -> Question:
-        """Return what the cell asks, whichever pods sit there."""
-        return self.source.place, self.destination.place, (self.protocol, self.port)
+    def key(self) -> Key:
+        """Return the cell's identity before an edit and after it."""
+        return self.source.address, self.destination.address, self.protocol, self.port
 
 
 def read(name: str, given: Any) -> World:
@@ -169,11 +162,6 @@ def read(name: str, given: Any) -> World:
     return World(
         name, str(said["claim"]), objects, dict(then), beside=tuple(said.get("beside") or ())
     )
-
-
-def objects_of(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
-    """Return a world's own objects for these seats, and those around them."""
-    return [*surroundings(world, seats, namespaces), *world.filled(seats, namespaces)]
 
 
 def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
@@ -223,26 +211,21 @@ def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) 
     return found
 
 
-def cells(
-    objects: Sequence[Obj], seats: Sequence[Seat], claim: str, more: Collection[Question] = ()
-) -> Iterator[Cell]:
+def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator[Cell]:
     """Yield the expectation for every pair of seats; ``objects``: the surroundings and the world's,
-    filled in; ``more``: as in ``ways``."""
+    filled in."""
     oracle = Oracle(Pods(objects), objects)
-    for source, destination, at in ways(seats, more):
+    for source, destination, at in ways(seats):
         yield _cell(oracle, source, destination, at, claim)
 
 
-def ways(
-    seats: Sequence[Seat], more: Collection[Question] = ()
-) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
+def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     """Yield the attempts: all of PORTS between the first seats of each kind, which worlds speak of,
     and an entry of PORTS in turn between these and the seats of other nodes, in both directions.
 
-    ``more``: questions about such pairs that are asked beside the entry in turn.
-
     With members, only first seats are asked where neither end is a member, at an entry of PORTS in
-    turn; how policies are read there is for worlds without events.
+    turn; how policies are read there is for worlds without events. Every Windows node is asked at
+    all of PORTS then: an event may change the answer at one of them alone.
     """
     firsts: dict[tuple[str, str], Seat] = {}
     for seat in seats:
@@ -251,14 +234,11 @@ def ways(
     pairs = [pair for pair in product(seats, repeat=2) if _is_asked(pair[0], pair[1], known, seats)]
     for number, (source, destination) in enumerate(pairs):
         turn = number % len(PORTS)
-        both = (
-            source in known and destination in known and not _is_beside(source, destination, seats)
+        both = not _is_beside(source, destination, seats) and all(
+            end in known or (end.os == "windows" and (source.member or destination.member))
+            for end in (source, destination)
         )
-        yield from (
-            (source, destination, at)
-            for at in PORTS
-            if both or at is PORTS[turn] or (source.place, destination.place, at) in more
-        )
+        yield from ((source, destination, at) for at in (PORTS if both else PORTS[turn : turn + 1]))
 
 
 def _is_asked(

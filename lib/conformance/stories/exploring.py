@@ -15,7 +15,7 @@ from conformance.kube import manifest
 from conformance.policy.oracle.oracle import Oracle
 from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.world import World
-from conformance.policy.worlds import SPACES, objects_of
+from conformance.policy.worlds import SPACES, surroundings
 from conformance.stories.drawn import stories
 from conformance.stories.in_story import InStory
 from conformance.stories.model.story import Story
@@ -55,8 +55,7 @@ class Exploring:
         it came again are in the report.
         """
         self._because = because
-        clock = self.first.clock
-        self._end = clock.monotonic() + 60 * self.minutes
+        self._end = self.first.clock.monotonic() + 60 * self.minutes
         search = seeded(self.seed)(
             settings(
                 max_examples=MOST,
@@ -120,7 +119,10 @@ class Exploring:
         seats = self.first.ground.seats
         spaces = {space: seats.namespaces[space] for space in SPACES}
         for scene in story.scenes():
-            objects = objects_of(scene.world, seats.seats, spaces)
+            objects = [
+                *surroundings(scene.world, seats.seats, spaces),
+                *scene.world.filled(seats.seats, spaces),
+            ]
             oracle = Oracle(World(objects), objects)
             if any(panics(oracle, pod) for pod in oracle.world.pods.values()):
                 return True

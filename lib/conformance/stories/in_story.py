@@ -2,13 +2,10 @@
 """A story on a cluster: each event is brought about, and every pair is expected to be as the oracle
 says after it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from conformance.policy.worlds import Question
 from conformance.stories.members import Members
-from conformance.stories.model.questions import second_node_questions
 from conformance.stories.model.story import Scene, Story
 from conformance.worlds.in_world import CellResult, InWorld
 
@@ -47,12 +44,6 @@ class InStory(InWorld):
         self._at_rest("after the story")
         seats.at_rest = True
         self._report(asked, f"{because} after {scene}", edited=scene.event is not None)
-
-    @cached_property
-    def _more(self) -> Collection[Question]:
-        """Return the questions that show whether the further nodes honour each event."""
-        seats = self.ground.seats
-        return second_node_questions(self.story, seats.seats, seats.namespaces)
 
     def _after(self, scene: Scene, past: Sequence[CellResult]) -> list[CellResult]:
         """Bring a scene's event about, and ask every cell."""

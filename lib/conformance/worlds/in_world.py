@@ -12,7 +12,7 @@ with a second packet.  A difference is agreed over the whole budget, and then ch
 rest, with all patience.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from conformance.catalog import catalog
@@ -33,7 +33,7 @@ from conformance.model.explanation import Explanation
 from conformance.pods.roles import ECHO_PORT
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Decision, Verdict
-from conformance.policy.worlds import Cell, Question, World
+from conformance.policy.worlds import Cell, Key, World
 from conformance.timing import hold
 from conformance.verdicts.meaning import of_cell
 
@@ -132,26 +132,21 @@ class InWorld(Session):
             self.ground.clear()
         self._at_rest("after the world")
         self.ground.seats.at_rest = True
-        opened = {result.cell.question for result in asked if result.outcome.held and result.want}
-        past = [result for result in past if result.cell.question in opened and not result.want]
+        opened = {result.cell.key for result in asked if result.outcome.held and result.want}
+        past = [result for result in past if result.cell.key in opened and not result.want]
         self._report([*asked, *past], because, edited=stage is not self.world)
 
     # --- asking -------------------------------------------------------------------------------
-
-    @property
-    def _more(self) -> Collection[Question]:
-        """Return the questions that are asked beside the usual ones."""
-        return ()
 
     def _cells(self, world: World, *, every: bool = False) -> list[Cell]:
         """Return the cells of the world's claims; ``every``: all cells."""
         claims = (world.claim, *world.beside)
         seats = self.ground.seats.seats
         spaces = self.ground.seats.namespaces
-        objects = worlds.objects_of(world, seats, spaces)
+        objects = [*worlds.surroundings(world, seats, spaces), *world.filled(seats, spaces)]
         return [
             cell
-            for cell in worlds.cells(objects, seats, world.claim, self._more)
+            for cell in worlds.cells(objects, seats, world.claim)
             if every or cell.claim in claims
         ]
 
@@ -189,14 +184,12 @@ class InWorld(Session):
 
         ``past``: the results before an edit; ``decides``: it is the last stage, and no control.
         """
-        ends = {result.cell.question: result.cell.decisions for result in past}
-        cells = [replace(cell, before=ends.get(cell.question, ())) for cell in self._cells(world)]
+        ends = {result.cell.key: result.cell.decisions for result in past}
+        cells = [replace(cell, before=ends.get(cell.key, ())) for cell in self._cells(world)]
         seats = self.ground.seats
         self._show(world)
         changed = _changed(cells, past)
-        opens = [
-            cell for cell in cells if cell.question in changed and cell.expected is Verdict.ALLOWED
-        ]
+        opens = [cell for cell in cells if cell.key in changed and cell.expected is Verdict.ALLOWED]
         # agreement with the past is no evidence before the change was observed
         if unseen := _not_held(self._ask_cells(opens, agree=1)):
             return unseen
@@ -205,7 +198,7 @@ class InWorld(Session):
         began = self.clock.monotonic() - self.ground.at
         agree = 0 if decides else 1
         asked = self._ask_cells(cells, agree=agree)
-        closing = [result for result in _closed(asked) if result.cell.question in changed]
+        closing = [result for result in _closed(asked) if result.cell.key in changed]
         if unseen := _not_held(closing):
             return unseen
         closed = self._closed_cells(asked, closing, agree)
@@ -525,14 +518,10 @@ def _closing_end(decisions: Sequence[Decision]) -> Side:
     return "source" if source else "target"
 
 
-def _changed(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Question]:
+def _changed(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]:
     """Return the cells with an expectation that an edit changes."""
-    before = {result.cell.question: result.cell.expected for result in past}
-    return {
-        cell.question
-        for cell in cells
-        if before.get(cell.question, cell.expected) is not cell.expected
-    }
+    before = {result.cell.key: result.cell.expected for result in past}
+    return {cell.key for cell in cells if before.get(cell.key, cell.expected) is not cell.expected}
 
 
 def _closed(asked: Sequence[CellResult]) -> list[CellResult]:

@@ -55,7 +55,7 @@ def differs_at(wrong: Sequence[Attempt], held: Sequence[Attempt]) -> Side:
     found = [side for side in sides if _pods(wrong, side).isdisjoint(_pods(held, side))]
     if len(found) != 1:
         return "both"
-    (side,) = found
+    side = found[0]
     other = sides[side == "source"]
     good = [path for path in held if _pods([path], other) & _pods(wrong, other)]
     return side if max(len(_nodes(wrong, other)), len(_nodes(good, side))) >= SEVERAL else "both"
