@@ -138,14 +138,18 @@ class InWorld(Session):
 
     # --- asking -------------------------------------------------------------------------------
 
-    def _cells(self, world: World, *, every: bool = False) -> list[Cell]:
-        """Return the cells of the world's claims; ``every``: all cells."""
+    def _cells(
+        self, world: World, *, every: bool = False, past: Sequence[CellResult] = ()
+    ) -> list[Cell]:
+        """Return the cells of the world's claims; ``every``: all cells; ``past``: the results
+        before an edit."""
+        ends = {result.cell.key: result.cell.decisions for result in past}
         claims = (world.claim, *world.beside)
         seats = self.ground.seats.seats
         spaces = self.ground.seats.namespaces
         objects = [*worlds.surroundings(world, seats, spaces), *world.filled(seats, spaces)]
         return [
-            cell
+            replace(cell, before=ends.get(cell.key, ()))
             for cell in worlds.cells(objects, seats, world.claim)
             if every or cell.claim in claims
         ]
@@ -184,8 +188,7 @@ class InWorld(Session):
 
         ``past``: the results before an edit; ``decides``: it is the last stage, and no control.
         """
-        ends = {result.cell.key: result.cell.decisions for result in past}
-        cells = [replace(cell, before=ends.get(cell.key, ())) for cell in self._cells(world)]
+        cells = self._cells(world, past=past)
         seats = self.ground.seats
         self._show(world)
         changed = _changed(cells, past)
