@@ -5,14 +5,18 @@ A block of another node is routed only once that node's tunnel endpoint is known
 """
 
 import hashlib
+import ipaddress
 from collections.abc import Mapping
+from dataclasses import replace
 
-from hybridlab.dataplane.model import NodeRoutes, Tunnel, TunnelRoute
+from hybridlab.dataplane.model import DirectRoute, NodeRoutes, Tunnel, TunnelRoute
 from hybridlab.networks.contract.routing import IPV4_ADDRESS, NodeEnd, RoutingFacts
 
 DEVICE = "vxlan.calico"
 IPV4_TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 TUNNEL_MAC = "projectcalico.org/VXLANTunnelMACAddr"
+FELIX = 80
+"""Routing protocol of Felix, by the number of ``ip route``."""
 
 
 def vtep(name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
@@ -76,3 +80,26 @@ def node_routes(
         nat_outgoing=facts.nat_outgoing,
     )
     return routes, tuple(unknown)
+
+
+def past_the_tunnel(
+    facts: RoutingFacts, routes: NodeRoutes, subnet: ipaddress.IPv4Network
+) -> NodeRoutes:
+    """Return a Linux node's routes with blocks of pools in cross-subnet mode led to their nodes
+    directly, where these nodes are in its ``subnet``, too."""
+    crossing = [
+        ipaddress.IPv4Network(pool.cidr) for pool in facts.pools.values() if pool.cross_subnet
+    ]
+    near = [
+        route
+        for route in routes.remote_blocks
+        if ipaddress.IPv4Address(route.node_address) in subnet
+        and any(ipaddress.IPv4Network(route.cidr).subnet_of(pool) for pool in crossing)
+    ]
+    return replace(
+        routes,
+        remote_blocks=tuple(route for route in routes.remote_blocks if route not in near),
+        direct=tuple(
+            DirectRoute(cidr=route.cidr, via=route.node_address, protocol=FELIX) for route in near
+        ),
+    )
