@@ -39,10 +39,10 @@ def test_every_windows_network_has_the_configured_vni(
 
 
 @verifies("VXLAN-9", part="changed", active=True)
-@verifies("VXLAN-11", active=True, provisional=True)
-@verifies("VXLAN-12", active=True, provisional=True)
-@verifies("XVX-3", active=True, provisional=True)
-@verifies("XVX-4", active=True, provisional=True)
+@verifies("VXLAN-11", active=True)
+@verifies("VXLAN-12", active=True)
+@verifies("XVX-3", active=True)
+@verifies("XVX-4", active=True)
 @needs(v3_api=True, host_network=True, vni_delivery=True)
 def test_a_windows_network_keeps_its_vni_when_another_is_delivered(
     vni: VniChange, overlay_change: OverlayChange

@@ -7,7 +7,6 @@ claim here leaves the story's own claim as it is: failures are kept, and raised 
 """
 
 import ipaddress
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from conformance.disrupt.vni_change import VniChange
 from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, SuiteError
 from conformance.expect.case import Paths
 from conformance.expect.check import Check, Judged, Ruling
+from conformance.facts.felix_settings import DEFAULTS
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Pair, Workload
 from conformance.model.facts import NodeFacts
@@ -24,21 +24,17 @@ from conformance.model.host import LinuxFacts, RouteEntry
 from conformance.pods.pause_pods import PausePods
 from conformance.verdicts.meaning import of_error, of_limitation
 
-CROSS_SUBNET = "VXLAN-12"
-PORT = "VXLAN-11"
 SMALL = "XVX-3"
 LARGE = "XVX-4"
 OTHER_PORT = 4790
 TOO_SMALL = 4095
-VNI = re.compile(r"VNI")
-"""The number of the overlay, in the network plugin's refusal of a pod."""
 
 
 @dataclass(frozen=True)
 class _Change:
     """A change that an expectation makes between its control and its attempts."""
 
-    apply: Callable[[], object]
+    apply: Callable[[], None]
 
 
 @dataclass(eq=False)
@@ -54,57 +50,51 @@ class OverlayChange:
     def cross_subnet(self, *, because: str) -> None:
         """Decide whether Linux and Windows nodes of one subnet lose each other while the pools
         have cross-subnet mode."""
-        if self._refused(CROSS_SUBNET):
-            return
-        self.story.begin()
-        pools = [
-            pool["metadata"]["name"]
-            for pool in self.story.vni.kube.objects(V3, "IPPool")
-            if pool["spec"].get("vxlanMode") == "Always"
-        ]
         hosts = self._linux()
         near = [pair for pair in self.story.now.between if _are_near(pair, hosts)]
-        far = [pair for pair in self.story.now.between if pair not in near]
-        if not near:
-            self._not_run(CROSS_SUBNET, "no Linux and Windows node share a subnet", "add one")
+        if self._refused("VXLAN-12", are_there=bool(near)):
             return
 
         def switch(mode: str) -> None:
-            for pool in pools:
-                ref = ObjectRef(api_version=V3, kind="IPPool", name=pool)
-                self.story.journal.patch(
-                    ref, {"spec": {"vxlanMode": mode}}, f"has its nodes use VXLAN: {mode}"
-                )
+            for pool in self.story.vni.kube.objects(V3, "IPPool"):
+                if pool["spec"].get("vxlanMode", "Never") != "Never":
+                    self.story.journal.patch(
+                        ObjectRef(api_version=V3, kind="IPPool", name=pool["metadata"]["name"]),
+                        {"spec": {"vxlanMode": mode}},
+                        f"has its nodes use VXLAN: {mode}",
+                    )
             self._until(
                 lambda: _astray(near, self._linux(), by_tunnel=mode == "Always"),
                 f"Linux nodes follow vxlanMode {mode}",
             )
 
-        self._limited(CROSS_SUBNET, lambda: switch("CrossSubnet"), near, far, because)
+        far = [pair for pair in self.story.now.between if pair not in near]
+        self._limited("VXLAN-12", lambda: switch("CrossSubnet"), near, far, because)
         switch("Always")
 
     def another_port(self, *, because: str) -> None:
         """Decide whether Linux and Windows nodes lose each other once another UDP port is
         configured."""
-        if self._refused(PORT):
+        if self._refused("VXLAN-11"):
             return
-        self.story.begin()
         felix = self.story.vni.kube.get(FELIX.api_version, FELIX.kind, FELIX.name)
-        before = felix["spec"].get("vxlanPort")
 
         def change() -> None:
             self._configure(OTHER_PORT)
             self._until(
                 lambda: [
                     f"{DEVICE} of node {node} has another port"
-                    for node in self.story.now.linux_nodes
-                    if self.story.vni.port(node) != OTHER_PORT
+                    for node, host in self._linux().items()
+                    if (link := host.link(DEVICE)) is None
+                    or link.vxlan is None
+                    or link.vxlan.port != OTHER_PORT
                 ],
                 f"Linux nodes use UDP port {OTHER_PORT}",
             )
 
-        self._limited(PORT, change, self.story.now.between, (), because)
-        self._configure(before)  # what is delivered next has Felix read both
+        self._limited("VXLAN-11", change, self.story.now.between, (), because)
+        # Felix reads it together with the VNI that is delivered next.
+        self._configure(int(felix["spec"].get("vxlanPort", DEFAULTS["vxlanPort"])))
 
     def small_vni(self, *, because: str) -> None:
         """Decide whether Windows nodes refuse a new pod once their VNI is below 4096."""
@@ -154,7 +144,7 @@ class OverlayChange:
         words = self.pause.refusal(late[0])
         if not words:
             return EnvironmentBroken(f"{SMALL}  {head} has not started after {seconds:.0f} s")
-        if VNI.search(words):
+        if "VNI" in words:
             return f"{head}: {words}"
         return Nonconformance(
             f"{SMALL}  {head}  expected to be refused for its VNI, observed {words}\n"
@@ -167,7 +157,6 @@ class OverlayChange:
         whole = sent == {vni}
         if sent == {vni % BEYOND} or (whole and self.story.vni.vsid(node.name) == vni):
             return None
-        numbers = ", ".join(map(str, sorted(sent))) or "no number"
         head = f"{LARGE}  routes of HNS to other nodes on node {node.name}"
         if whole:
             return EnvironmentBroken(
@@ -175,52 +164,59 @@ class OverlayChange:
                 "what is lost shows nothing"
             )
         return Nonconformance(
-            f"{head}  expected IsolationId {vni % BEYOND}, or {vni}, observed {numbers}\n"
+            f"{head}  expected IsolationId {vni % BEYOND}, or {vni}, observed {sorted(sent)}\n"
             f"  do       compare IsolationId of Get-HnsNetwork with VXLAN_VNI on {node.name}"
         )
 
     def _limited(
         self,
         claim: str,
-        change: Callable[[], object],
+        change: Callable[[], None],
         lost: Sequence[Pair],
         more: Sequence[Pair],
         because: str,
     ) -> None:
         """Decide of a claim that paths are lost by the change, beside paths that are kept."""
-        kept = [*self.story.now.among, *more]
-        held = "inside a node and from Linux to Linux nothing changes"
+        self.story.begin()
         try:
             self.story.expect.of_claim(claim).limitation(
                 _Change(change),
                 Paths(lost, open=False, because=because),
-                Paths(kept, open=True, because=held, witness=True),
+                Paths(
+                    [*self.story.now.among, *more],
+                    open=True,
+                    because="inside a node and from Linux to Linux nothing changes",
+                    witness=True,
+                ),
             )
         except (Nonconformance, SuiteError) as error:
             self._errors.append(error)
 
-    def _refused(self, claim: str) -> bool:
-        """Return whether a claim is not tried here; then it is recorded as NOT_RUN."""
-        if not self.on_lab:
-            self._not_run(claim, "it cuts all nodes off, which happens on labs alone", "run a lab")
-        return not self.on_lab
+    def _refused(self, claim: str, *, are_there: bool = True) -> bool:
+        """Return whether a claim is not tried here; then it is recorded as NOT_RUN.
 
-    def _not_run(self, claim: str, why: str, remedy: str) -> None:
-        refusal = MissingCapability(why, remedy)
+        ``are_there``: there are nodes that it is about.
+        """
+        if self.on_lab and are_there:
+            return False
+        refusal = MissingCapability(
+            "it cuts off nodes, which happens on labs that have such nodes alone", "run a lab"
+        )
         for node in self._nodes():
             self._decide(claim, node, Ruling(str(refusal), of_error(refusal)))
+        return True
 
     def _decide(self, claim: str, node: NodeFacts, found: Judged) -> None:
         context = self.story.expect.of_claim(claim).context
         Check(context, "behaviour", self._errors).decide(None, node, found)
 
     def _nodes(self) -> list[NodeFacts]:
-        facts = self.story.vni.facts
-        return [node for node in facts.by_os("windows") if node.name in self.story.windows]
+        there = self.story.vni.facts.by_os("windows")
+        return [node for node in there if node.name in self.story.windows]
 
-    def _configure(self, port: int | None) -> None:
+    def _configure(self, port: int) -> None:
         self.story.journal.patch(
-            FELIX, {"spec": {"vxlanPort": port}}, f"gives every node UDP port {port or 'of old'}"
+            FELIX, {"spec": {"vxlanPort": port}}, f"gives every node UDP port {port}"
         )
 
     def _until(self, missing: Callable[[], Sequence[str]], what: str) -> None:
@@ -259,12 +255,15 @@ def _astray(
 ) -> list[str]:
     """Return the Linux nodes with another route to a path's Windows pod, by the tunnel or past
     it."""
-    wrong = []
-    for node, windows in map(_ends, pairs):
-        ways = {route.device for route in hosts[node].routes if _leads(route, windows.address)}
-        if (DEVICE in ways) != by_tunnel:
-            wrong.append(f"node {node} reaches {windows.node} by {', '.join(sorted(ways))}")
-    return wrong
+    return [
+        f"node {node} has another route to {windows.node}"
+        for node, windows in map(_ends, pairs)
+        if any(
+            route.device == DEVICE and _leads(route, windows.address)
+            for route in hosts[node].routes
+        )
+        != by_tunnel
+    ]
 
 
 def _leads(route: RouteEntry, address: str) -> bool:

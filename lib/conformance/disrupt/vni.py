@@ -81,18 +81,14 @@ class Vni(Disruption):
         link = self.hosts.linux(node).link(DEVICE)
         return link.vxlan.vni if link and link.vxlan else None
 
-    def port(self, node: str) -> int | None:
-        """Return the UDP port of a Linux node's VXLAN device; None as for :meth:`device`."""
-        link = self.hosts.linux(node).link(DEVICE)
-        return link.vxlan.port if link and link.vxlan else None
-
     def sent(self, node: str) -> set[int]:
         """Return the VNIs of what a Windows node sends to other nodes.  Raise ProbeBroken."""
-        networks = self.hosts.hns_networks(node)
-        subnets = [
-            remote for network in networks if network.pods for remote in network.remote_subnets
-        ]
-        return {remote.vni for remote in subnets if remote.vni is not None}
+        return {
+            remote.vni
+            for network in self.hosts.hns_networks(node)
+            for remote in network.remote_subnets
+            if network.pods and remote.vni is not None
+        }
 
     def vsid(self, node: str) -> int | None:
         """Return the VSID of a Windows node's pod network; None when there is no such network.

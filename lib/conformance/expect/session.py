@@ -39,8 +39,7 @@ class Session:
     def of_claim(self, claim: str) -> Self:
         """Return the expectations whose messages and decisions are about one of the test's
         claims."""
-        context = replace(self.context.of_part("", claim), claims=(claim,))
-        return replace(self, context=context)
+        return replace(self, context=replace(self.context.of_part("", claim), claims=(claim,)))
 
     def attempt(
         self, source: Workload, target: Target, kind: Kind | None = None, *, want: bool = True

@@ -107,11 +107,10 @@ class Vxlan(Plane):
             ),
         }
         pods = self.profile.network.pod_cidr
-        between = f"ct original ip saddr {pods} ct original ip daddr {pods}"
-        bare = f'iifname "eth0" ip saddr {pods} {between} ct status & snat == 0'
+        bare = f"ip saddr {pods} ct original ip saddr {pods} ct original ip daddr {pods}"
         return [
             *(("f_out", f"ct state new {rule}") for rule, holds in rules.items() if holds),
-            ("f_fwd", f"{bare} drop"),
+            ("f_fwd", f'iifname "eth0" {bare} ct status & snat == 0 drop'),
         ]
 
     def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
@@ -176,9 +175,9 @@ class Vxlan(Plane):
         if windows is None:
             return None
         sent = isolation_id(windows)
-        kept = self.profile.windows.windows_to_windows_with_new_vni == "holds"
-        whole = sent == started_vni(windows)
-        return None if sent == windows.hns.vsid or (kept and whole) else sent
+        holds = self.profile.windows.windows_to_windows_with_new_vni == "holds"
+        kept = holds and sent == started_vni(windows)
+        return None if kept or sent == windows.hns.vsid else sent
 
     def external_network(self, machine: Machine) -> NetworkSpec:
         return self._network(
@@ -335,6 +334,5 @@ def vtep_mac(node: str) -> str:
 
 
 def _too_small(windows: WindowsNode, vni: int) -> str:
-    if vni >= SMALLEST_VNI or windows.hns.faults.takes_any_vni:
-        return ""
-    return f"Windows does not support VXLANVNI < {SMALLEST_VNI}"
+    fits = vni >= SMALLEST_VNI or windows.hns.faults.takes_any_vni
+    return "" if fits else f"Windows does not support VXLANVNI < {SMALLEST_VNI}"

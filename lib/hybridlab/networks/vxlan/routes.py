@@ -87,14 +87,15 @@ def past_the_tunnel(
 ) -> NodeRoutes:
     """Return a Linux node's routes with blocks of pools in cross-subnet mode led to their nodes
     directly, where these nodes are in its ``subnet``, too."""
-    crossing = [
-        ipaddress.IPv4Network(pool.cidr) for pool in facts.pools.values() if pool.cross_subnet
-    ]
     near = [
         route
         for route in routes.remote_blocks
         if ipaddress.IPv4Address(route.node_address) in subnet
-        and any(ipaddress.IPv4Network(route.cidr).subnet_of(pool) for pool in crossing)
+        and any(
+            pool.cross_subnet
+            and ipaddress.IPv4Network(route.cidr).subnet_of(ipaddress.IPv4Network(pool.cidr))
+            for pool in facts.pools.values()
+        )
     ]
     return replace(
         routes,
