@@ -24,8 +24,6 @@ from conformance.model.host import LinuxFacts, RouteEntry
 from conformance.pods.pause_pods import PausePods
 from conformance.verdicts.meaning import of_error, of_limitation
 
-SMALL = "XVX-3"
-LARGE = "XVX-4"
 OTHER_PORT = 4790
 TOO_SMALL = 4095
 
@@ -98,13 +96,12 @@ class OverlayChange:
 
     def small_vni(self, *, because: str) -> None:
         """Decide whether Windows nodes refuse a new pod once their VNI is below 4096."""
-        if self._refused(SMALL):
+        if self._refused("XVX-3"):
             return
         self.story.give(TOO_SMALL)
-        nodes = self._nodes()
-        names = [self.pause.start(node, 1)[0] for node in nodes]
-        for node, name in zip(nodes, names, strict=True):
-            self._decide(SMALL, node, self._of_small(node, name, because))
+        for node in self._nodes():
+            found = self._of_small(node, self.pause.start(node, 1)[0], because)
+            self._decide("XVX-3", node, found)
         self.pause.remove()
 
     def large_vni(self, *, because: str) -> None:
@@ -124,10 +121,10 @@ class OverlayChange:
                 f"Windows nodes send with a number of VNI {vni}",
             )
 
-        self._limited(LARGE, change, self.story.now.between, (), because)
+        self._limited("XVX-4", change, self.story.now.between, (), because)
         for node in self._nodes():
             if (found := self._of_large(node, vni)) is not None:
-                self._decide(LARGE, node, found)
+                self._decide("XVX-4", node, found)
 
     def end(self) -> None:
         """Raise the worst failure, if any."""
@@ -143,11 +140,11 @@ class OverlayChange:
             return Ruling(f"{head} has started, although {because}", of_limitation(gone=True))
         words = self.pause.refusal(late[0])
         if not words:
-            return EnvironmentBroken(f"{SMALL}  {head} has not started after {seconds:.0f} s")
+            return EnvironmentBroken(f"XVX-3  {head} has not started after {seconds:.0f} s")
         if "VNI" in words:
             return f"{head}: {words}"
         return Nonconformance(
-            f"{SMALL}  {head}  expected to be refused for its VNI, observed {words}\n"
+            f"XVX-3  {head}  expected to be refused for its VNI, observed {words}\n"
             f"  because  {because}\n  do       read the log of Calico's CNI plugin on that node"
         )
 
@@ -157,7 +154,7 @@ class OverlayChange:
         whole = sent == {vni}
         if sent == {vni % BEYOND} or (whole and self.story.vni.vsid(node.name) == vni):
             return None
-        head = f"{LARGE}  routes of HNS to other nodes on node {node.name}"
+        head = f"XVX-4  routes of HNS to other nodes on node {node.name}"
         if whole:
             return EnvironmentBroken(
                 f"{head} have the whole VNI {vni}, while its network keeps another (VXLAN-9): "
@@ -211,8 +208,11 @@ class OverlayChange:
         Check(context, "behaviour", self._errors).decide(None, node, found)
 
     def _nodes(self) -> list[NodeFacts]:
-        there = self.story.vni.facts.by_os("windows")
-        return [node for node in there if node.name in self.story.windows]
+        return [
+            node
+            for node in self.story.vni.facts.by_os("windows")
+            if node.name in self.story.windows
+        ]
 
     def _configure(self, port: int) -> None:
         self.story.journal.patch(
@@ -238,8 +238,8 @@ class OverlayChange:
 
 def _ends(pair: Pair) -> tuple[str, Workload]:
     """Return the Linux node of a path between a Linux and a Windows pod, and the Windows pod."""
-    source, target = pair
-    (server,) = target.backends
+    source = pair[0]
+    (server,) = pair[1].backends
     return (source.node, server) if source.os == "linux" else (server.node, source)
 
 

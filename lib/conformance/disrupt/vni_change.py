@@ -84,10 +84,9 @@ class VniChange:
         Raise MissingCapability where a node could not be given a new network any more; nothing
         was changed then.
         """
-        before = self.begin()
-        vni = before + self.step
+        vni = self.begin() + self.step
         self.give(vni)
-        self.delivery = replace(self.delivery, before=before)
+        self.delivery = replace(self.delivery, before=vni - self.step)
         self.new_pods()
         self.expect.context.sink.record("seconds to deliver a VNI", round(self.delivery.seconds, 3))
         self.expect.context.sink.attach(

@@ -17,8 +17,6 @@ from typing import Any
 from conformance.kube.ownership import Ownership
 from conformance.model.change import Change
 
-MODES = ({"vxlanMode": "Always"}, {"vxlanMode": "CrossSubnet"})
-"""Changes of a pool that leave all blocks and addresses with their nodes."""
 POOL = "IPPool"
 INSTALLATION = "Installation"
 NETWORK = "spec.calicoNetwork"
@@ -58,7 +56,7 @@ def _pool(change: Change, run: Ownership) -> str:
     an address, or the pool's addresses stay with their nodes.
     """
     spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
-    if change.verb == "patch" and spec in MODES:
+    if change.verb == "patch" and spec in ({"vxlanMode": "Always"}, {"vxlanMode": "CrossSubnet"}):
         return ""
     if not run.has_namespace(change.target.name):
         return (

@@ -15,8 +15,6 @@ from hybridlab.networks.contract.routing import IPV4_ADDRESS, NodeEnd, RoutingFa
 DEVICE = "vxlan.calico"
 IPV4_TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 TUNNEL_MAC = "projectcalico.org/VXLANTunnelMACAddr"
-FELIX = 80
-"""Routing protocol of Felix, by the number of ``ip route``."""
 
 
 def vtep(name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
@@ -101,6 +99,7 @@ def past_the_tunnel(
         routes,
         remote_blocks=tuple(route for route in routes.remote_blocks if route not in near),
         direct=tuple(
-            DirectRoute(cidr=route.cidr, via=route.node_address, protocol=FELIX) for route in near
+            DirectRoute(cidr=route.cidr, via=route.node_address, protocol=routes.own_protocol)
+            for route in near
         ),
     )

@@ -249,6 +249,7 @@ FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
 WINDOWS = ObjectRef(
     api_version="apps/v1", kind="DaemonSet", name="calico-node-windows", namespace="calico-system"
 )
+SHARED_POOL = ObjectRef(api_version=V3, kind="IPPool", name="default-ipv4-ippool")
 POOL = ObjectRef(api_version=V3, kind="IPPool", name="calico-demo-r-main-pool")
 
 
@@ -297,6 +298,9 @@ POLICIES = {"node": "w1", "namespace": "calico-demo-r-gw0", "policies": ["a", "b
         patch(replace(WINDOWS, namespace="kube-system"), daemonset(), daemonset("16777215")),
         patch(FELIX, {"spec": {}}, {"spec": {"vxlanVNI": 1}}),
         patch(FELIX, {"spec": {"vxlanVNI": 16777215}}, {"spec": {"vxlanVNI": 9999999}}),
+        patch(FELIX, {"spec": {}}, {"spec": {"vxlanPort": 4790}}),
+        patch(FELIX, {"spec": {"vxlanPort": 4790}}, {"spec": {"vxlanPort": 4789}}),
+        patch(SHARED_POOL, {"spec": {"vxlanMode": "Always"}}, {"spec": {"vxlanMode": "CrossSubnet"}}),
         replace(VNI, act="create", target=POOL, fields=()),
         procedure("hns-network", {"node": "w1"}), procedure("daemonset-pods", PODS),
         procedure("policy-that-may-end-felix", POLICIES),
@@ -312,6 +316,11 @@ SECRET: Any = {
     "env": [{"name": "VXLAN_VNI", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]
 }
 REFUSED = {
+    "a pool without encapsulation": patch(
+        SHARED_POOL, {"spec": {"vxlanMode": "Always"}}, {"spec": {"vxlanMode": "Never"}}
+    ),
+    "a shared pool that is disabled": patch(SHARED_POOL, {"spec": {}}, {"spec": {"disabled": True}}),
+    "a port that is none": patch(FELIX, {"spec": {}}, {"spec": {"vxlanPort": 0}}),
     "another kind": replace(VNI, target=replace(NODE, kind="Namespace")),
     "a ClusterRoleBinding": replace(
         VNI, target=ObjectRef(api_version="rbac.authorization.k8s.io/v1", kind="ClusterRoleBinding", name="default")
