@@ -109,21 +109,23 @@ class OverlayChange:
         Windows nodes lose each other."""
         before = self.story.begin()
         vni = before + BEYOND + 1
+        read: list[tuple[NodeFacts, Judged | None]] = []
 
         def change() -> None:
             self.story.give(vni)
             self._until(
                 lambda: [
-                    f"node {node} sends with VNI {before}"
+                    f"node {node} sends with the VNI that it had"
                     for node in self.story.windows
-                    if before in self.story.vni.sent(node)
+                    if self.story.vni.sent(node) & {before, TOO_SMALL}
                 ],
                 f"Windows nodes send with a number of VNI {vni}",
             )
+            read.extend((node, self._of_large(node, vni)) for node in self._nodes())
 
         self._limited("XVX-4", change, self.story.now.between, (), because)
-        for node in self._nodes():
-            if (found := self._of_large(node, vni)) is not None:
+        for node, found in read:
+            if found is not None:
                 self._decide("XVX-4", node, found)
 
     def end(self) -> None:
