@@ -100,8 +100,7 @@ class OverlayChange:
             return
         self.story.give(TOO_SMALL)
         for node in self._nodes():
-            found = self._of_small(node, self.pause.start(node, 1)[0], because)
-            self._decide("XVX-3", node, found)
+            self._decide("XVX-3", node, self._of_small(node, self.pause.start(node, 1)[0], because))
         self.pause.remove()
 
     def large_vni(self, *, because: str) -> None:
@@ -109,7 +108,7 @@ class OverlayChange:
         Windows nodes lose each other."""
         before = self.story.begin()
         vni = before + BEYOND + 1
-        read: list[tuple[NodeFacts, Judged | None]] = []
+        read: list[tuple[NodeFacts, Judged]] = []
 
         def change() -> None:
             self.story.give(vni)
@@ -121,12 +120,15 @@ class OverlayChange:
                 ],
                 f"Windows nodes send with a number of VNI {vni}",
             )
-            read.extend((node, self._of_large(node, vni)) for node in self._nodes())
+            read.extend(
+                (node, found)
+                for node in self._nodes()
+                if (found := self._of_large(node, vni)) is not None
+            )
 
         self._limited("XVX-4", change, self.story.now.between, (), because)
-        for node, found in read:
-            if found is not None:
-                self._decide("XVX-4", node, found)
+        for node, judged in read:
+            self._decide("XVX-4", node, judged)
 
     def end(self) -> None:
         """Raise the worst failure, if any."""
@@ -240,9 +242,8 @@ class OverlayChange:
 
 def _ends(pair: Pair) -> tuple[str, Workload]:
     """Return the Linux node of a path between a Linux and a Windows pod, and the Windows pod."""
-    source = pair[0]
     (server,) = pair[1].backends
-    return (source.node, server) if source.os == "linux" else (server.node, source)
+    return (pair[0].node, server) if pair[0].os == "linux" else (server.node, pair[0])
 
 
 def _are_near(pair: Pair, hosts: Mapping[str, LinuxFacts]) -> bool:

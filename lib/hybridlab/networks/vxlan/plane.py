@@ -107,10 +107,13 @@ class Vxlan(Plane):
             ),
         }
         pods = self.profile.network.pod_cidr
-        bare = f"ip saddr {pods} ct original ip saddr {pods} ct original ip daddr {pods}"
         return [
             *(("f_out", f"ct state new {rule}") for rule, holds in rules.items() if holds),
-            ("f_fwd", f'iifname "eth0" {bare} ct status & snat == 0 drop'),
+            (
+                "f_fwd",
+                f'iifname "eth0" ip saddr {pods} ct original ip saddr {pods} '
+                f"ct original ip daddr {pods} ct status & snat == 0 drop",
+            ),
         ]
 
     def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
@@ -175,8 +178,10 @@ class Vxlan(Plane):
         if windows is None:
             return None
         sent = isolation_id(windows)
-        holds = self.profile.windows.windows_to_windows_with_new_vni == "holds"
-        kept = holds and sent == started_vni(windows)
+        kept = (
+            self.profile.windows.windows_to_windows_with_new_vni == "holds"
+            and sent == started_vni(windows)
+        )
         return None if kept or sent == windows.hns.vsid else sent
 
     def external_network(self, machine: Machine) -> NetworkSpec:
