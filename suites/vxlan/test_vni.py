@@ -52,8 +52,8 @@ def test_a_windows_network_keeps_its_vni_when_another_is_delivered(
         because="Linux sends without the tunnel, of which a Windows network knows nothing"
     )
     overlay_change.another_port(because="Windows sends to UDP 4789 and listens there")
-    overlay_change.small_vni(because="Windows makes no network with a VNI below 4096")
     overlay_change.large_vni(because="Windows sends with the lower 16 bits of the VNI")
+    overlay_change.small_vni(because="Windows makes no network with a VNI below 4096")
     vni.deliver(because="Windows is told the new VNI, and a new pod is networked")
     vni.stays_behind(
         because="Windows' network keeps its VNI, while Linux follows: each drops what the other sends"

@@ -114,9 +114,9 @@ class OverlayChange:
             self.story.give(vni)
             self._until(
                 lambda: [
-                    f"node {node} sends with the VNI that it had"
+                    f"node {node} sends with VNI {before}"
                     for node in self.story.windows
-                    if self.story.vni.sent(node) & {before, TOO_SMALL}
+                    if before in self.story.vni.sent(node)
                 ],
                 f"Windows nodes send with a number of VNI {vni}",
             )
