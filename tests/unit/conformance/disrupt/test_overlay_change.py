@@ -56,7 +56,8 @@ def test_a_linux_node_is_astray_where_its_route_is_not_the_one_that_the_mode_has
 
 def change(*, sent: set[int], vsid: int = 4096, **pause: Any) -> OverlayChange:
     vni = SimpleNamespace(sent=lambda node: sent, vsid=lambda node: vsid)
-    return OverlayChange(SimpleNamespace(vni=vni), SimpleNamespace(**pause), on_lab=True)  # type: ignore[arg-type]
+    story: Any = SimpleNamespace(vni=vni)
+    return OverlayChange(story, SimpleNamespace(**pause), on_lab=True)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("sent", "vsid"), [({4097}, 4096), ({4097}, 69633), ({69633}, 69633)])
