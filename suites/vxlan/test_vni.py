@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The VNI is valid on Windows, and has not changed since a Windows node's network was created."""
 
-from conformance.fixtures import Readings, Remedies, VniChange, VxlanFacts, WorkerPods
+from conformance.fixtures import (
+    OverlayChange,
+    Readings,
+    Remedies,
+    VniChange,
+    VxlanFacts,
+    WorkerPods,
+)
 from conformance.marks import needs, verifies
 
 
@@ -32,13 +39,26 @@ def test_every_windows_network_has_the_configured_vni(
 
 
 @verifies("VXLAN-9", part="changed", active=True)
+@verifies("VXLAN-11", active=True)
+@verifies("VXLAN-12", active=True)
+@verifies("XVX-3", active=True)
+@verifies("XVX-4", active=True)
 @needs(v3_api=True, host_network=True, vni_delivery=True)
-def test_a_windows_network_keeps_its_vni_when_another_is_delivered(vni: VniChange) -> None:
+def test_a_windows_network_keeps_its_vni_when_another_is_delivered(
+    vni: VniChange, overlay_change: OverlayChange
+) -> None:
     vni.prepare(because="all nodes have one VNI")
+    overlay_change.cross_subnet(
+        because="Linux sends without the tunnel, of which a Windows network knows nothing"
+    )
+    overlay_change.another_port(because="Windows sends to UDP 4789 and listens there")
+    overlay_change.large_vni(because="Windows sends with the lower 16 bits of the VNI")
+    overlay_change.small_vni(because="Windows makes no network with a VNI below 4096")
     vni.deliver(because="Windows is told the new VNI, and a new pod is networked")
     vni.stays_behind(
         because="Windows' network keeps its VNI, while Linux follows: each drops what the other sends"
     )
+    overlay_change.end()
 
 
 @verifies("VXLAN-10", part="procedure")

@@ -50,7 +50,6 @@ REFUSED = (
     "the suite refuses OpenShift with exit code 7: its SecurityContextConstraints refuse the "
     "suite's pods"
 )
-READ_ALONE = "nobody has tested Calico for Windows with it; a row of canal-host-gw decides FL-2"
 KINDS = {
     "vxlan": Kind(
         "Calico VXLAN by operator, Kubernetes datastore, Server 2022 and 2019, containerd",
@@ -94,7 +93,7 @@ KINDS = {
     ),
     "win-bridge": Kind("static routes with win-bridge, Calico for policy", "static-routes", "win-bridge"),
     "flannel-host-gw": Kind("flannel host-gw, Calico for policy", "canal-host-gw", "canal-host-gw"),
-    "flannel-vxlan": Kind("flannel VXLAN, Calico for policy", "", "flannel-vxlan", why=READ_ALONE),
+    "flannel-vxlan": Kind("flannel VXLAN, Calico for policy", "flannel-vxlan", "flannel-vxlan"),
     "aks": Kind("AKS with Azure CNI, Calico as the platform's services", "aks-addon", "aks"),
     "aks-operator": Kind("AKS with Azure CNI, Calico by operator", "aks-operator", "aks-operator"),
     "eks": Kind("EKS with VPC CNI, Calico by operator", "eks-vpc", "eks-vpc-cni"),

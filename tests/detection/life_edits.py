@@ -94,6 +94,27 @@ def pod_preempted(api: Api) -> contextlib.AbstractContextManager[None]:
     return once(api, POLICIES, _anything, take)
 
 
+@contextmanager
+def foreign_pod_waits(api: Api, node: str) -> Iterator[None]:
+    """With the first pod that fills a Windows node a pod of somebody else's waits for that node."""
+    name = f"waits-for-{node}"
+    pods = "/api/v1/namespaces/default/pods"
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "tolerations": [{"key": "os", "operator": "Exists"}],
+        "containers": [{"name": "main", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}],
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+    def fills(obj: Any) -> bool:
+        is_pause = (obj["metadata"].get("labels") or {}).get("app") == "pause"
+        return is_pause and node in str(obj["spec"].get("affinity"))
+
+    with once(api, PODS, fills, lambda _: api("POST", pods, pod)):
+        yield
+    api("DELETE", f"{pods}/{name}", {"gracePeriodSeconds": 0})
+
+
 def pulls_stall_as_a_policy_comes(api: Api) -> contextlib.AbstractContextManager[None]:
     """From the run's first policy on new pods get images of a mirror, which no node has and none can pull."""
 
@@ -307,6 +328,7 @@ EDITS: dict[str, Callable[..., contextlib.AbstractContextManager[None]]] = {
         unavailable_as_a_policy_comes,
         api_server_restarts,
         pod_preempted,
+        foreign_pod_waits,
         pulls_stall_as_a_policy_comes,
         node_cordoned,
         node_drained,

@@ -3,11 +3,13 @@
 ...``.
 
 An empty TAP means none.  The taps are values of ``tests/detection/taps``; nothing that a user can
-start knows them.
+start knows them.  The lab has a session of its own, so that Ctrl-C is for pytest; it ends with the
+thread that started it, however that ends.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -20,6 +22,8 @@ if __name__ == "__main__":
     if sys.argv[1] == clocks.ALL_BEHIND:
         clocks.all_behind()
     from hybridlab.cli.main import main
+    from hybridlab.kernel.namespaces import die_with_parent
     from tests.detection.taps.table import taps
 
+    die_with_parent(signal.SIGTERM)
     sys.exit(main(sys.argv[2:], taps(sys.argv[1])))

@@ -144,6 +144,27 @@ def test_every_confirmed_claim_is_turned_red_by_some_row(claim: str) -> None:
     )
 
 
+ONE_WAY = {
+    "PLAT-11": "only a table that lacks the platform on which it applies turns it red",
+}
+"""Claims with a test that no row shows from both sides, and why."""
+
+
+def _sides(claim: str) -> set[str]:
+    """Return the sides from which healthy labs and rows show a claim: ``holds``, ``fails``."""
+    healthy = [TABLE.clean[claim], *(given.get(claim, "") for given in TABLE.profiles.values())]
+    shown = {
+        *healthy,
+        *(given.get(claim, "") for row in TABLE.rows for given in (row.expect, row.on_node)),
+    }
+    fails = {*RED, "NOT_OBSERVED"}  # what can happen, and did not
+    return {"fails" if verdict in fails else "holds" for verdict in shown & {*fails, "CONFIRMED"}}
+
+
+def test_claims_that_no_row_shows_from_both_sides_are_listed() -> None:
+    assert {claim for claim in TABLE.clean if len(_sides(claim)) < 2} == set(ONE_WAY)
+
+
 NARROW = {
     "aks-addon",
     "aks-no-dsr",

@@ -66,21 +66,21 @@ def test_everything_that_takes_its_time_is_told_of(slow: Project, options: list[
     heard = {
         what: len(told(run.out, what))
         for what in (
-            "the cluster is looked at",
-            "tests are collected",
+            "reading the cluster",
+            "collecting tests",
             *alone,
             "suites/test_it.py::test_slow runs",
             "what the run made is removed, and reports are written",
         )
     }
     assert [what for what, times in heard.items() if not times] == [], run.out
-    assert heard["the cluster is looked at"] >= 2, "both halves of it"
+    assert heard["reading the cluster"] >= 2, "both halves of it"
 
 
 def test_a_lab_of_one_s_own_is_told_of_as_a_lab(slow: Project) -> None:
     run = slow.run("--timings=timings.yaml", STAND_IN=TAKES)
-    assert told(run.out, "the lab is started"), run.out
-    assert not told(run.out, "the cluster is looked at")
+    assert told(run.out, "starting the lab"), run.out
+    assert not told(run.out, "reading the cluster")
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -151,3 +151,26 @@ def test_an_interruption_where_python_knows_no_line_is_one_like_any_other(projec
     run = project.run("-n", "0", "--kubeconfig=lane")
     assert run.code == 2, run.out
     assert "Traceback" not in run.out
+
+
+@pytest.mark.parametrize("moment", ["workers end", "the run is cleared up"])
+def test_an_interruption_after_the_last_test_ends_with_a_report(
+    project: Project, moment: str
+) -> None:
+    strike = (
+        "def pytest_sessionfinish():\n    raise KeyboardInterrupt\n"
+        if moment == "workers end"
+        else "from conformance.run.run import Run\n"
+        "clean_up = Run.clean_up\n"
+        "def strike(self):\n"
+        "    Run.clean_up = clean_up\n"
+        "    raise KeyboardInterrupt\n"
+        "Run.clean_up = strike\n"
+    )
+    conftest = project.path / "conftest.py"
+    conftest.write_text(f"{conftest.read_text()}\n{strike}")
+    project.suite('@verifies("CONN-1")\ndef test_it(record):\n    record("a")\n')
+    run = project.run("-n", "0", "--kubeconfig=lane")
+    assert run.code == 2, run.out
+    assert "Traceback" not in run.out
+    assert run.report["run"]["exit_code"] == 2

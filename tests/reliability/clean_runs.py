@@ -49,7 +49,10 @@ OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
 """In a lab's ready line: a host beyond its cluster."""
 TIMINGS = ROOT / "lib" / "conformance" / "settings" / "lab.yaml"
 """The patience of a run with a lab that it started itself."""
-REFUSED: dict[Kind, tuple[str, ...]] = {"plain": (), "blanket": ("VXLAN-9", "VXLAN-10")}
+REFUSED: dict[Kind, tuple[str, ...]] = {
+    "plain": (),
+    "blanket": ("VXLAN-9", "VXLAN-10", "VXLAN-11", "VXLAN-12", "XVX-3", "XVX-4"),
+}
 """Claims that are NOT_RUN beside each kind, since they drain nodes."""
 UNDECIDED = 0.05
 """Share of a run's parts that may be INCONCLUSIVE beside more processes than cores."""

@@ -111,12 +111,23 @@ def test_the_commands_of_the_build_install_the_lock_and_the_wheel_and_no_lab(
     assert not [path for path in suite.rglob("*") if path.name in ("hybridlab", "pip")]
 
 
+FIELDS_OF_PLUGINS = {"sonobuoy-config", "spec", "extra-volumes", "podSpec", "config-map"}
+FIELDS_OF_CONFIG = {
+    "driver", "plugin-name", "skip-cleanup", "result-format", "result-files", "description",
+    "source-url", "order",
+}  # fmt: skip
+"""Sonobuoy's pkg/plugin/manifest/manifest.go at 3075601: it leaves out every other field without a
+word."""
+
+
 def test_the_plugin_of_sonobuoy_tells_the_run_where_it_is_and_says_that_it_is_untried() -> None:
     text = (ROOT / "docs" / "examples" / "sonobuoy-plugin.yaml").read_text(encoding="utf-8")
     assert "Untried" in text
     plugin = yaml.safe_load(text)
     assert plugin["sonobuoy-config"]["driver"] == "Job"
     assert plugin["sonobuoy-config"]["result-format"] == "junit"
+    assert plugin.keys() <= FIELDS_OF_PLUGINS
+    assert plugin["sonobuoy-config"].keys() <= FIELDS_OF_CONFIG
     names = {entry["name"] for entry in plugin["spec"]["env"]}
     assert names >= ENVIRONMENT.keys() - {"POD_NAME"}
     assert '"$SONOBUOY_RESULTS_DIR/done"' in plugin["spec"]["args"][0]

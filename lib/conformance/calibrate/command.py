@@ -74,7 +74,9 @@ other way tells first, what loads a node last."""
 def calibrate(options: argparse.Namespace) -> int:
     """Measure a cluster, compare, write the file."""
     if not 0 < options.minutes <= MINUTES:
-        raise UsageProblem(f"--minutes {options.minutes:g}: expected up to {MINUTES:g}")
+        raise UsageProblem(
+            f"--minutes {options.minutes:g}: expected more than 0 and up to {MINUTES:g}"
+        )
     if not options.to.parent.is_dir():  # else known after ten minutes
         raise UsageProblem(f"--to {options.to}: there is no folder {options.to.parent}")
     box = Deadline(options.minutes * 60)

@@ -37,7 +37,10 @@ def named(words: Sequence[str]) -> list[Claim]:
     for word in words:
         claim = known_as(word, claims)
         if claim is None:
-            raise UsageProblem(f"claims {word}: no such claim{meant(word, claims)}")
+            raise UsageProblem(
+                f"claims {word}: no such claim"
+                f"{meant(word, claims) or '; calico-conformance claims lists all'}"
+            )
         found.append(claims[claim])
     return found or list(claims.values())
 

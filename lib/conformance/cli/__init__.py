@@ -107,7 +107,7 @@ class _Parser(argparse.ArgumentParser):
         """Raise UsageProblem, with the command that was meant where another was given."""
         given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
         words = re.findall(r"[\w-]+", given[2]) if given else []
-        near = difflib.get_close_matches(given[1], words, 1) if given else []
+        near = difflib.get_close_matches(given[1].lower(), words, 1) if given else []
         hint = f"meant {near[0]}?" if near else f"see {self.prog} --help"
         if near:  # the list of all choices would hide it
             message = message.partition(" (choose from")[0]

@@ -34,6 +34,8 @@ VARIABLE = "VXLAN_VNI"
 (felix-service.ps1)."""
 DEVICE = "vxlan.calico"
 WINDOWS = "calico-node-windows"
+BEYOND = 1 << 16
+"""VNIs from this one on need more than 16 bits."""
 CONFIGURED = re.compile(r'"vxlan_vni"\s*:\s*"?(\d+)')
 """The VNI in the CNI configuration."""
 
@@ -79,6 +81,15 @@ class Vni(Disruption):
         link = self.hosts.linux(node).link(DEVICE)
         return link.vxlan.vni if link and link.vxlan else None
 
+    def sent(self, node: str) -> set[int]:
+        """Return the VNIs of what a Windows node sends to other nodes.  Raise ProbeBroken."""
+        return {
+            remote.vni
+            for network in self.hosts.hns_networks(node)
+            for remote in network.remote_subnets
+            if network.pods and remote.vni is not None
+        }
+
     def vsid(self, node: str) -> int | None:
         """Return the VSID of a Windows node's pod network; None when there is no such network.
         Raise ProbeBroken."""
@@ -99,7 +110,7 @@ class Vni(Disruption):
         """
         before = self.configured()
         daemonset = self.possible()
-        self.journal.patch(_FELIX, {"spec": {"vxlanVNI": vni}}, f"gives every node VNI {vni}")
+        self.journal.patch(FELIX, {"spec": {"vxlanVNI": vni}}, f"gives every node VNI {vni}")
         if self.facts.install.value != "operator":
             self.journal.patch(
                 ObjectRef(
@@ -199,7 +210,7 @@ class Vni(Disruption):
         return f"Windows node {node}: its CNI configuration says {written[1] if written else 'nothing'}"
 
 
-_FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
+FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
 
 
 def cni_files(daemonset: Obj | None) -> list[str]:

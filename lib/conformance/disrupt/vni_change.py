@@ -6,11 +6,11 @@ everything is put back, and that is verified by traffic.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.disrupt.demo_pods import DemoPods
 from conformance.disrupt.procedure import HNS_NETWORK, NetworkStays, Procedure
-from conformance.disrupt.vni import Delivery, Vni
+from conformance.disrupt.vni import BEYOND, Delivery, Vni
 from conformance.errors import (
     ControlBroken,
     EnvironmentBroken,
@@ -49,6 +49,8 @@ class VniChange:
     """From Windows pods to Services, by address and by name."""
     revive: Callable[[str], object] = lambda node: None
     """Has kube-proxy on a Windows node start anew."""
+    step: int = 1
+    """How much larger the VNI that :meth:`deliver` gives is than the one before."""
     now: DemoPods = field(init=False)
     """Pods as they were found last; from :meth:`prepare` on."""
     delivery: Delivery = field(init=False)
@@ -82,18 +84,31 @@ class VniChange:
         Raise MissingCapability where a node could not be given a new network any more; nothing
         was changed then.
         """
-        for node in self.windows:
-            self.procedure.possible(node)
-        vni = self.vni.configured() + 1
-        for node in self.windows:
-            HNS_NETWORK.note(self.journal, node)
-        self.changed = self.vni.configured()
-        self.delivery = self.vni.deliver(vni, linux=self.now.linux_nodes, windows=self.windows)
+        vni = self.begin() + self.step
+        self.give(vni)
+        self.delivery = replace(self.delivery, before=vni - self.step)
         self.new_pods()
         self.expect.context.sink.record("seconds to deliver a VNI", round(self.delivery.seconds, 3))
         self.expect.context.sink.attach(
             "delivery", f"VNI {self.delivery.before} -> {vni}: {because}"
         )
+
+    def begin(self) -> int:
+        """Note how every Windows node gets its network back, before anything is changed; return
+        the VNI before. Raise like :meth:`deliver`."""
+        if self.changed is None:
+            for node in self.windows:
+                self.procedure.possible(node)
+            for node in self.windows:
+                HNS_NETWORK.note(self.journal, node)
+            self.changed = self.vni.configured()
+        return self.changed
+
+    def give(self, vni: int) -> None:
+        """Have every node given a VNI, unless it is the one that was given last."""
+        self.begin()
+        if self.vni.configured() != vni:
+            self.delivery = self.vni.deliver(vni, linux=self.now.linux_nodes, windows=self.windows)
 
     def stays_behind(self, *, because: str) -> None:
         """Expect Windows to keep its VSID, and to lose Linux, while everything else goes on.
@@ -104,6 +119,11 @@ class VniChange:
         delivery = self.delivery
         found = self._vsids()
         if set(found.values()) == {delivery.vni}:
+            if delivery.vni >= BEYOND:
+                raise EnvironmentBroken(
+                    f"every Windows node took VNI {delivery.vni}, and traffic shows nothing, since "
+                    "Windows may send with its lower 16 bits (XVX-4)"
+                )
             taken = f"Windows took VNI {delivery.vni} by itself, so that all nodes have one again"
             self.expect.matrix(Paths(self._paths, open=True, because=taken))
             self.lifted(

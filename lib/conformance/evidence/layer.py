@@ -24,6 +24,8 @@ class End:
     """The answer of the rules that HNS holds."""
     difference: str = ""
     """The first difference of the two lists; empty: they are equal."""
+    defects: str = ""
+    """The known defects of the release for which alone its rules answer as they do."""
     unread: str = ""
     """Why a list is not known."""
 
@@ -75,12 +77,19 @@ def _leak(evidence: PathEvidence) -> str:
     closing = [end for end in evidence.ends if end.answers[1] == "Block"]
     if closing:
         return _blocked(closing, arrives=evidence.arrives)
-    if evidence.ends and all(end.answers[0] == "Allow" for end in evidence.ends):
-        return (
-            f"{UNKNOWN}: the rules that this release renders allow the packet; either Felix "
-            "renders the policy wrongly, or the policy was gone when the list was read"
-        )
-    return _nothing(evidence, "Felix' rules, or what is below them")
+    opened = _by_defects(evidence.ends, "Allow")
+    return opened or _nothing(evidence, "Felix' rules, or what is below them")
+
+
+def _by_defects(ends: Sequence[End], does: Answer) -> str:
+    """Return the list that allows or blocks the packet by known defects; empty: none does."""
+    by_defects = (
+        f"the list of {end.node} {does.lower()}s the packet by a known defect of this release "
+        f"({end.defects}): Felix rendered the policies so"
+        for end in ends
+        if end.defects and end.held == does
+    )
+    return next(by_defects, "")
 
 
 def _blocked(closing: Sequence[End], *, arrives: bool) -> str:
@@ -106,8 +115,11 @@ def _closed(evidence: PathEvidence) -> str:
         return f"{evidence.unready}: the backend, not the network"
     if evidence.overlay:
         return f"{evidence.overlay}: the routes between nodes{_networks(evidence)}"
-    if by_list := _closed_by_list(evidence.ends):
-        return by_list
+    for end in evidence.ends:
+        if end.answers == ("Allow", "Block"):
+            return f"{end.difference} on {end.node}: Felix did not program it"
+    if blocked := _by_defects(evidence.ends, "Block"):
+        return blocked
     if evidence.backends_answer or evidence.balancer:
         return _of_service(evidence)
     if evidence.refused:
@@ -115,20 +127,6 @@ def _closed(evidence: PathEvidence) -> str:
         other = "" if evidence.by_service else ", or a firewall refuses it"
         return f"{UNKNOWN}: {behind}nothing listens at the port{other}"
     return _nothing(evidence, "a firewall, or packet loss between the nodes")
-
-
-def _closed_by_list(ends: Sequence[End]) -> str:
-    """Return which end's list blocks the packet, and why; empty: none does."""
-    for end in ends:
-        if end.answers == ("Allow", "Block"):
-            return f"{end.difference} on {end.node}: Felix did not program it"
-    for end in ends:
-        if end.answers[1] == "Block" and not end.difference:
-            return (
-                f"{UNKNOWN}: the list of {end.node} is what this release renders, and blocks the "
-                "packet; either a policy denies it, or Felix renders the policy wrongly"
-            )
-    return ""
 
 
 def _of_service(evidence: PathEvidence) -> str:
@@ -162,7 +160,12 @@ def _unread(evidence: PathEvidence) -> Iterator[str]:
 def _nothing(evidence: PathEvidence, causes: str) -> str:
     unread = list(dict.fromkeys(_unread(evidence)))
     left = f"; not read: {', '.join(unread)}" if unread else ""
-    return f"{UNKNOWN}: {causes}{left}{_networks(evidence)}"
+    rendered = "".join(
+        f"; the list of {end.node} is as this release renders it: {end.held} for the packet"
+        for end in evidence.ends
+        if end.held and not end.difference
+    )
+    return f"{UNKNOWN}: {causes}{rendered}{left}{_networks(evidence)}"
 
 
 def _networks(evidence: PathEvidence) -> str:

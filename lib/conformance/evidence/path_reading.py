@@ -2,7 +2,7 @@
 """Reads what a conclusion about the failed layer needs: lists, backends, load balancers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from conformance.errors import SuiteError, first_line
@@ -41,6 +41,9 @@ class Sources:
     """The sources besides API and hosts."""
 
     lists: Lists
+    by_defects: Callable[[Workload], Mapping[str, tuple[HnsRule, ...]]]
+    """Returns the lists with each set of a release's known defects, the smallest first, by what the
+    defects do."""
     observe: Observe
 
 
@@ -86,13 +89,21 @@ class PathReading:
         promised = min(accepted, key=lambda each: len(compare(each, held)))
         differences = compare(promised, held)
         packet = packet_at(end, path)
-        return End(
+        read = End(
             pod=end.label,
             node=end.node,
             promised=answer(promised, packet) if packet else "",
             held=answer(held, packet) if packet else "",
             difference=str(differences[0]) if differences else "",
         )
+        if differences or packet is None or answer(accepted[-1], packet) == read.held:
+            return read
+        defects = (
+            text
+            for text, each in self.sources.by_defects(end).items()
+            if answer(each, packet) == read.held
+        )
+        return replace(read, defects=next(defects))
 
     def _arrives(self, path: Attempt) -> bool:
         """Return whether a packet arrives now, after the lists were read."""

@@ -17,6 +17,9 @@ OWN = "projectcalico.org/IPv4Address"
 TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 """Annotation of a node with the address of its end of the overlay."""
 
+BACKEND = "flannel.alpha.coreos.com/backend-type"
+"""Annotation of a node with the backend by which flannel carries its pods' packets."""
+
 
 @dataclass(frozen=True)
 class Addresses:
@@ -37,8 +40,7 @@ class Addresses:
         device's address when it sends to pods. Without an overlay, a Windows host also has an
         address in its pods' network: the second after the network's own.
         """
-        tunnel = self._tunnel(there.node)
-        return [*self._own(there), *([tunnel] if tunnel else []), *self._host_endpoints(there)]
+        return [*self._own(there), *self._devices(there.node), *self._host_endpoints(there)]
 
     def behind(self, client: Workload) -> list[str]:
         """Return a pod's own address, and the addresses that its node may put in its place on the
@@ -98,16 +100,22 @@ class Addresses:
         }
         owners |= dict.fromkeys(self._own(client), f"address of node {client.node}")
         owners |= dict.fromkeys(self._host_endpoints(client), f"host endpoint of {client.node}")
+        owners |= dict.fromkeys(self._devices(client.node), f"tunnel address of {client.node}")
         if tunnel:
-            vip = str(ipaddress.IPv4Address(tunnel) + 1)
-            owners |= {
-                tunnel: f"tunnel address of {client.node}",
-                vip: f"source VIP of {client.node}",
-            }
+            owners[str(ipaddress.IPv4Address(tunnel) + 1)] = f"source VIP of {client.node}"
         return f"{address} ({owners[address]})" if address in owners else address
 
     def _tunnel(self, name: str) -> str:
         return self._annotation(name, TUNNEL)
+
+    def _devices(self, name: str) -> list[str]:
+        """Return the addresses of a node's overlay devices. Flannel's device has the podCIDR's
+        first address (flannel-io/flannel pkg/backend/vxlan/vxlan.go)."""
+        if tunnel := self._tunnel(name):
+            return [tunnel]
+        if self._annotation(name, BACKEND) != "vxlan":
+            return []
+        return [network.partition("/")[0] for network in self._networks(name)]
 
     def _own(self, there: Workload) -> list[str]:
         """Return a node's address, and the address that Calico chose if it is another address of

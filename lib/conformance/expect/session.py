@@ -2,8 +2,8 @@
 """The tools of every expectation of a test: its probes, its timings, its reports."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
 
 from conformance.expect.context import Context
 from conformance.expect.engine.answered import asked_for, default_kind
@@ -35,6 +35,11 @@ class Session:
     timings: Timings
     context: Context = field(default_factory=Context)
     clock: Clock = SYSTEM_CLOCK
+
+    def of_claim(self, claim: str) -> Self:
+        """Return the expectations whose messages and decisions are about one of the test's
+        claims."""
+        return replace(self, context=replace(self.context.of_part("", claim), claims=(claim,)))
 
     def attempt(
         self, source: Workload, target: Target, kind: Kind | None = None, *, want: bool = True

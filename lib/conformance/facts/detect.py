@@ -17,7 +17,7 @@ from conformance.facts.first_blocks import with_first_blocks
 from conformance.facts.reading import Reading
 from conformance.facts.tigera_status import tigera_status
 from conformance.facts.updates import windows_update
-from conformance.facts.windows_network import WindowsNetwork
+from conformance.facts.windows_network import BACKEND, WindowsNetwork
 from conformance.facts.workloads import all_containers, command_line
 from conformance.kube.client import Kube, Obj
 from conformance.kube.fields import ipv4_first, list_at, mapping_at, value_at
@@ -130,7 +130,7 @@ def node_facts(node: Obj) -> NodeFacts:
         annotations=annotations,
         taints=tuple(list_at(spec, "taints")),
         pod_networks=tuple(spec.get("podCIDRs") or filter(None, [spec.get("podCIDR")]))
-        if windows
+        if windows or BACKEND in annotations
         else (),
         update=windows_update(kernel, labels, annotations)
         if windows

@@ -24,7 +24,7 @@ from conformance.model.facts import Facts
 from conformance.policy.acl_list import FelixPanics, HnsRule, acl_list
 from conformance.policy.oracle.oracle import Oracle
 from conformance.policy.oracle.policies import policy_of
-from conformance.policy.oracle.switches import WINDOWS
+from conformance.policy.oracle.switches import WINDOWS, Minor, as_shipped, subsets
 from conformance.policy.oracle.world import Pod, World
 
 AROUND = (
@@ -49,6 +49,28 @@ class WindowsLists:
         Raise MissingCapability if Calico's release, or a policy that may select the pod, is not
         known here.
         """
+        try:
+            oracle, own, minor = self._read(pod)
+            return [acl_list(oracle, own, minor, switches) for switches in (None, WINDOWS)]
+        except (UsageProblem, FelixPanics) as problem:
+            raise MissingCapability(
+                f"the access rules of {pod.label} are not known: {problem}",
+                "remove what cannot be read, or read Get-HnsEndpoint by hand",
+            ) from None
+
+    def by_defects(self, pod: Workload) -> dict[str, tuple[HnsRule, ...]]:
+        """Return the lists with each set of the release's known defects, the smallest first, by
+        what these defects do."""
+        oracle, own, minor = self._read(pod)
+        return {
+            "; ".join(f"{each.claim}, {each.statement}" for each in defects): acl_list(
+                oracle, own, minor, WINDOWS | defects
+            )
+            for defects in subsets(as_shipped(minor) - WINDOWS)
+        }
+
+    def _read(self, pod: Workload) -> tuple[Oracle, Pod, Minor]:
+        """Return the cluster's policies, a pod, and the release that renders its list."""
         calico = self._facts.calico_on(pod.node)
         release = re.match(r"v?(\d+)\.(\d+)", calico.value or "")
         if not release:
@@ -58,15 +80,8 @@ class WindowsLists:
             )
         world = World(list(self._around()))
         own = world.pods[f"{pod.namespace}/{pod.pod}"]
-        try:
-            oracle = Oracle(world, [*self._tiers(), *self._policies(own)])
-            minor = (int(release[1]), int(release[2]))
-            return [acl_list(oracle, own, minor, switches) for switches in (None, WINDOWS)]
-        except (UsageProblem, FelixPanics) as problem:
-            raise MissingCapability(
-                f"the access rules of {pod.label} are not known: {problem}",
-                "remove what cannot be read, or read Get-HnsEndpoint by hand",
-            ) from None
+        oracle = Oracle(world, [*self._tiers(), *self._policies(own)])
+        return oracle, own, (int(release[1]), int(release[2]))
 
     def _around(self) -> Iterator[Obj]:
         """Yield all that policies speak of, with their kinds."""

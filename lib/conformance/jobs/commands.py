@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -103,11 +104,8 @@ def _fetch(options: argparse.Namespace) -> int:
         if options.kubeconfig
         else from_environment(os.environ, options.context)
     )
-    kube = Kube(access)
-    try:
+    with closing(Kube(access)) as kube:
         return fetch(kube, options.name, options.to, options.minutes, partial(say, error=True))
-    finally:
-        kube.close()
 
 
 def _hold_options(parser: argparse.ArgumentParser) -> None:

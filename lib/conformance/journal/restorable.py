@@ -65,7 +65,10 @@ ROWS = (
     ),
     Row(
         what='"patch","","projectcalico.org/v3","FelixConfiguration",null,"default"',
-        fields={("spec", "vxlanVNI"): (f"absent|{_VNI}", _VNI)},
+        fields={
+            ("spec", "vxlanVNI"): (f"absent|{_VNI}", _VNI),
+            ("spec", "vxlanPort"): ("absent|[1-9][0-9]{0,4}", "[1-9][0-9]{0,4}"),
+        },
     ),
     Row(
         what='"patch","","apps/v1","DaemonSet","(calico-system|kube-system)","calico-node-windows"',
@@ -75,6 +78,10 @@ ROWS = (
     Row(
         what='"patch","","projectcalico.org/v3","IPPool",null,"OWNNAME"',
         fields={("spec", "blockSize"): ("2[0-9]|3[0-2]", "2[0-9]|3[0-2]")},
+    ),
+    Row(
+        what='"patch","","projectcalico.org/v3","IPPool",null,"NAME"',
+        fields={("spec", "vxlanMode"): ('"(Always|CrossSubnet)"', '"(Always|CrossSubnet)"')},
     ),
     Row(
         what='"create","","projectcalico.org/v3","(IPPool|CalicoNodeStatus)",null,"OWNNAME"',

@@ -89,6 +89,8 @@ class Access:
     renews it."""
     impersonation: Sequence[tuple[str, str]] = ()
     """Headers by which each request is made as somebody else (kubeconfig's ``as``)."""
+    namespace: str = ""
+    """Namespace of the pod that this process runs in; empty: it runs in none."""
 
     @property
     def unverified(self) -> str:
@@ -260,4 +262,9 @@ def in_cluster(environ: Mapping[str, str], account: Path = SERVICE_ACCOUNT) -> A
         cluster={"certificate-authority": str(authority)},
         given={"tokenFile": str(token)},  # bound tokens are rotated about every hour
     )
-    return replace(_access(chosen), where="the pod's service account")
+    named = account / "namespace"
+    return replace(
+        _access(chosen),
+        where="the pod's service account",
+        namespace=named.read_text().strip() if named.exists() else "",
+    )

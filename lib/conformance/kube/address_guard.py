@@ -53,8 +53,11 @@ def danger(change: Change, run: Ownership) -> str:
 
 def _pool(change: Change, run: Ownership) -> str:
     """Return why a change of a pool is refused; empty: it is the run's own pool, and gives nobody
-    an address.
+    an address, or the pool's addresses stay with their nodes.
     """
+    spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
+    if change.verb == "patch" and spec in ({"vxlanMode": "Always"}, {"vxlanMode": "CrossSubnet"}):
+        return ""
     if not run.has_namespace(change.target.name):
         return (
             "it is not this run's pool, and Windows nodes may have their blocks in it; a pool of the run's own has a "
@@ -62,7 +65,6 @@ def _pool(change: Change, run: Ownership) -> str:
         )
     if change.verb == "delete":
         return ""
-    spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
     disabled = spec.get("disabled") if isinstance(spec, Mapping) else None
     if disabled is True or (
         change.verb == "patch" and isinstance(spec, Mapping) and "disabled" not in spec

@@ -76,7 +76,7 @@ class Changes:
         current = None
         if guarded and change.verb in ("patch", "delete"):
             current = self.kube.find(target.api_version, target.kind, target.name, target.namespace)
-        guard.check(change, self.run, current)
+        guard.check(change, self.run, current, self.kube.access.namespace)
         if self.dry_run:
             self.tell(f"dry run: {change.label}")
             if (

@@ -36,10 +36,13 @@ class GuardRefused(SuiteError):
     """A change that this suite must not make; the message names the rule and the alternative."""
 
 
-def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = None) -> None:
+def check(
+    change: Change, run: Ownership, current: Mapping[str, Any] | None = None, own: str = ""
+) -> None:
     """Raise GuardRefused unless the change stays inside the run.
 
-    ``current`` is the object as it is, for patches: the merged result is judged.
+    ``current`` is the object as it is, for patches: the merged result is judged.  ``own``: the
+    namespace of the pod that the run itself is in; empty: it is in none.
     """
     problem = (
         _outside_prefix(change, run)
@@ -47,7 +50,7 @@ def check(change: Change, run: Ownership, current: Mapping[str, Any] | None = No
         or (
             _of_the_cluster(change, run, current)
             if change.target.kind in GUARDED
-            else _of_a_namespace(change, run)
+            else _of_a_namespace(change, run, own)
         )
     )
     if problem:
@@ -84,12 +87,12 @@ def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] |
     return unlimited(target.kind, body.get("spec") or {}, run)
 
 
-def _of_a_namespace(change: Change, run: Ownership) -> str:
+def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
     """Return why any other change reaches beyond the run, undeclared; empty: it does not."""
     target = change.target
     namespace = target.name if target.kind == "Namespace" else target.namespace
-    if namespace == RUNNER_NAMESPACE and not isinstance(run, Shared):
-        return "it holds the suite's users, and runs in the cluster; no run changes it"
+    if namespace in (RUNNER_NAMESPACE, own or RUNNER_NAMESPACE) and not isinstance(run, Shared):
+        return f"namespace {namespace} holds the suite's users, or runs in the cluster; no run changes it"
     if target.kind.endswith("Policy") and run.is_watched(namespace):
         return "the standing watch's pods are no test's to select"
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:

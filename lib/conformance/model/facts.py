@@ -87,8 +87,9 @@ class NodeFacts:
     """The plane of this Windows node's pods: ``overlay`` or ``l2bridge``, the type of their HNS
     network."""
     pod_networks: tuple[str, ...] = ()
-    """Networks that this Windows node's pods have addresses of: its blocks in Calico's IPAM, else its podCIDR; none
-    where a cloud gives addresses."""
+    """Networks that this Windows node's pods have addresses of: its blocks in Calico's IPAM, else
+    its podCIDR; none where a cloud gives addresses. Of Linux nodes the podCIDR is known where
+    flannel carries pods."""
     differences: Fact[dict[str, str]] = field(
         default_factory=lambda: Fact(None, "not known: nothing was asked")
     )

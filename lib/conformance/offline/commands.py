@@ -125,7 +125,9 @@ def _given(options: argparse.Namespace, files: Sequence[str]) -> inputs.Given:
     wants_cluster = len(paths) < len(files) or (not files and options.kubeconfig)
     found = inputs.files(paths)
     if not files and not wants_cluster:
-        raise UsageProblem("no file, no folder and no cluster is named: see --help")
+        raise UsageProblem(
+            "no file, no folder and no cluster is named: see calico-conformance policy --help"
+        )
     if wants_cluster:
         access = (
             from_kubeconfig(options.kubeconfig, options.context)

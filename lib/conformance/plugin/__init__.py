@@ -284,10 +284,10 @@ def _open(config: pytest.Config) -> int | None:
     run = state.of(config).run
     patience = run.settings.timings.run
     run.alive.begin(patience.progress_every, state.past_capturing(config), patience.silent)
-    run.alive.doing("the lab is started" if run.choice.own_lab else "the cluster is looked at")
+    run.alive.doing("starting the lab" if run.choice.own_lab else "reading the cluster")
     try:
         run.open()
-        run.alive.doing("tests are collected")
+        run.alive.doing("collecting tests")
         again = rerun_of(config)
         if again and run.inspection:
             run.refuse(lambda inspection: again.check(inspection.facts, inspection.installed))

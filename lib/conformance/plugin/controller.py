@@ -288,7 +288,11 @@ class Controller:
     ) -> Generator[None, object, object]:
         """After pytest's own files are written and before its summary: verdicts, reports, exit
         code."""
-        result = yield
+        result = None
+        try:
+            result = yield
+        except KeyboardInterrupt:  # while workers end: there is a report all the same
+            self.by_user, exitstatus = True, int(pytest.ExitCode.INTERRUPTED)
         config = session.config
         directory = self.run.directory
         if passive(config) or not self.run.facts or not directory:
@@ -296,7 +300,11 @@ class Controller:
         if is_listing(config):
             session.exitstatus = 0 if exitstatus in (0, 5) and config.option.plan else exitstatus
             return result
-        self._end_run(directory)
+        try:
+            self._end_run(directory)
+        except KeyboardInterrupt:  # the rest has the short time that clearing up then has
+            self.by_user, exitstatus = True, int(pytest.ExitCode.INTERRUPTED)
+            self._end_run(directory)
         if self.problems:
             session.exitstatus = 4
             return result

@@ -20,6 +20,12 @@ FROM_HOST = "allow-host-to-endpoint"
 """Id of the rule that lets the node reach its own pods."""
 HOST = "Host"
 """Type of the rules that are for the host's firewall."""
+LAST_OF_FELIX = 65000
+"""Priority after which Felix puts no rule (felix dataplane/windows/policysets); CNI plugins put
+what holds until Felix' first list at 65500."""
+OF_AZURE = {"168.63.129.16", "169.254.169.254"}
+"""Addresses of Azure's own servers, from which AKS keeps pods (Azure/AgentBaker
+staging/cse/windows/azurecnifunc.ps1)."""
 _FELIX_ID = re.compile(r"(?:policy|profile)-(.+)-[A-Za-z0-9_-]{16}-(\d+)")
 """The policy and, of a rule with more addresses than HNS takes, the part."""
 _ANY = {"", "256", "any", "*"}
@@ -103,11 +109,13 @@ def _matter(one: HnsRule, other: HnsRule) -> bool:
 
 
 def observed_list(acls: Iterable[AclRule]) -> tuple[HnsRule, ...]:
-    """Return the access rules of an endpoint by priority, without those that every pod gets.
+    """Return the access rules of an endpoint by priority, without those that every pod gets, also
+    from the CNI plugin.
 
     Raise ProbeBroken for a rule that cannot be read.
     """
     own = [one for one in acls if one.rule_type != HOST and one.id != FROM_HOST]
+    own = [one for one in own if not _is_the_plugins(one)]
     found: list[tuple[str, HnsRule]] = []
     for one in sorted(own, key=lambda one: (one.direction, one.priority)):
         part = _FELIX_ID.fullmatch(one.id)
@@ -120,6 +128,15 @@ def observed_list(acls: Iterable[AclRule]) -> tuple[HnsRule, ...]:
                 continue
         found.append((one.id.rpartition("-")[0], rule))
     return tuple(rule for _, rule in found)
+
+
+def _is_the_plugins(acl: AclRule) -> bool:
+    """Return whether a rule is the CNI plugin's: behind Felix' last, or a block of Azure's own
+    servers."""
+    blocked = {address.strip().removesuffix("/32") for address in acl.remote_addresses.split(",")}
+    return acl.priority > LAST_OF_FELIX or (
+        acl.action == "Block" and acl.direction == "Out" and blocked <= OF_AZURE
+    )
 
 
 def _together(one: HnsRule, other: HnsRule) -> HnsRule | None:

@@ -80,6 +80,9 @@ class Seat:
         return (MEMBER if self.member else self.space), self.os
 
 
+Key = tuple[str, str, str, int]
+
+
 @dataclass(frozen=True)
 class World:
     """A committed world, at rest or with an edit to come."""
@@ -137,6 +140,14 @@ class Cell:
     """Claim that the cell decides; empty: none, since no document covers it."""
     decisions: tuple[Decision, Decision]
     """Documented decisions: egress at the source, ingress at the destination."""
+    before: tuple[Decision, ...] = ()
+    """These decisions before the newest edit; empty: there is no edit, or the seats have other
+    pods since."""
+
+    @property
+    def key(self) -> Key:
+        """Return the cell's identity before an edit and after it."""
+        return self.source.address, self.destination.address, self.protocol, self.port
 
 
 def read(name: str, given: Any) -> World:
@@ -213,7 +224,8 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     and an entry of PORTS in turn between these and the seats of other nodes, in both directions.
 
     With members, only first seats are asked where neither end is a member, at an entry of PORTS in
-    turn; how policies are read there is for worlds without events.
+    turn; how policies are read there is for worlds without events. Every Windows node is asked at
+    all of PORTS then: an event may change the answer at one of them alone.
     """
     firsts: dict[tuple[str, str], Seat] = {}
     for seat in seats:
@@ -222,8 +234,9 @@ def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
     pairs = [pair for pair in product(seats, repeat=2) if _is_asked(pair[0], pair[1], known, seats)]
     for number, (source, destination) in enumerate(pairs):
         turn = number % len(PORTS)
-        both = (
-            source in known and destination in known and not _is_beside(source, destination, seats)
+        both = not _is_beside(source, destination, seats) and all(
+            end in known or (end.os == "windows" and (source.member or destination.member))
+            for end in (source, destination)
         )
         yield from ((source, destination, at) for at in (PORTS if both else PORTS[turn : turn + 1]))
 

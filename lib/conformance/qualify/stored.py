@@ -4,8 +4,9 @@
 Stored reports (``conformance.json``) are of schema 3, 2, and 1 as far as it goes.
 """
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -80,14 +81,14 @@ def read(path: Path) -> Report:
     line."""
     file = path / "conformance.json" if path.is_dir() else path
     try:
-        plain = json.loads(file.read_text(encoding="utf-8"))
+        plain = json.loads(file.read_text(encoding="utf-8-sig"))  # Windows may have put a mark
     except FileNotFoundError:
         raise UsageProblem(f"report {file} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageProblem(
             f"report {file} cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageProblem(f"report {file} is not JSON: {error}") from None
     return parse(plain, str(file))
 
@@ -113,6 +114,8 @@ def parse(plain: Any, where: str) -> Report:
             f"report {where} is no conformance.json of schema {known} (schema_version {schema!r})"
         )
     try:
+        if not all(isinstance(each, dict) for each in _objects(plain)):
+            raise TypeError("a part of it has another shape")
         claims = [_claim(claim) for claim in plain["claims"]]
         return Report(
             schema=schema,
@@ -125,8 +128,18 @@ def parse(plain: Any, where: str) -> Report:
             suite=plain.get("suite") or {},
             plain=plain,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageProblem(f"report {where} is damaged: {type(error).__name__} {error}") from None
+    except KeyError as error:
+        raise UsageProblem(f"report {where} is damaged: it lacks {error}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UsageProblem(f"report {where} is damaged: {error}") from None
+
+
+def _objects(plain: Mapping[str, Any]) -> Iterator[Any]:
+    """Return the parts of a report that have to be objects."""
+    return itertools.chain(
+        (plain.get(part) or {} for part in ("run", "suite", "statistics", "installed")),
+        *(plain.get(part) or () for part in ("claims", "tests", "images")),
+    )
 
 
 def _facts(plain: Mapping[str, Any]) -> Facts:

@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.model.markdown import cell
 from conformance.report import summed_up
 from conformance.report.page import answer
 from conformance.report.terminal import BESIDE, meaning
@@ -49,20 +50,13 @@ def gates_as_markdown(plain: Mapping[str, Any], unused: Sequence[str] = ()) -> l
     found = gates(plain, unused)
     lines = ["| gate | answer |", "| --- | --- |"]
     lines += [
-        f"| {_cell(headline)} | {_cell(gate['answer'])} |"
+        f"| {cell(headline)} | {cell(gate['answer'])} |"
         for gate in found["gates"]
         for headline in gate["headlines"]
     ]
     for gate in found["gates"]:
-        title = ["", f"**{_cell(gate['name'])}**", ""] if gate["obstacles"] else []
-        lines += [*title, *(f"- {_cell(obstacle)}" for obstacle in gate["obstacles"])]
+        title = ["", f"**{cell(gate['name'])}**", ""] if gate["obstacles"] else []
+        lines += [*title, *(f"- {cell(obstacle)}" for obstacle in gate["obstacles"])]
     beside = [f"{BESIDE}: {', '.join(found['beside'])}"] if found["beside"] else []
     notes = [*beside, *(f"waiver not used: {waiver}" for waiver in unused)]
-    return [*lines, *(line for note in notes for line in ("", _cell(note)))]
-
-
-def _cell(text: str) -> str:
-    """Return a text without markup, links, images and cells of its own."""
-    for char, escaped in (("\\", "\\\\"), ("|", "\\|"), ("[", "\\["), ("<", "&lt;"), ("\n", " ")):
-        text = text.replace(char, escaped)
-    return text
+    return [*lines, *(line for note in notes for line in ("", cell(note)))]

@@ -37,14 +37,15 @@ def of_report(plain: Mapping[str, Any]) -> Table:
     gates = by_key((gate["name"], gate) for gate in plain.get("gates") or ())
     others = by_key((answer["name"], answer) for answer in plain.get("sets") or ())
     answers = {name: [*others.get(name, ()), *gates.get(name, ())] for name in (*gates, *others)}
-    builds = dict.fromkeys(each["build"] for found in answers.values() for each in found)
-    rows = [
-        Row(
-            name=name,
-            required=name in gates,
-            answers={each["build"]: each["answer"] for each in found},
-            headlines={each["build"]: each["headline"] for each in found},
-        )
-        for name, found in answers.items()
-    ]
-    return Table(builds=list(builds), rows=rows)
+    return Table(
+        builds=list(dict.fromkeys(each["build"] for found in answers.values() for each in found)),
+        rows=[
+            Row(
+                name=name,
+                required=name in gates,
+                answers={each["build"]: each["answer"] for each in found},
+                headlines={each["build"]: each["headline"] for each in found},
+            )
+            for name, found in answers.items()
+        ],
+    )

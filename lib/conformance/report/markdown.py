@@ -40,9 +40,11 @@ def issue(cause: Cause, plain: Mapping[str, Any]) -> str:
     }
     explanation = cause.explanation
     lines = {"path": explanation.get("path", "")} | (explanation.get("lines") or {})
-    evidence = [explanation.get("headline") or str(cause.claims[0]["reason"])]
-    evidence += [f"  {name:10} {text}" for name, text in lines.items() if text]
-    evidence += filter(None, [explanation.get("table")])
+    evidence = [
+        explanation.get("headline") or str(cause.claims[0]["reason"]),
+        *(f"  {name:10} {text}" for name, text in lines.items() if text),
+        *filter(None, [explanation.get("table")]),
+    ]
     return "\n".join(
         [
             f"### {cell(cause.text)}",
@@ -80,15 +82,15 @@ def summary(plain: Mapping[str, Any], headline: str, reach: str) -> Iterator[str
     yield from (f"- note: {cell(note)}" for note in run.get("notes") or ())
     for cause in found:
         yield from ("", "<details><summary>")
-        yield from ("", f"{_symbol(cause.verdict)} {cell(cause.text)}", "", "</summary>", "")
+        yield from ("", f"{symbol(cause.verdict)} {cell(cause.text)}", "", "</summary>", "")
         yield from (issue(cause, plain), "", "</details>")
     yield from ("", cell(f"Run {run['id']} of {run['started']}: {shareable(run['command'])}"))
 
 
 def _row(cause: Cause) -> str:
-    ids = ", ".join(claim["id"] for claim in cause.claims)
     text = "<br>".join(map(cell, filter(None, [cause.text, cause.layer])))
-    return f"| {_symbol(cause.verdict)} | {text} | {cell(ids)} | {cell(cause.since)} |"
+    ids = cell(", ".join(claim["id"] for claim in cause.claims))
+    return f"| {symbol(cause.verdict)} | {text} | {ids} | {cell(cause.since)} |"
 
 
 def _gates(plain: Mapping[str, Any]) -> Iterator[str]:
@@ -101,7 +103,7 @@ def _gates(plain: Mapping[str, Any]) -> Iterator[str]:
         name = f"**{cell(row.name)}** (required)" if row.required else cell(row.name)
         answers = (row.answers.get(build, "") for build in table.builds)
         yield _line(
-            [name, *(f"{_symbol(answer)} {cell(answer)}" if answer else "" for answer in answers)]
+            [name, *(f"{symbol(answer)} {cell(answer)}" if answer else "" for answer in answers)]
         )
     yield from ("", f"{gate_table.LAB}\n" if run_on_lab(plain) else "")
 
@@ -111,7 +113,8 @@ def run_on_lab(plain: Mapping[str, Any]) -> bool:
     return bool(plain["run"].get("evidence") == "lab")
 
 
-def _symbol(word: str) -> str:
+def symbol(word: str) -> str:
+    """Return the mark of a verdict, or of a gate's answer."""
     return SYMBOLS.get(word, "⚠️")
 
 

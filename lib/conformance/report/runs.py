@@ -11,12 +11,12 @@ from typing import Any
 from conformance.model.markdown import cell
 from conformance.model.verdict import PRECEDENCE
 from conformance.report import subject
+from conformance.report.markdown import symbol
 
 UNDECIDED = ("INCONCLUSIVE", "NOT_RUN", "NOT_APPLICABLE", "")
 """Words of cells that decide nothing: no change is counted from them or to them."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
 _ORDER = tuple(map(str, PRECEDENCE))
-MARKDOWN_SYMBOLS = {"CONFIRMED": "✅", "NOT_OBSERVED": "✅", "VIOLATED": "❌", "INCONCLUSIVE": "❔"}
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,10 @@ def _weight(row: ClaimRow) -> tuple[int, bool, int, str]:
 def counts(found: Table) -> str:
     """Return ``2 failing, 1 flaky, 85 hold``."""
     numbers = Counter(row.state for row in found.claims)
-    words = {"holds": "hold in every run"}
     return ", ".join(
-        f"{numbers[state]} {words.get(state, state)}" for state in STATES if numbers[state]
+        f"{numbers[state]} {'hold in every run' if state == 'holds' else state}"
+        for state in STATES
+        if numbers[state]
     )
 
 
@@ -180,6 +181,5 @@ def _markdown(found: Table) -> Iterator[str]:
 def _cell_text(found: ClaimCell) -> str:
     if not found.verdict:
         return ""
-    symbol = MARKDOWN_SYMBOLS.get(found.verdict, "⚠️")
     marks = "".join([" **changed**" * found.changed, " flaky" * found.flaky])
-    return f"{symbol} {cell(found.verdict)}{marks}"
+    return f"{symbol(found.verdict)} {cell(found.verdict)}{marks}"

@@ -21,13 +21,14 @@ def cluster_name(cluster: Mapping[str, Any]) -> str:
 def versions(facts: Mapping[str, Any]) -> list[str]:
     """Return the versions of Calico and Kubernetes, the mode, and the Windows builds with nodes."""
     named = [("Calico", "calico_version"), ("Kubernetes", "kubernetes_version"), ("mode", "mode")]
-    values = [
-        f"{name} {value}" for name, key in named if (value := (facts.get(key) or {}).get("value"))
-    ]
     nodes = [node["windows_build"] for node in facts.get("nodes") or () if node["os"] == "windows"]
     builds = Counter(".".join(map(str, build)) if build else "of unknown build" for build in nodes)
     return [
-        *values,
+        *(
+            f"{name} {value}"
+            for name, key in named
+            if (value := (facts.get(key) or {}).get("value"))
+        ),
         *(
             f"Windows {build} ({counted(number, 'node')})"
             for build, number in sorted(builds.items())

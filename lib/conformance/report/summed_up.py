@@ -64,16 +64,21 @@ def all_causes(plain: Mapping[str, Any]) -> list[tuple[str, list[Claim]]]:
 
     The first line of a claim stands for a cause that is not known.
     """
-    found = by_key((cause or first_line(claim), claim) for claim, cause in _worst_first(plain))
-    return list(found.items())
+    return list(
+        by_key((cause or first_line(claim), claim) for claim, cause in _worst_first(plain)).items()
+    )
 
 
 def is_known(plain: Mapping[str, Any], cause: str, claims: Sequence[Claim]) -> bool:
-    """Return whether a text is a cause that a test names or that undecided claims share, and not
-    only a claim's first line.
+    """Return whether a text is a cause that a test names or that undecided claims share, or the
+    loss of a node, and not only a claim's first line.
     """
     shared = len(claims) > 1 and claims[0]["verdict"] == "INCONCLUSIVE"
-    return shared or any(test.get("cause") == cause for test in plain.get("tests") or ())
+    return (
+        shared
+        or any(test.get("cause") == cause for test in plain.get("tests") or ())
+        or bool(_LOST.fullmatch(cause))
+    )
 
 
 def first_line(claim: Claim) -> str:
@@ -123,7 +128,10 @@ def _undecided(claim: Claim, known: Iterable[str]) -> str:
     if claim["verdict"] != "INCONCLUSIVE":
         return ""
     line = first_line(claim)
-    return next((cause for cause in known if cause and _is_within(cause, line)), line)
+    return next(
+        (cause for cause in known if cause and _is_within(cause, line)),
+        lost[0] if (lost := _LOST.match(line)) else line,
+    )
 
 
 def _is_within(cause: str, line: str) -> bool:

@@ -188,15 +188,14 @@ def meaning(plain: Mapping[str, Any]) -> str:
     if code == 0 and waived:
         return f"nothing violated but what is waived: {', '.join(waived)}"
     if code == 6 and (undecided := _causes(plain, "INCONCLUSIVE")):
-        number = sum(map(len, undecided.values()))
-        return f"{counted(number, 'claim')} undecided: {_first(list(undecided))}"
-    known = [
-        text
-        for text, claims in _causes(plain, "VIOLATED").items()
-        if summed_up.is_known(plain, text, claims)
-    ]
+        return (
+            f"{counted(sum(map(len, undecided.values())), 'claim')} undecided: "
+            f"{_first(list(undecided))}"
+        )
+    causes = _causes(plain, "VIOLATED")
+    known = [text for text in causes if summed_up.is_known(plain, text, causes[text])]
     if code == 1 and known:
-        return f"{EXIT_MEANINGS[1]}: {_first(known)}"
+        return f"{EXIT_MEANINGS[1]}: {_first([*known, *(causes.keys() - known)])}"
     return EXIT_MEANINGS.get(code, "")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from conformance.policy.oracle import fields
 from conformance.policy.placeholders import Obj
 from conformance.stories.model import story
 from conformance.stories.model.lives import ONE_OF, TURNS, State, after
@@ -120,29 +121,19 @@ def edits(draw: Draw, there: set[str]) -> Obj:
 def stories(draw: Draw) -> Story:
     """A story of three to eight events."""
     first = [draw(policies(0)), *draw(st.lists(objects(), max_size=2))]
-    made = {label(obj): obj for obj in first}
+    made = {fields.label(obj): obj for obj in first}
     there = set(made)
     members: State = "there"
     told: list[Obj] = []
     for _ in range(draw(st.integers(FEWEST, MOST))):
-        never = ONE_OF - {one.get("pods") for one in told} if told_one_of(told) else set()
+        excluding = ONE_OF & {one.get("pods") for one in told}
+        never = ONE_OF - excluding if excluding else set()
         can = sorted(turn for turn in TURNS if after(members, turn) and turn not in never)
         event = {"pods": draw(st.sampled_from(can))} if draw(st.booleans()) else draw(edits(there))
         if "pods" in event:
             members = after(members, event["pods"]) or members
-        there |= {label(event["put"])} if "put" in event else set()
+        there |= {fields.label(event["put"])} if "put" in event else set()
         there -= {event.get("gone", "")}
         told.append(event)
     given = {"claim": CLAIM, "objects": list(made.values()), "events": told}
     return story.read("drawn", given)
-
-
-def told_one_of(told: list[Obj]) -> bool:
-    """Return whether an event was drawn that excludes another."""
-    return any(one.get("pods") in ONE_OF for one in told)
-
-
-def label(obj: Obj) -> str:
-    """Return how an event names an object that goes."""
-    meta = obj["metadata"]
-    return f"{obj['kind']} {meta['namespace']}/{meta['name']}"

@@ -55,9 +55,7 @@ class Exploring:
         it came again are in the report.
         """
         self._because = because
-        clock = self.first.clock
-        began = clock.monotonic()
-        self._end = began + 60 * self.minutes
+        self._end = self.first.clock.monotonic() + 60 * self.minutes
         search = seeded(self.seed)(
             settings(
                 max_examples=MOST,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.stories.members import Members
 from conformance.stories.model.story import Scene, Story
-from conformance.worlds.cell_result import CellResult, differs
+from conformance.worlds.cell_result import CellResult
 from conformance.worlds.in_world import InWorld
 
 
@@ -38,11 +38,7 @@ class InStory(InWorld):
                 asked = self._after(scene, asked)
                 if not all(result.outcome.held for result in asked):
                     break
-            different = [result for result in asked if differs(result.outcome)]
-            if different:
-                self.ground.clear()
-                self._at_rest("before the difference is looked for again")
-                self._ask_again(scene.world, different)
+            self._ask_again(scene.world, asked)
         finally:
             self.ground.clear()
             self.members.remove()

@@ -166,8 +166,7 @@ class Members:
         """Have the kubelet kill every member's container, which it starts no more."""
         self._each(lambda node: self._write(node, lives="no"))
         self._each(lambda node: self._taken(node, "failed", _has_failed))
-        self.seats.members.clear()
-        self.seats.member_pods.clear()
+        self._leave(())
 
     # --- how ----------------------------------------------------------------------------------
 
@@ -233,8 +232,8 @@ class Members:
     def _all(self, what: str, enough: Callable[[Obj], bool]) -> None:
         """Take every member as it is, once ``enough`` holds of each."""
         self._each(lambda node: self._taken(node, what, enough))
-        there = [name for name in self._nodes if name in self.seats.members]
-        self.seats.members = {name: self.seats.members[name] for name in there}
+        seats = self.seats.members
+        self.seats.members = {name: seats[name] for name in self._nodes if name in seats}
 
     def _taken(self, node: NodeFacts, what: str, enough: Callable[[Obj], bool]) -> None:
         pods = self.deployer

@@ -9,10 +9,9 @@ from conformance.expect.engine.decide import Held, Wrong
 from conformance.expect.engine.path import Try
 from conformance.expect.outcome import Outcome
 from conformance.model.decision import Side
-from conformance.policy.oracle.oracle import Verdict
-from conformance.policy.worlds import Cell
+from conformance.policy.oracle.oracle import Decision, Verdict
+from conformance.policy.worlds import Cell, Key
 
-Key = tuple[str, str, str, int]
 AGREED = 3
 """Newest tries that agree on a difference."""
 
@@ -27,11 +26,6 @@ class CellResult:
     """The end of its path from rest, where the first end was a difference."""
     peers: Sequence["CellResult"] = ()
     """The cells that were asked with it."""
-
-    @property
-    def key(self) -> Key:
-        """Return the cell's identity before an edit and after it."""
-        return key_of(self.cell)
 
     @property
     def want(self) -> bool:
@@ -62,10 +56,21 @@ class CellResult:
     @property
     def side(self) -> Side:
         """Return the end that closes the cell, if it is only a single end."""
-        source, target = (item.verdict is Verdict.DENIED for item in self.cell.decisions)
-        if source is target:
-            return "both"
-        return "source" if source else "target"
+        return _closing_end(self.cell.decisions)
+
+    @property
+    def stale_side(self) -> Side:
+        """Return the end that the edit is about, if it is only a single end: that closes the cell,
+        or closed it before."""
+        return _closing_end((self.want and self.cell.before) or self.cell.decisions)
+
+
+def _closing_end(decisions: Sequence[Decision]) -> Side:
+    """Return the end that denies; both ends if both deny, or neither."""
+    source, target = (item.verdict is Verdict.DENIED for item in decisions)
+    if source is target:
+        return "both"
+    return "source" if source else "target"
 
 
 def differs(outcome: Outcome) -> bool:
@@ -80,12 +85,8 @@ def differs(outcome: Outcome) -> bool:
 
 def changed_cells(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]:
     """Return the cells with an expectation that an edit changes."""
-    before = {result.key: result.cell.expected for result in past}
-    return {
-        key_of(cell)
-        for cell in cells
-        if before.get(key_of(cell), cell.expected) is not cell.expected
-    }
+    before = {result.cell.key: result.cell.expected for result in past}
+    return {cell.key for cell in cells if before.get(cell.key, cell.expected) is not cell.expected}
 
 
 def closed_cells(asked: Sequence[CellResult]) -> list[CellResult]:
@@ -101,8 +102,3 @@ def not_held(asked: Sequence[CellResult]) -> list[CellResult]:
 def last_agreement(asked: Sequence[CellResult]) -> float:
     """Return the seconds until the last of these paths was as expected; 0: none was asked."""
     return max((result.row[0].at for result in asked if result.row), default=0.0)
-
-
-def key_of(cell: Cell) -> Key:
-    """Return the cell's identity before an edit and after it."""
-    return cell.source.address, cell.destination.address, cell.protocol, cell.port

@@ -43,7 +43,6 @@ from conformance.worlds.cell_result import (
     changed_cells,
     closed_cells,
     differs,
-    key_of,
     last_agreement,
     not_held,
 )
@@ -86,29 +85,29 @@ class InWorld(Session):
                 asked = self._stage(stage, past, decides=stage is stages[-1])
                 if not all(result.outcome.held for result in asked):
                     break
-            different = [result for result in asked if differs(result.outcome)]
-            if different:
-                self.ground.clear()
-                self._at_rest("before the difference is looked for again")
-                self._ask_again(stage, different)
+            self._ask_again(stage, asked)
         finally:
             self.ground.clear()
         self._at_rest("after the world")
         self.ground.seats.at_rest = True
-        opened = {result.key for result in asked if result.outcome.held and result.want}
-        past = [result for result in past if result.key in opened and not result.want]
+        opened = {result.cell.key for result in asked if result.outcome.held and result.want}
+        past = [result for result in past if result.cell.key in opened and not result.want]
         self._report([*asked, *past], because, edited=stage is not self.world)
 
     # --- asking -------------------------------------------------------------------------------
 
-    def _cells(self, world: World, *, every: bool = False) -> list[Cell]:
-        """Return the cells of the world's claims; ``every``: all cells."""
+    def _cells(
+        self, world: World, *, every: bool = False, past: Sequence[CellResult] = ()
+    ) -> list[Cell]:
+        """Return the cells of the world's claims; ``every``: all cells; ``past``: the results
+        before an edit."""
+        ends = {result.cell.key: result.cell.decisions for result in past}
         claims = (world.claim, *world.beside)
         seats = self.ground.seats.seats
         spaces = self.ground.seats.namespaces
         objects = [*worlds.surroundings(world, seats, spaces), *world.filled(seats, spaces)]
         return [
-            cell
+            replace(cell, before=ends.get(cell.key, ()))
             for cell in worlds.cells(objects, seats, world.claim)
             if every or cell.claim in claims
         ]
@@ -147,13 +146,11 @@ class InWorld(Session):
 
         ``past``: the results before an edit; ``decides``: it is the last stage, and no control.
         """
-        cells = self._cells(world)
+        cells = self._cells(world, past=past)
         seats = self.ground.seats
         self.context.sink.attach("policies in force", self.ground.show(world))
         changed = changed_cells(cells, past)
-        opens = [
-            cell for cell in cells if key_of(cell) in changed and cell.expected is Verdict.ALLOWED
-        ]
+        opens = [cell for cell in cells if cell.key in changed and cell.expected is Verdict.ALLOWED]
         # agreement with the past is no evidence before the change was observed
         if unseen := not_held(self._ask_cells(opens, agree=1)):
             return unseen
@@ -162,7 +159,7 @@ class InWorld(Session):
         began = self.clock.monotonic() - self.ground.at
         agree = 0 if decides else 1
         asked = self._ask_cells(cells, agree=agree)
-        closing = [result for result in closed_cells(asked) if result.key in changed]
+        closing = [result for result in closed_cells(asked) if result.cell.key in changed]
         if unseen := not_held(closing):
             return unseen
         closed = self._closed_cells(asked, closing, agree)
@@ -216,8 +213,13 @@ class InWorld(Session):
                 clock=self.clock,
             )
 
-    def _ask_again(self, world: World, different: Sequence[CellResult]) -> None:
+    def _ask_again(self, world: World, asked: Sequence[CellResult]) -> None:
         """Ask cells that differ once more, from rest."""
+        different = [result for result in asked if differs(result.outcome)]
+        if not different:
+            return
+        self.ground.clear()
+        self._at_rest("before the difference is looked for again")
         self.context.sink.attach("policies in force", self.ground.show(world))
         found = self._ask_cells([result.cell for result in different], held=True)
         for result, again in zip(different, found, strict=True):
@@ -386,17 +388,17 @@ class InWorld(Session):
         alike = [
             result.outcome.path.attempt
             for result in cells
-            if (result.want, result.side) == (first.want, first.side)
+            if (result.want, result.stale_side) == (first.want, first.stale_side)
         ]
         peers = [
             result.outcome.path.attempt
             for result in (*first.peers, *asked)
             if result.outcome.held and result.want is first.want
         ]
-        side = cause.differs_at(alike, peers) if first.side == "both" else first.side
+        side = cause.differs_at(alike, peers) if first.stale_side == "both" else first.stale_side
         of_side = cause.withholds if first.want else cause.passes
         text = self._message(first, so, because, cells[1:])
-        error = Nonconformance(replace(text, cause=of_side(alike, side, peers)), every)
+        error = Nonconformance(replace(text, cause=of_side(alike, side)), every)
         error.paths = [result.outcome.path.attempt for result in cells]
         return error
 
@@ -442,7 +444,7 @@ class InWorld(Session):
             )
             further["also"] = f"{counted(len(also), 'other cell', 'other cells')}: {named}{more}"
         further["beside"] = "pods on both nodes that no policy selects connected all the while"
-        further["do"] = advice.felix(attempt, result.side)
+        further["do"] = advice.felix(attempt, result.stale_side)
         further["replay"] = self.replay
         return message.explanation(
             [result.cell.claim],

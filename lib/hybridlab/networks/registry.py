@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hybridlab.networks.contract.plane import Plane
+from hybridlab.networks.flannel.plane import FlannelVxlan
 from hybridlab.networks.l2bridge.plane import L2Bridge
 from hybridlab.networks.routed.plane import Routed
 from hybridlab.networks.vxlan.plane import Vxlan
@@ -17,7 +18,9 @@ from hybridlab.profiles.model import Profile
 if TYPE_CHECKING:  # a profile is loaded before anything else of a lab is
     from hybridlab.faults.model import FaultType
 
-PLANES: Mapping[str, type[Plane]] = {"vxlan": Vxlan, "l2bridge": L2Bridge, "routed": Routed}
+PLANES: Mapping[str, type[Plane]] = {
+    plane.kind: plane for plane in (Vxlan, L2Bridge, Routed, FlannelVxlan)
+}
 DEFAULT = "vxlan"
 """The plane of a profile that names none."""
 

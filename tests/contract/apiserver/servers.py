@@ -143,7 +143,7 @@ def real_server(assets: Path, folder: Path) -> Iterator[Server]:
         server = Server(url, certificate, controllers=(assets / "kube-controller-manager").exists())
         _wait_until_ready(server, started[1], folder)
         if server.controllers:
-            _write_kubeconfig(folder / "admin.yaml", url, folder / "ca.pem")
+            write_kubeconfig(folder / "admin.yaml", url, folder / "ca.pem")
             start(
                 "kube-controller-manager", "--kubeconfig", str(folder / "admin.yaml"), "--bind-address", "127.0.0.1",
                 "--secure-port", "0", "--root-ca-file", str(folder / "ca.pem"), "--leader-elect=false",
@@ -195,7 +195,7 @@ def _write_keys(folder: Path) -> None:
     (folder / "accounts.pub").write_bytes(public)
 
 
-def _write_kubeconfig(path: Path, url: str, authority: Path) -> None:
+def write_kubeconfig(path: Path, url: str, authority: Path) -> None:
     document = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -11,6 +11,7 @@ from tests.detection.taps import (
     hns_state,
     others,
     over_time,
+    overlay,
     policy_edits,
     policy_lost,
     policy_misread,
@@ -36,6 +37,7 @@ FAULTS = {
         windows_hosts,
         readings,
         full_nodes,
+        overlay,
     )
     for fault in module.TYPES
 }

@@ -31,8 +31,10 @@ PROFILES = {
     "azure": "aks-operator",
     "vpc": "eks-vpc",
     "flannel": "canal-host-gw",
+    "flannel-overlay": "flannel-vxlan",
 }
 """A profile of each plane, and on routed networks of each CNI plugin."""
+OVERLAYS = ("overlay", "flannel-overlay")
 KEPT = ("win-bridge", "azure", "vpc", "flannel")
 """Plugins whose outbound NAT leaves out the network of nodes: a server on a node's host sees the
 pod."""
@@ -96,7 +98,7 @@ WANTED = {
     for plane in PROFILES
     for seen in (
         overlay
-        if plane == "overlay"
+        if plane in OVERLAYS
         else ON_HOST.get((to, way), l2bridge)
         if plane in KEPT
         else l2bridge,
@@ -231,6 +233,11 @@ def answers(
                 for item in items("blockaffinities")
             },
         )
+        if request.param == "flannel-overlay":  # its nodes' networks are podCIDRs, no blocks
+            town.blocks.update(
+                (item["metadata"]["name"], ipaddress.IPv4Network(item["spec"]["podCIDR"]))
+                for item in items("nodes")
+            )
         return {(request.param, *key): who for key, who in town.answers().items()}
 
 

@@ -21,6 +21,24 @@ from tests.lab.lab_process import RunningLab, running_lab
 pytestmark = [pytest.mark.whole_run, pytest.mark.xdist_group("image")]
 WITHIN = 300.0
 OPTIONS = ("--cluster=in-cluster", "-p", "no:cacheprovider", "-n", "0")
+WITHOUT_LINKS = """
+import errno, os
+
+def refused(*_, **__):
+    raise PermissionError(errno.EPERM, "Operation not permitted")
+
+os.symlink = os.link = refused
+"""
+"""A volume as SMB has it, for each Python process of a container (``sitecustomize``)."""
+WITHOUT_LOCKS = f"""{WITHOUT_LINKS}
+import fcntl
+
+def no_locks(*_):
+    raise OSError(errno.ENOLCK, "No locks available")
+
+fcntl.flock = fcntl.lockf = no_locks
+"""
+"""A volume as NFS has it if nobody keeps its locks."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +62,7 @@ def a_pod(lab: RunningLab, suite: Path, folder: Path, *roles: str) -> Pod:
     objects, _, job = printed.rpartition("---\n")
     assert "kind: Job" in job
     lab.kubectl("apply", "-f", "-", stdin=objects)
-    account = "runner" if not roles else f"runner-{roles[-1]}"
+    account = f"runner-{roles[1]}" if "--role" in roles else "runner"
     token = lab.kubectl(
         "create", "token", account, "-n", "calico-conformance", "--duration=1h"
     ).stdout.strip()
@@ -90,6 +108,40 @@ def test_the_job_runs_and_its_results_are_sent(
     assert ended(pod.start("hold", "--release", str(results)))[0] == 0
     assert ended(held)[0] == 0
     assert (results / holder.TAKEN).exists()
+
+
+def on_a_volume(pod: Pod, folder: Path, text: str) -> Pod:
+    """Let the next containers of a pod have a volume that refuses some system calls."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(text)
+    pod.environment["PYTHONPATH"] = str(folder)
+    return pod
+
+
+def test_a_volume_needs_no_links_and_no_locks_but_between_processes_of_the_judge(
+    lab: RunningLab, suite: Path, tmp_path: Path
+) -> None:
+    pod = a_pod(lab, suite, tmp_path, "--volume=results")
+    on_a_volume(pod, tmp_path / "judge", WITHOUT_LINKS)
+    options = ("run", "--cluster=in-cluster", "-p", "no:cacheprovider", "-n", "2", "--smoke")
+    results = pod.results / "conformance-x"
+    code, out = ended(pod.start(*options, f"--report-dir={results}"))
+    assert code == 0, out
+    assert "4 CONFIRMED" in out
+    (run,) = results.iterdir()
+    assert run.name.startswith("20"), "nothing leads to it: no link can be made"
+    on_a_volume(pod, tmp_path / "holder", WITHOUT_LOCKS)
+    held = pod.start("hold", str(results))
+    sent = pod.command([*pod.program, "hold", "--send", str(results)])
+    lines = subprocess.run(sent, cwd="/", capture_output=True, check=True).stdout.splitlines()
+    head, body = archive(iter(lines))
+    assert (head["name"], body[:2]) == (f"{run.name}.zip", b"PK")
+    assert ended(pod.start("hold", "--release", str(results)))[0] == 0
+    assert ended(held)[0] == 0
+    assert (run / "conformance.json").exists(), "a volume keeps them"
+    code, out = ended(pod.start(*options, f"--report-dir={pod.results / 'conformance-y'}"))
+    assert code == 4
+    assert "conformance-y (--report-dir): No locks available" in out
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,8 @@ def test_wrong_commands_and_files_end_with_4_and_say_what_was_meant(
     one = written(tmp_path / "r.json", decided("DEMO-7", {NEW: "VIOLATED"}))
     for arguments, told in (
         (["shwo", one], "meant show?"),
+        (["show", one, "--format=JSON"], "invalid choice: 'JSON'; meant json?"),
+        (["claims", "nonsense"], "no such claim; calico-conformance claims lists all"),
         ([], "the following arguments are required"),
         (["show", one, "--html=/none/x.html"], "/none/x.html: No such file or directory"),
         (["kubeconfig", "--hours=nan"], "--hours nan: a token lasts from 10 minutes"),

@@ -13,18 +13,19 @@ from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Addressing
 from conformance.model.observation import Observation, Verdict
 
+SEVERAL = 2
+"""The fewest nodes that show that not the other end is wrong."""
 NAMED = 3
 """The most nodes that are named; beyond that their number is given."""
 
 
-def passes(attempts: Sequence[Attempt], side: Side, held: Sequence[Attempt] = ()) -> str:
+def passes(attempts: Sequence[Attempt], side: Side) -> str:
     """Return which node does not enforce the policy that should close these open paths.
 
-    ``side``: the end that has to enforce the policy. If both ends have to, this names the end that
-    all paths share, or else either end.
-    ``held``: the paths that are closed as expected.
+    ``side``: the end that has to enforce the policy. If it may be either end, this names the end
+    that all paths share, or else both ends.
     """
-    return _enforcing(attempts, side, ("does not enforce", "do not enforce"), held) + " the policy"
+    return _enforcing(attempts, side, ("does not enforce", "do not enforce")) + " the policy"
 
 
 def refuses(attempts: Sequence[Attempt], side: Side) -> str:
@@ -37,22 +38,27 @@ def refuses(attempts: Sequence[Attempt], side: Side) -> str:
     )
 
 
-def withholds(attempts: Sequence[Attempt], side: Side, held: Sequence[Attempt] = ()) -> str:
-    """Return which node closes paths that its policies allow, and that were open before them.
-
-    ``held``: the paths that are open as expected.
-    """
-    return _enforcing(attempts, side, ("closes", "close"), held) + " what the policy allows"
+def withholds(attempts: Sequence[Attempt], side: Side) -> str:
+    """Return which node closes paths that its policies allow, and that were open before them."""
+    return _enforcing(attempts, side, ("closes", "close")) + " what the policy allows"
 
 
 def differs_at(wrong: Sequence[Attempt], held: Sequence[Attempt]) -> Side:
     """Return the end at which all paths of the same pods, protocol and port are wrong; both ends if
-    this is true of both, or of neither. ``held``: the paths of the same expectation that are as
+    this is true of both, or of neither.
+
+    It has to be shown by the other ends, too: these are on several nodes, or have good paths to
+    several. Otherwise it may be either end. ``held``: the paths of the same expectation that are as
     expected.
     """
     sides: tuple[Side, Side] = ("source", "target")
     found = [side for side in sides if _pods(wrong, side).isdisjoint(_pods(held, side))]
-    return found[0] if len(found) == 1 else "both"
+    if len(found) != 1:
+        return "both"
+    side = found[0]
+    other = sides[side == "source"]
+    good = [path for path in held if _pods([path], other) & _pods(wrong, other)]
+    return side if max(len(_nodes(wrong, other)), len(_nodes(good, side))) >= SEVERAL else "both"
 
 
 def _pods(attempts: Sequence[Attempt], side: Side) -> set[tuple[str, str, int]]:
@@ -120,25 +126,28 @@ def _unreached(attempts: Sequence[Attempt], does: str) -> str:
     return f"pods on {_named(sources | targets)} {does} each other"
 
 
-def _enforcing(
-    attempts: Sequence[Attempt],
-    side: Side,
-    does: tuple[str, str],
-    held: Sequence[Attempt] = (),
-) -> str:
+def _enforcing(attempts: Sequence[Attempt], side: Side, does: tuple[str, str]) -> str:
     """Return the nodes of the end that enforces policies; ``does``: the verb of one, and of
-    several."""
+    several.
+
+    If it may be either end, a node is named alone that is the client of some paths, the server of
+    others, and an end of all.
+    """
     sources = _sources(attempts)
     targets = _targets(attempts)
     nodes = targets if side == "target" and targets else sources
-    if side == "both" and len(shared := _shared(attempts, held)) == 1:
-        return f"{shared[0]} {does[0]}"
     if side == "both" and targets:
-        alone = [nodes for nodes in (targets, sources) if len(nodes) == 1]
-        if len(alone) == 2 and sources != targets:
-            return f"{_named(sources)} or {_named(targets)} {does[0]}"
-        nodes = alone[0] if alone else targets
+        shared = set(_shared(attempts))
+        if len(shared) == 2:
+            return f"{' or '.join(sorted(shared))} {does[0]}"
+        nodes = shared & sources & targets or sources
+        if not nodes <= targets:
+            return f"{_named(sources)}, or {_named(targets)}, {does[1]}"
     return f"{_named(nodes)} {does[0 if len(nodes) == 1 else 1]}"
+
+
+def _nodes(attempts: Iterable[Attempt], side: Side) -> set[str]:
+    return _sources(attempts) if side == "source" else _targets(attempts)
 
 
 def _sources(attempts: Iterable[Attempt]) -> set[str]:
@@ -149,12 +158,11 @@ def _targets(attempts: Iterable[Attempt]) -> set[str]:
     return {pod.node for attempt in attempts if attempt.target for pod in attempt.target.backends}
 
 
-def _shared(attempts: Sequence[Attempt], held: Sequence[Attempt] = ()) -> list[str]:
-    """Return the nodes that are an end of each path; of these, those that are no end of a path
-    that is as expected (``held``), if there are any."""
-    ends = [_sources([attempt]) | _targets([attempt]) for attempt in attempts]
-    shared = set.intersection(*ends)
-    return sorted(shared - _sources(held) - _targets(held) or shared)
+def _shared(attempts: Sequence[Attempt]) -> list[str]:
+    """Return the nodes that are an end of each path."""
+    return sorted(
+        set.intersection(*(_sources([attempt]) | _targets([attempt]) for attempt in attempts))
+    )
 
 
 def _named(nodes: Iterable[str]) -> str:

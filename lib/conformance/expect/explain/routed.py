@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The likely cause of a closed path between nodes if something other than Calico routes pods'
-packets. Linux nodes show their routes, and Windows hosts show their endpoint among the pods. The
-routes of Windows hosts and of a cloud's router cannot be read; they are named as the cause if
-everything else is right. The module judges nothing.
+packets. Linux nodes show their routes, and Windows hosts show their endpoint among the pods, which
+flannel's overlay does without. The routes of Windows hosts and of a cloud's router cannot be read;
+they are named as the cause if everything else is right. The module judges nothing.
 """
 
 import ipaddress
@@ -62,10 +62,10 @@ class RoutedPaths:
         if here.os == "linux":
             laid = self._laid(here.node)
             hops = [route.gateway for route in laid if _contains(route.destination, there.address)]
-            if laid and there.node_address not in hops:
+            if laid and not self._hops(there.node).intersection(hops):
                 text = f"by {hops[0]}, which is another" if hops else "no route"
                 yield f"route of node {here.node} to pods of node {there.node}: {text}"
-        elif self._plugin(here.node) not in OF_CLOUDS and not self._has_gateway(here.node):
+        elif self._needs_gateway(here.node) and not self._has_gateway(here.node):
             yield f"endpoint of node {here.node} among its pods, which is their gateway: none"
 
     def _left(self, source: Workload, server: Workload) -> str:
@@ -84,14 +84,35 @@ class RoutedPaths:
             )
         windows = [end.node for end in (source, server) if end.os == "windows"]
         shown = " or ".join(f"node {node}" for node in windows)
-        route = f"a route of {shown} is missing (Get-NetRoute), or " if windows else ""
+        listed = "Get-NetRoute"
+        if self._is_overlay():
+            listed = "RemoteSubnetRoute of Get-HnsNetwork"
+            checks = (
+                f"UDP port 4789 does not pass between node {source.node} and node {server.node}"
+            )
+        route = f"a route of {shown} is missing ({listed}), or " if windows else ""
         return f"Linux nodes' routes to pods are right: {route}{checks}"
 
     def _laid(self, node: str) -> list[RouteEntry]:
         """Return a Linux node's routes by other nodes; none where the fabric has them."""
-        peers = {peer.address for os in ("linux", "windows") for peer in self.facts.by_os(os)}
+        peers = {hop for peer in self.facts.nodes for hop in self._hops(peer.name)}
         routes = self.hosts.linux(node).routes
         return [one for one in routes if one.gateway in peers and one.destination != TO_ALL]
+
+    def _hops(self, node: str) -> set[str]:
+        """Return the next hops to a node's pods: its address, and the address of its device in
+        flannel's overlay, which is the podCIDR's first."""
+        found = next((one for one in self.facts.nodes if one.name == node), None)
+        if found is None:
+            return set()
+        return {found.address, *(network.partition("/")[0] for network in found.pod_networks)}
+
+    def _is_overlay(self) -> bool:
+        return any(one.plane.value == "overlay" for one in self.facts.by_os("windows"))
+
+    def _needs_gateway(self, node: str) -> bool:
+        """Return whether a Windows host has to have an endpoint among its pods."""
+        return self._plugin(node) not in OF_CLOUDS and not self._is_overlay()
 
     def _plugin(self, node: str) -> str | None:
         own = next((one.cni for one in self.facts.by_os("windows") if one.name == node), None)

@@ -122,19 +122,6 @@ def _open(content: Content) -> list[tuple[str, list[Claim]]]:
     ]
 
 
-def _paths(content: Content) -> Grid:
-    """Return the worst verdict between each two nodes, over all claims."""
-    return grid(
-        (
-            decision
-            for claim in content.claims
-            for result in claim["results"]
-            for decision in result.get("decisions") or ()
-        ),
-        content.nodes,
-    )
-
-
 def _areas(content: Content) -> dict[str, Counter[str]]:
     """Return the number of claims by area and verdict."""
     areas: dict[str, Counter[str]] = {}
@@ -174,7 +161,7 @@ def _claims(content: Content) -> dict[str, Any]:
         "shown": by_key((claim["area"], claim) for claim in shown),
         "folded": {words: by_word[word] for word, words in FOLDED.items() if word in by_word},
         "parts": {claim["id"]: parts(claim, tests) for claim in content.claims},
-        "grids": {claim["id"]: _grid_of(claim, content.nodes) for claim in content.claims},
+        "grids": {claim["id"]: _paths([claim], content.nodes) for claim in content.claims},
         "run_again": functools.partial(run_again, tests=tests, command=command),
         "waived": content.plain.get("waived") or {},
         "attested": content.plain.get("attested") or {},
@@ -196,9 +183,15 @@ def _of_cluster(content: Content) -> dict[str, Any]:
     }
 
 
-def _grid_of(claim: Claim, nodes: Sequence[str]) -> Grid:
+def _paths(claims: Sequence[Claim], nodes: Sequence[str]) -> Grid:
+    """Return the worst verdict between each two nodes, over some claims."""
     return grid(
-        (decision for result in claim["results"] for decision in result.get("decisions") or ()),
+        (
+            decision
+            for claim in claims
+            for result in claim["results"]
+            for decision in result.get("decisions") or ()
+        ),
         nodes,
     )
 
@@ -207,7 +200,7 @@ SECTIONS: Mapping[str, Callable[[Content], Any]] = {
     "head": _head,
     "causes": _causes,
     "open": _open,
-    "paths": _paths,
+    "paths": lambda content: _paths(content.claims, content.nodes),
     "timeline": lambda content: timeline(content.plain.get("tests") or (), content.causes),
     "gates": lambda content: {
         "table": gate_table.of_report(content.plain),

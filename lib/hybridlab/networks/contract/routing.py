@@ -45,6 +45,8 @@ class PoolFacts:
 
     cidr: str
     nat_outgoing: bool
+    cross_subnet: bool = False
+    """Nodes of one subnet reach each other's blocks without the tunnel."""
 
 
 @dataclass(kw_only=True)
@@ -105,4 +107,8 @@ def pod_cidr_facts(node: Obj) -> BlockFacts | None:
 def pool_facts(obj: Obj) -> PoolFacts:
     """Return an IPPool."""
     spec = obj["spec"]
-    return PoolFacts(cidr=spec["cidr"], nat_outgoing=bool(spec.get("natOutgoing")))
+    return PoolFacts(
+        cidr=spec["cidr"],
+        nat_outgoing=bool(spec.get("natOutgoing")),
+        cross_subnet=spec.get("vxlanMode") == "CrossSubnet",
+    )

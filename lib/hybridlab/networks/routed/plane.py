@@ -23,10 +23,10 @@ from hybridlab.networks.contract.plane import Declared, NodeProgram, Plane
 from hybridlab.networks.contract.routing import NodeEnd, RoutingFacts
 from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.networks.routed.missing import Missing
-from hybridlab.networks.routed.plugins import PLUGINS
+from hybridlab.networks.routed.plugins import ANNOTATIONS, PLUGINS, Plugin
 from hybridlab.networks.routed.settings import RoutedSettings
 from hybridlab.profiles.machines import Machine, machines, pod_cidr
-from hybridlab.profiles.model import OS, Profile
+from hybridlab.profiles.model import OS, PlaneSettings, Profile
 from hybridlab.windows.dsr import uses_dsr
 from hybridlab.windows.hns_networks import (
     EXTERNAL_GATEWAY,
@@ -47,7 +47,7 @@ STATIC = 4
 """Routing protocol, by the number of ``ip route``."""
 TYPE = "L2Bridge"
 """Type by HNS' name."""
-PUBLIC_IP = "flannel.alpha.coreos.com/public-ip"
+PUBLIC_IP = f"{ANNOTATIONS}/public-ip"
 """Annotation by which flanneld announces its node."""
 
 
@@ -55,7 +55,7 @@ class Routed(Plane):
     """The routed network of a cluster."""
 
     kind: ClassVar[str] = "routed"
-    settings_type = RoutedSettings
+    settings_type: ClassVar[type[PlaneSettings]] = RoutedSettings
     device: ClassVar[str] = "eth0"
     has_backend = False
 
@@ -63,12 +63,15 @@ class Routed(Plane):
         super().__init__(profile)
         plane = profile.network.plane
         self._settings = plane if isinstance(plane, RoutedSettings) else RoutedSettings()
-        self.plugin = PLUGINS[self._settings.plugin](profile)
+        self.plugin = self.made_plugin()
         self.pod_network = self.plugin.network
         self.kube_network = self.plugin.kube_network
         self.pod_prefix = self.plugin.pod_prefix
         self._machines = {machine.name: machine for machine in machines(profile)}
         self.missing = Missing()
+
+    def made_plugin(self) -> Plugin:
+        return PLUGINS[self._settings.plugin](self.profile)
 
     @classmethod
     def fault_types(cls) -> tuple[FaultType, ...]:

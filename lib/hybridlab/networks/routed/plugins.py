@@ -13,6 +13,8 @@ from hybridlab.profiles.machines import Machine, dns_address
 from hybridlab.profiles.model import Profile
 
 Policy = dict[str, Any]
+ANNOTATIONS = "flannel.alpha.coreos.com"
+"""Prefix of the annotations that flanneld writes on nodes."""
 VPC_ADDRESS = "vpc.amazonaws.com/PrivateIPv4Address"
 """Extended resource of EKS' Windows nodes, and the annotation with the address that a pod got."""
 WIRE_SERVER = "168.63.129.16"
@@ -284,11 +286,15 @@ class Flannel(Plugin):
             "name": self.network,
             "type": self.type,
             "capabilities": {"dns": True},
-            "delegate": {
-                "type": "win-bridge",
-                "loopbackDSR": self.profile.kube_proxy.windows_dsr,
-                "policies": self._policies("ROUTE", self.profile.network.node_cidr),
-            },
+            "delegate": self.delegate(),
+        }
+
+    def delegate(self) -> dict[str, Any]:
+        """Return the configuration of the plugin that wires the pod."""
+        return {
+            "type": "win-bridge",
+            "loopbackDSR": self.profile.kube_proxy.windows_dsr,
+            "policies": self._policies("ROUTE", self.profile.network.node_cidr),
         }
 
     def unmasqueraded(self) -> tuple[str, ...]:
@@ -296,12 +302,11 @@ class Flannel(Plugin):
 
     def node_annotations(self, machine: Machine) -> dict[str, str]:
         """Return what flanneld writes on its node, by which all others lay routes to it."""
-        prefix = "flannel.alpha.coreos.com"
         return {
-            f"{prefix}/backend-type": "host-gw",
-            f"{prefix}/backend-data": "null",
-            f"{prefix}/public-ip": machine.address,
-            f"{prefix}/kube-subnet-manager": "true",
+            f"{ANNOTATIONS}/backend-type": "host-gw",
+            f"{ANNOTATIONS}/backend-data": "null",
+            f"{ANNOTATIONS}/public-ip": machine.address,
+            f"{ANNOTATIONS}/kube-subnet-manager": "true",
         }
 
 

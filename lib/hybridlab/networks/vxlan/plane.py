@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hybridlab import assumed
@@ -24,11 +25,12 @@ from hybridlab.networks.vxlan.routes import (
     IPV4_TUNNEL,
     TUNNEL_MAC,
     node_routes,
+    past_the_tunnel,
     tunnel_of,
     vtep,
 )
 from hybridlab.networks.vxlan.settings import DEFAULT_PORT, DEFAULT_VNI, VxlanSettings
-from hybridlab.profiles.machines import Machine
+from hybridlab.profiles.machines import Machine, machines
 from hybridlab.profiles.model import OS, Profile
 from hybridlab.windows.dsr import uses_dsr
 from hybridlab.windows.hns_networks import (
@@ -53,6 +55,8 @@ NODE_PORTS_OF_THE_HOST = (17763, 1432)
 OVERHEAD = int(assumed.value("overhead"))
 """Bytes of each packet."""
 EXTERNAL_VSID = 9999
+OVERLAY = "Overlay"
+"""Type by HNS' name."""
 MAC_PREFIX = "0E-2A"
 """First two bytes of pods' MAC addresses on Windows: Calico's default."""
 
@@ -70,6 +74,7 @@ class Vxlan(Plane):
         if not isinstance(settings, VxlanSettings):
             raise TypeError(f"settings of plane {settings.kind} are given to plane {self.kind}")
         self._settings = settings
+        self._subnets = {machine.name: machine.subnet for machine in machines(profile)}
 
     @classmethod
     def fault_types(cls) -> tuple[FaultType, ...]:
@@ -89,7 +94,8 @@ class Vxlan(Plane):
 
     def host_rules(self, machine: Machine) -> Sequence[tuple[str, str]]:
         """Return the rules of a Windows host: its own connections to pods of other nodes, to
-        ClusterIPs, and before KB4571748 to NodePorts of its own."""
+        ClusterIPs, and before KB4571748 to NodePorts of its own; and packets from pod to pod that
+        come without a tunnel, which are for no endpoint of an overlay network."""
         if machine.os != "windows":
             return ()
         first = self.profile.kube_proxy.node_port_range
@@ -103,11 +109,19 @@ class Vxlan(Plane):
                 build < NODE_PORTS_OF_THE_HOST
             ),
         }
-        return [("f_out", f"ct state new {rule}") for rule, holds in rules.items() if holds]
+        pods = self.profile.network.pod_cidr
+        return [
+            *(("f_out", f"ct state new {rule}") for rule, holds in rules.items() if holds),
+            (
+                "f_fwd",
+                f'iifname "eth0" ip saddr {pods} ct original ip saddr {pods} '
+                f"ct original ip daddr {pods} ct status & snat == 0 drop",
+            ),
+        ]
 
     def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
         try:
-            return _too_small(cni_vni(windows))
+            return _too_small(windows, cni_vni(windows))
         except ValueError as error:
             return str(error)
 
@@ -147,6 +161,8 @@ class Vxlan(Plane):
         routes, unknown = node_routes(
             facts, node, tunnel=tunnel is not None, vni=self._isolation_id(windows)
         )
+        if windows is None:
+            routes = past_the_tunnel(facts, routes, self._subnets[node])
         problem = (
             ""
             if windows is None
@@ -160,16 +176,19 @@ class Vxlan(Plane):
 
         Felix gives every remote route the VNI that it had at its start. Nobody has reported
         whether Windows nodes that all have the old VSID still reach each other; the profile
-        decides.
+        decides, except for a VNI of which Felix takes 16 bits.
         """
-        if windows is None or self.profile.windows.windows_to_windows_with_new_vni == "holds":
+        if windows is None:
             return None
-        return None if started_vni(windows) == windows.hns.vsid else started_vni(windows)
+        sent = isolation_id(windows)
+        kept = (
+            self.profile.windows.windows_to_windows_with_new_vni == "holds"
+            and sent == started_vni(windows)
+        )
+        return None if kept or sent == windows.hns.vsid else sent
 
     def external_network(self, machine: Machine) -> NetworkSpec:
-        return self._network(
-            machine, EXTERNAL_NETWORK, EXTERNAL_SUBNET, EXTERNAL_GATEWAY, EXTERNAL_VSID
-        )
+        return external_network(machine)
 
     def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
         return self._pod_network(windows, block, started_vni(windows))
@@ -178,46 +197,20 @@ class Vxlan(Plane):
         return self._pod_network(windows, block, cni_vni(windows))
 
     def _pod_network(self, windows: WindowsNode, block: str, vni: int) -> NetworkSpec:
-        if problem := _too_small(vni):
+        if problem := _too_small(windows, vni):
             raise ValueError(problem)
         endpoint = source_vip(block)
-        return self._network(
-            windows.machine, POD_NETWORK, block, gateway(block), vni, (endpoint, pod_mac(endpoint))
+        network = NetworkSpec(
+            name=POD_NETWORK,
+            type=OVERLAY,
+            subnet=block,
+            gateway=gateway(block),
+            host_endpoint=(endpoint, pod_mac(endpoint)),
         )
-
-    @staticmethod
-    def _network(  # noqa: PLR0917
-        machine: Machine,
-        name: str,
-        subnet: str,
-        gateway: str,
-        vsid: int,
-        endpoint: tuple[str, str] | None = None,
-    ) -> NetworkSpec:
-        router = {"Type": "DrMacAddress", "Address": hyphens(vtep_mac(machine.name))}
-        return NetworkSpec(
-            name=name,
-            type="Overlay",
-            subnet=subnet,
-            gateway=gateway,
-            vsid=vsid,
-            host_endpoint=endpoint,
-            policies=({"Type": "HostRoute"}, router),
-            endpoint_policies=({"Type": "PA", "PA": machine.address},),
-        )
+        return overlay(network, windows.machine, vni)
 
     def hns_routes(self, routes: NodeRoutes, windows: WindowsNode) -> list[dict[str, Any]]:
-        return [
-            {
-                "Type": "RemoteSubnetRoute",
-                "DestinationPrefix": route.cidr,
-                "IsolationId": route.identifier or started_vni(windows),
-                "DistributedRouterMacAddress": hyphens(route.tunnel_mac),
-                "ProviderAddress": route.node_address,
-            }
-            for route in routes.remote_blocks
-            if "route" not in route.lacks
-        ]
+        return remote_subnets(routes, isolation_id(windows))
 
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
         """Return kube-proxy's ``--source-vip``, the host endpoint's address, without DSR
@@ -276,9 +269,51 @@ class Vxlan(Plane):
         }
 
 
+def overlay(network: NetworkSpec, machine: Machine, vsid: int) -> NetworkSpec:
+    """Return a network as an overlay of a node: with its VSID, its router's MAC, and the node's
+    address as the provider address (PA) of every endpoint."""
+    router = {"Type": "DrMacAddress", "Address": hyphens(vtep_mac(machine.name))}
+    return replace(
+        network,
+        type=OVERLAY,
+        vsid=vsid,
+        policies=({"Type": "HostRoute"}, router),
+        endpoint_policies=({"Type": "PA", "PA": machine.address},),
+    )
+
+
+def external_network(machine: Machine) -> NetworkSpec:
+    """Return the network that gives a node with an overlay its virtual switch."""
+    network = NetworkSpec(
+        name=EXTERNAL_NETWORK, type=OVERLAY, subnet=EXTERNAL_SUBNET, gateway=EXTERNAL_GATEWAY
+    )
+    return overlay(network, machine, EXTERNAL_VSID)
+
+
+def remote_subnets(routes: NodeRoutes, vni: int) -> list[dict[str, Any]]:
+    """Return the policies by which HNS leads to other nodes; ``vni``: where a route names none."""
+    return [
+        {
+            "Type": "RemoteSubnetRoute",
+            "DestinationPrefix": route.cidr,
+            "IsolationId": route.identifier or vni,
+            "DistributedRouterMacAddress": hyphens(route.tunnel_mac),
+            "ProviderAddress": route.node_address,
+        }
+        for route in routes.remote_blocks
+        if "route" not in route.lacks
+    ]
+
+
 def started_vni(windows: WindowsNode) -> int:
     """Return ``VXLAN_VNI`` of the Felix that started last."""
     return int(windows.environment["VXLAN_VNI"])
+
+
+def isolation_id(windows: WindowsNode) -> int:
+    """Return the VNI of Felix' routes to other nodes: the lower 16 bits of its own
+    (felix/dataplane/windows/vxlan_mgr.go)."""
+    return started_vni(windows) & 0xFFFF
 
 
 def cni_vni(windows: WindowsNode) -> int:
@@ -314,5 +349,6 @@ def vtep_mac(node: str) -> str:
     return f"{HYPERV_OUI}:" + ":".join(f"{byte:02x}" for byte in tail)
 
 
-def _too_small(vni: int) -> str:
-    return f"Windows does not support VXLANVNI < {SMALLEST_VNI}" if vni < SMALLEST_VNI else ""
+def _too_small(windows: WindowsNode, vni: int) -> str:
+    fits = vni >= SMALLEST_VNI or windows.hns.faults.takes_any_vni
+    return "" if fits else f"Windows does not support VXLANVNI < {SMALLEST_VNI}"

@@ -5,9 +5,11 @@ A block of another node is routed only once that node's tunnel endpoint is known
 """
 
 import hashlib
+import ipaddress
 from collections.abc import Mapping
+from dataclasses import replace
 
-from hybridlab.dataplane.model import NodeRoutes, Tunnel, TunnelRoute
+from hybridlab.dataplane.model import DirectRoute, NodeRoutes, Tunnel, TunnelRoute
 from hybridlab.networks.contract.routing import IPV4_ADDRESS, NodeEnd, RoutingFacts
 
 DEVICE = "vxlan.calico"
@@ -76,3 +78,28 @@ def node_routes(
         nat_outgoing=facts.nat_outgoing,
     )
     return routes, tuple(unknown)
+
+
+def past_the_tunnel(
+    facts: RoutingFacts, routes: NodeRoutes, subnet: ipaddress.IPv4Network
+) -> NodeRoutes:
+    """Return a Linux node's routes with blocks of pools in cross-subnet mode led to their nodes
+    directly, where these nodes are in its ``subnet``, too."""
+    near = [
+        route
+        for route in routes.remote_blocks
+        if ipaddress.IPv4Address(route.node_address) in subnet
+        and any(
+            pool.cross_subnet
+            and ipaddress.IPv4Network(route.cidr).subnet_of(ipaddress.IPv4Network(pool.cidr))
+            for pool in facts.pools.values()
+        )
+    ]
+    return replace(
+        routes,
+        remote_blocks=tuple(route for route in routes.remote_blocks if route not in near),
+        direct=tuple(
+            DirectRoute(cidr=route.cidr, via=route.node_address, protocol=routes.own_protocol)
+            for route in near
+        ),
+    )

@@ -17,6 +17,7 @@ import conformance
 from conformance.disrupt.drain import Drain
 from conformance.disrupt.felix import Felix
 from conformance.disrupt.kube_proxy import KubeProxy
+from conformance.disrupt.overlay_change import OverlayChange
 from conformance.disrupt.own_node_status import OwnNodeStatus
 from conformance.disrupt.own_pool import OwnPool
 from conformance.disrupt.procedure import HNS_NETWORK
@@ -34,14 +35,14 @@ from conformance.kube.ownership import CORDON_ANNOTATION, Ownership
 from conformance.model.change import ObjectRef
 from conformance.settings import Settings
 from conformance.undo.healers import healers_of
-from tests.unit.conformance.builders import a_pod, some_facts
+from tests.unit.conformance.builders import a_pod, a_workload, some_facts
 from tests.unit.conformance.disrupt.conftest import Cluster
 from tests.unit.conformance.disrupt.test_ending_policy import Story
 from tests.unit.conformance.disrupt.test_vni import Hosts, prepare
 
 CALLS = {
     "vni.py": 2, "own_node_status.py": 1, "own_pool.py": 2, "drain.py": 1, "healer.py": 1, "felix.py": 1,
-    "kube_proxy.py": 1, "third_party.py": 1, "full_node.py": 1,
+    "kube_proxy.py": 1, "third_party.py": 1, "full_node.py": 1, "overlay_change.py": 2,
 }  # fmt: skip
 """Journalled changes by file of ``disrupt``; each is made below (full_node's cordon as drain's)."""
 LIB = Path(conformance.__file__).parent
@@ -189,6 +190,8 @@ def everything(
     linux: Any = SimpleNamespace(name="l1")
     OwnNodeStatus(journalled, context, clock, period=10.0, windows=[], linux=linux)._request("w1")
 
+    _change_overlay(written, journalled, monkeypatch)
+
     class Ending(Story):
         def procedure(self, name: str, arguments: Any, why: str) -> str:
             held = {**arguments, "node": "w1", "namespace": "calico-demo-r1-main"}
@@ -196,6 +199,36 @@ def everything(
             return super().procedure(name, arguments, why)
 
     Ending().run()
+
+
+def _change_overlay(written: Any, journalled: Journalled, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another port, and pools in cross-subnet mode and back."""
+    pool = {
+        "apiVersion": V3,
+        "kind": "IPPool",
+        "metadata": {"name": "default-ipv4-ippool", "uid": "uid-pool"},
+        "spec": {"vxlanMode": "Always"},
+    }
+    written.others["IPPool", "default-ipv4-ippool"] = pool
+    pod = a_workload(node="l1")
+    monkeypatch.setattr(OverlayChange, "_until", lambda *_: None)
+    story: Any = SimpleNamespace(
+        journal=journalled,
+        begin=lambda: 4096,
+        now=SimpleNamespace(
+            linux_nodes=["l1"], among=[], between=[(pod, replace(pod, os="windows").tcp(80))]
+        ),
+        vni=SimpleNamespace(
+            kube=SimpleNamespace(objects=lambda *_: [pool]),
+            hosts=SimpleNamespace(linux=lambda node: SimpleNamespace(routes=())),
+        ),
+        expect=SimpleNamespace(
+            of_claim=lambda claim: SimpleNamespace(limitation=lambda change, *_: change.apply())
+        ),
+    )
+    change = OverlayChange(story, SimpleNamespace(), on_lab=True)  # type: ignore[arg-type]
+    change._configure(4790)
+    change.cross_subnet(because="a test")
 
 
 @pytest.mark.usefixtures("everything")
@@ -249,7 +282,12 @@ FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
 WINDOWS = ObjectRef(
     api_version="apps/v1", kind="DaemonSet", name="calico-node-windows", namespace="calico-system"
 )
+SHARED_POOL = ObjectRef(api_version=V3, kind="IPPool", name="default-ipv4-ippool")
 POOL = ObjectRef(api_version=V3, kind="IPPool", name="calico-demo-r-main-pool")
+
+
+def mode(name: str) -> Any:
+    return {"spec": {"vxlanMode": name}}
 
 
 def patch(target: ObjectRef, before: Any, change: Any, **more: Any) -> Entry:
@@ -297,6 +335,9 @@ POLICIES = {"node": "w1", "namespace": "calico-demo-r-gw0", "policies": ["a", "b
         patch(replace(WINDOWS, namespace="kube-system"), daemonset(), daemonset("16777215")),
         patch(FELIX, {"spec": {}}, {"spec": {"vxlanVNI": 1}}),
         patch(FELIX, {"spec": {"vxlanVNI": 16777215}}, {"spec": {"vxlanVNI": 9999999}}),
+        patch(FELIX, {"spec": {}}, {"spec": {"vxlanPort": 4790}}),
+        patch(FELIX, {"spec": {"vxlanPort": 4790}}, {"spec": {"vxlanPort": 4789}}),
+        patch(SHARED_POOL, mode("Always"), mode("CrossSubnet")),
         replace(VNI, act="create", target=POOL, fields=()),
         procedure("hns-network", {"node": "w1"}), procedure("daemonset-pods", PODS),
         procedure("policy-that-may-end-felix", POLICIES),
@@ -312,6 +353,11 @@ SECRET: Any = {
     "env": [{"name": "VXLAN_VNI", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]
 }
 REFUSED = {
+    "a pool without encapsulation": patch(
+        SHARED_POOL, {"spec": {"vxlanMode": "Always"}}, {"spec": {"vxlanMode": "Never"}}
+    ),
+    "a shared pool disabled": patch(SHARED_POOL, {"spec": {}}, {"spec": {"disabled": True}}),
+    "a port that is none": patch(FELIX, {"spec": {}}, {"spec": {"vxlanPort": 0}}),
     "another kind": replace(VNI, target=replace(NODE, kind="Namespace")),
     "a ClusterRoleBinding": replace(
         VNI, target=ObjectRef(api_version="rbac.authorization.k8s.io/v1", kind="ClusterRoleBinding", name="default")

@@ -17,6 +17,7 @@ from conformance.policy.acl_list import HnsRule
 from tests.unit.conformance.builders import a_workload
 
 LACKS = "HNS lacks Allow In tcp of NetworkPolicy shop/web, ingress rule 1"
+DEFECT = "XPOL-14, a staged policy denies"
 SOUND = End(pod="a", node="win-1", promised="Block", held="Block")
 OPEN = End(pod="a", node="win-1", promised="Allow", held="Allow")
 UNREAD = replace(SOUND, held="", unread="HNS did not answer")
@@ -46,8 +47,13 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "leak: the release renders rules that allow the packet": (
         PathEvidence(should_be_open=False, ends=[OPEN]),
-        f"{UNKNOWN}: the rules that this release renders allow the packet; either Felix renders "
-        "the policy wrongly, or the policy was gone when the list was read",
+        f"{UNKNOWN}: Felix' rules, or what is below them; the list of win-1 is as this release "
+        "renders it: Allow for the packet",
+    ),
+    "leak: a known defect of the release opens the list": (
+        PathEvidence(should_be_open=False, ends=[replace(OPEN, defects=DEFECT)]),
+        f"the list of win-1 allows the packet by a known defect of this release ({DEFECT}): Felix "
+        "rendered the policies so",
     ),
     "leak: a list is not read": (
         PathEvidence(should_be_open=False, ends=[UNREAD]),
@@ -76,8 +82,13 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "closed: the release renders rules that block the packet": (
         PathEvidence(should_be_open=True, ends=[SOUND]),
-        f"{UNKNOWN}: the list of win-1 is what this release renders, and blocks the packet; either "
-        "a policy denies it, or Felix renders the policy wrongly",
+        f"{UNKNOWN}: a firewall, or packet loss between the nodes; the list of win-1 is as this "
+        "release renders it: Block for the packet",
+    ),
+    "closed: a known defect of the release closes the list": (
+        PathEvidence(should_be_open=True, ends=[OPEN, replace(SOUND, defects=DEFECT)]),
+        f"the list of win-1 blocks the packet by a known defect of this release ({DEFECT}): Felix "
+        "rendered the policies so",
     ),
     "closed: the Service has no load balancer": (
         PathEvidence(
@@ -109,7 +120,8 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "closed: nothing of it is wrong": (
         PathEvidence(should_be_open=True, ends=[OPEN]),
-        f"{UNKNOWN}: a firewall, or packet loss between the nodes",
+        f"{UNKNOWN}: a firewall, or packet loss between the nodes; the list of win-1 is as this "
+        "release renders it: Allow for the packet",
     ),
 }
 
@@ -129,6 +141,12 @@ def test_a_closed_path_has_since_when_the_hns_networks_of_its_ends_are_as_they_a
 def test_each_sort_of_evidence_has_its_conclusion(row: str) -> None:
     evidence, conclusion = ROWS[row]
     assert conclude(evidence) == conclusion
+
+
+@pytest.mark.parametrize("should_be_open", [True, False])
+def test_a_known_defect_that_acts_the_other_way_is_not_the_cause(should_be_open: bool) -> None:
+    end = replace(OPEN if should_be_open else SOUND, defects=DEFECT)
+    assert DEFECT not in conclude(PathEvidence(should_be_open=should_be_open, ends=[end]))
 
 
 def test_no_two_sorts_of_evidence_have_one_conclusion() -> None:

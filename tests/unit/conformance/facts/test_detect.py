@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from conformance.facts.detect import detect
+from conformance.facts.detect import detect, node_facts
+from conformance.facts.windows_network import BACKEND
 from tests.unit.conformance.kube import fake_api
 
 POOLS = "/apis/projectcalico.org/v3/ippools"
@@ -383,3 +384,17 @@ def test_kube_proxys_mode_is_read_from_its_configuration(kube: Any, world: Any) 
     config = {"data": {"config.conf": "mode: nftables\n"}}
     world.put("/api/v1/namespaces/kube-system/configmaps/kube-proxy", config)
     assert detect(kube).kube_proxy_mode.value == "nftables"
+
+
+@pytest.mark.parametrize(
+    ("backend", "networks"), [({}, ()), ({BACKEND: "vxlan"}, ("10.244.1.0/24",))]
+)
+def test_the_podcidr_of_a_linux_node_is_known_where_flannel_carries_pods(
+    backend: dict[str, str], networks: tuple[str, ...]
+) -> None:
+    node = {
+        "metadata": {"name": "linux-1", "annotations": backend},
+        "spec": {"podCIDR": "10.244.1.0/24"},
+        "status": {"nodeInfo": {"operatingSystem": "linux"}},
+    }
+    assert node_facts(node).pod_networks == networks

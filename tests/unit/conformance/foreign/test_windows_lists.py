@@ -55,6 +55,19 @@ def test_the_rules_of_a_policy_that_selects_the_pod_are_rendered() -> None:
     assert shipped[0].policy == "NetworkPolicy default/p"
 
 
+def test_a_list_of_a_release_is_the_one_with_all_its_known_defects() -> None:
+    selecting = policy(
+        "p", selector="app == 'web'", ingress=[{"action": "Allow"}], types=["Ingress"]
+    )
+    of = lists("v3.29.1", selecting)
+    by_defects = of.by_defects(POD)
+    shipped, mended = of.expected(POD)
+    assert [text.count("XPOL-") for text in by_defects] == [0, 1, 1, 2]
+    first, *_, last = by_defects.values()
+    assert (first, last) == (mended, shipped)
+    assert "XPOL-6, ports of a Pass and of a rule behind it" in list(by_defects)[1]
+
+
 def test_a_policy_that_cannot_be_read_counts_where_it_may_select_the_pod() -> None:
     elsewhere = policy("q", selector="app == 'db'", tomorrow=True)
     assert lists("v3.31.2", elsewhere).expected(POD)

@@ -187,6 +187,8 @@ def test_shards_are_whole_only_together(whole: Plain, merged: Merge, tmp_path: P
     _, folder = merged(parts[0], parts[2])
     found = read(folder)
     assert found.selection == "part 2/3 is missing"
+    untested = [one.verdict for one in found.claims.values() if not one.results]
+    assert None in untested, "its tests may be in the missing part"
     assert any(note == "part 2/3 is missing" for note in found.run["notes"])
     assert main(["gate", str(folder), "--require=core"]) != 0
 
@@ -309,3 +311,71 @@ def test_what_an_earlier_run_learnt_of_a_node_stays(whole: Plain, merged: Merge)
     assert facts is not None
     (found,) = [each.dsr for each in facts.nodes if each.name == node["name"]]
     assert (found.value, found.source) == (True, "looked into the node")
+
+
+def test_what_only_one_of_the_runs_has_is_in_the_merged_report(whole: Plain, merged: Merge) -> None:
+    first, second, _ = areas(whole)
+    claim = next(
+        one for one in first["claims"] if not (one["results"] or result_of(second, one["id"]))
+    )
+    claim |= {"verdict": "CONFIRMED", "reason": "looked at"}
+    first["run"] |= {
+        "labels": {"lane": "a", "rack": "1"}, "unverified": "nobody verifies it",
+        "selection": A_PART, "notes": [A_PART],
+    }  # fmt: skip
+    first |= {
+        "timings": {"linux.poll": "1 s", "linux.pod_ready": "9 s"},
+        "covered": {"linux-1": "kernel 6.8"},
+        "attested": {claim["id"]: "looked at"},
+        "images": [RAN | {"image": "registry.example/a:1"}],
+    }
+    second["run"] |= {"labels": {"lane": "b"}, "selection": "smoke", "notes": ["smoke", "a note"]}
+    second |= {
+        "timings": {"linux.poll": "2 s"},
+        "covered": {"windows-2019": "build 17763"},
+        "images": [RAN | {"image": "registry.example/b:1"}],
+    }
+    _, folder = merged(second, first)
+    plain = json.loads((folder / "conformance.json").read_text())
+    run = plain["run"]
+    assert run["started"] == first["run"]["started"]
+    assert run["id"] == "run0+run1"
+    assert run["labels"] == {"lane": "b", "rack": "1"}, "the newer run's, where both have it"
+    assert run["unverified"] == "nobody verifies it"
+    assert run["selection"] == "smoke"
+    assert run["notes"][1:] == ["smoke", "a note"], "each once, and no part's own"
+    assert plain["timings"] == {"linux.poll": "2 s", "linux.pod_ready": "9 s"}
+    assert plain["covered"] == {"linux-1": "kernel 6.8", "windows-2019": "build 17763"}
+    assert {one["image"] for one in plain["images"]} == {
+        "registry.example/a:1", "registry.example/b:1",
+    }  # fmt: skip
+    assert attempts(plain) == attempts(first) + attempts(second) > 0
+    (found,) = [one for one in plain["claims"] if one["id"] == claim["id"]]
+    assert (found["verdict"], found["reason"]) == ("CONFIRMED", "looked at")
+
+
+A_PART = "part 1/1 (--shard): the other tests are in the other parts"
+RAN = {"os": "linux", "image_id": "", "nodes": ["linux-1"]}
+
+
+def result_of(plain: Plain, claim: str) -> Any:
+    """Return the results that a report has of a claim."""
+    return next(one["results"] for one in plain["claims"] if one["id"] == claim)
+
+
+def attempts(plain: Plain) -> int:
+    """Return how many attempts the agents of all nodes made."""
+    return sum(int(node["attempts"]) for node in plain["probing"]["nodes"])
+
+
+def test_the_version_on_a_node_is_the_newest_that_is_known(whole: Plain, merged: Merge) -> None:
+    first, second, _ = areas(whole)
+    known, again, *_ = first["facts"]["calico_on_nodes"]
+    first["facts"]["calico_on_nodes"][known]["source"] = "its pod, then"
+    second["facts"]["calico_on_nodes"][known] = {"value": None, "source": "not known: no pod"}
+    second["facts"]["calico_on_nodes"][again]["source"] = "its pod, now"
+    _, folder = merged(first, second)
+    facts = read(folder).facts
+    assert facts is not None
+    assert facts.calico_on_nodes[known].source == "its pod, then"
+    assert facts.calico_on_nodes[again].source == "its pod, now"

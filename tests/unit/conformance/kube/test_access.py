@@ -138,11 +138,20 @@ def test_a_rotated_service_account_token_is_read_again(
         {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}, tmp_path
     )
     assert (found.where, found.server) == ("the pod's service account", "https://10.0.0.1:443")
+    assert found.namespace == "", "no file names it"
     kube = Kube(found, RUN)
     (tmp_path / "token").write_text("two")
     assert kube.headers()["Authorization"] == "Bearer one"
     monkeypatch.setattr(access, "RENEWED_EVERY", 0.0)
     assert kube.headers()["Authorization"] == "Bearer two"
+
+
+def test_a_pod_names_its_namespace(tmp_path: Path) -> None:
+    for name, text in (("token", "one"), ("namespace", "sonobuoy\n")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "ca.crt").write_bytes(OURS.cert_pem.bytes())
+    where = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    assert in_cluster(where, tmp_path).namespace == "sonobuoy"
 
 
 def unusable(path: Path) -> str:

@@ -61,6 +61,9 @@ def test_no_pool_is_made_or_left_enabled(wrong: Change) -> None:
     [
         pool("patch", {"disabled": True}, "default-ipv4-ippool"),
         pool("patch", {"nodeSelector": "!all()"}, "default-ipv4-ippool"),
+        pool("patch", {"vxlanMode": "Never"}, "default-ipv4-ippool"),
+        pool("patch", {"vxlanMode": "Always", "disabled": True}, "default-ipv4-ippool"),
+        pool("apply", {"vxlanMode": "Always"}, "default-ipv4-ippool"),
         pool("apply", {"cidr": "192.168.0.0/16", "disabled": True}, "default-ipv4-ippool"),
         pool("delete", name="default-ipv4-ippool"),
         pool("delete", name="calico-demo-r2-gw0-second"),
@@ -72,6 +75,11 @@ def test_nobody_elses_pool_is_disabled_or_changed(wrong: Change) -> None:
         GuardRefused, match="not this run's pool, and Windows nodes may have their blocks in it"
     ):
         check(wrong, RUN)
+
+
+@pytest.mark.parametrize("mode", ["Always", "CrossSubnet"])
+def test_how_packets_of_a_pool_travel_may_be_patched_since_addresses_stay(mode: str) -> None:
+    check(pool("patch", {"vxlanMode": mode}, "default-ipv4-ippool"), RUN)
 
 
 def test_a_disabled_pool_of_the_run_comes_and_goes() -> None:

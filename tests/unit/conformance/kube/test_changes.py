@@ -12,6 +12,7 @@ import pytest
 from conformance.errors import EnvironmentBroken, UsageProblem
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
+from conformance.kube.guard import GuardRefused
 from conformance.kube.ownership import Ownership
 from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
@@ -33,6 +34,14 @@ def test_what_is_created_carries_the_runs_labels(kube: Kube, api: Any) -> None:
         "calico-conformance/run": "r1",
         "calico-conformance/worker": "gw0",
     }
+
+
+def test_the_namespace_of_the_runs_own_pod_is_changed_by_nobody(kube: Kube, api: Any) -> None:
+    kube.access = replace(kube.access, namespace="sonobuoy")
+    pod = ObjectRef(api_version="v1", kind="Pod", name="sonobuoy", namespace="sonobuoy")
+    with pytest.raises(GuardRefused, match="namespace sonobuoy holds"):
+        Changes(kube, RUN).delete(pod, "a test", foreign=True)
+    assert [request for request in api.requests if request.method == "DELETE"] == []
 
 
 def test_pods_of_a_deployment_carry_them_too() -> None:

@@ -285,9 +285,31 @@ def test_no_run_changes_the_namespace_of_runs_in_the_cluster(
 ) -> None:
     target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
     change = Change(verb=verb, target=target, why="x", body={}, cluster_scoped_or_foreign=True)
-    with pytest.raises(GuardRefused, match="it holds the suite's users, and runs in the cluster"):
-        check(change, RUN)
+    refused = "namespace calico-conformance holds the suite's users, or runs in the cluster"
+    for own in ("", "calico-conformance", "sonobuoy"):
+        with pytest.raises(GuardRefused, match=refused):
+            check(change, RUN, own=own)
     check(change, Shared("runner"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "namespace"),
+    [("Pod", "sonobuoy", "sonobuoy"), ("Namespace", "sonobuoy", None)],
+)
+def test_no_run_changes_the_namespace_of_its_own_pod(
+    kind: str, name: str, namespace: str | None
+) -> None:
+    target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
+    change = Change(verb="delete", target=target, why="x", cluster_scoped_or_foreign=True)
+    with pytest.raises(GuardRefused, match="namespace sonobuoy holds the suite's users, or runs"):
+        check(change, RUN, own="sonobuoy")
+    check(change, RUN)
+    check(change, RUN, own="another")
+
+
+def test_a_run_outside_of_pods_changes_what_has_no_namespace() -> None:
+    node = ObjectRef(api_version="v1", kind="Node", name="linux-1", namespace="")
+    check(Change(verb="patch", target=node, why="x", body={}, cluster_scoped_or_foreign=True), RUN)
 
 
 @pytest.mark.parametrize("key", ["projectcalico.org/name", "kubernetes.io/metadata.name"])

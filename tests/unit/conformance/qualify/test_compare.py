@@ -282,8 +282,13 @@ def test_markdown_escapes_what_a_cluster_named() -> None:
         ("{", "is not JSON"),
         ('{"schema_version": "9"}', "is no conformance.json of schema 1, 2 or 3"),
         ("[]", "is no conformance.json"),
-        ('{"schema_version": "2"}', "is damaged: KeyError 'claims'"),
+        ('{"schema_version": "2"}', "is damaged: it lacks 'claims'"),
+        ('{"schema_version": "2", "tests": [null]}', "is damaged: a part of it has another shape"),
+        ('{"schema_version": "2", "claims": {"a": 1}}', "is damaged: a part of it has another"),
+        ('{"schema_version": "2", "run": ["a"]}', "is damaged: a part of it has another shape"),
+        ("[" * 200_000, "is not JSON"),
     ],
+    ids=["cut", "version", "list", "without claims", "tests", "claims", "run", "deep"],
 )
 def test_a_file_that_is_no_report_is_refused_in_one_line(
     tmp_path: Path, content: str, expected: str
@@ -292,6 +297,12 @@ def test_a_file_that_is_no_report_is_refused_in_one_line(
     path.write_text(content)
     with pytest.raises(UsageProblem, match=expected):
         read(path)
+
+
+def test_a_report_that_a_windows_program_saved_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "conformance.json"
+    path.write_text(json.dumps(report([]).plain), encoding="utf-8-sig")
+    assert "BGP-1" in read(path).claims
 
 
 def test_a_report_without_a_cluster_can_be_compared() -> None:

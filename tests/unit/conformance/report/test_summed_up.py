@@ -191,6 +191,28 @@ def told_of(ident: str, verdict: str, **more: Any) -> Any:
     } | {"results": [{"test": ident, "verdict": verdict, "measured": {}}]} | more  # fmt: skip
 
 
+def test_the_exit_code_names_a_known_cause_and_counts_those_without_a_known_one() -> None:
+    plain = {
+        "run": {"exit_code": 1},
+        "claims": [
+            told_of("CONN-3", "VIOLATED", reason="CONN-3: refused"),
+            told_of("DEMO-7", "VIOLATED", reason="DEMO-7: open"),
+        ],
+        "tests": [{"test": "DEMO-7", "cause": "windows-2022 leaks"}],
+    }
+    assert terminal.meaning(plain) == "a claim is VIOLATED: windows-2022 leaks; 1 more"
+
+
+def test_a_lost_node_is_the_known_cause_of_a_single_claim() -> None:
+    lost = "node windows-2019 was lost during the run"
+    told = told_of("DEMO-5", "INCONCLUSIVE", reason=f"DEMO-5  {lost}: Ready Unknown")
+    plain = {"run": {"exit_code": 6}, "claims": [told], "tests": []}
+    ((cause, claims),) = summed_up.all_causes(plain)
+    assert cause == lost
+    assert summed_up.is_known(plain, cause, claims)
+    assert terminal.meaning(plain) == f"1 claim undecided: {lost}"
+
+
 def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
     issue = {"text": "may be known upstream"}
     plain: dict[str, Any] = {

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from ipaddress import IPv4Network
+
 from hybridlab.networks.contract.routing import BlockFacts, PoolFacts, RoutingFacts, block_facts
-from hybridlab.networks.vxlan.routes import node_routes, vtep
+from hybridlab.networks.vxlan.routes import node_routes, past_the_tunnel, vtep
 
 
 def facts() -> RoutingFacts:
@@ -82,3 +85,16 @@ def test_the_mac_of_the_annotation_wins() -> None:
     assert found is not None
     assert (found.address, found.tunnel_mac) == ("10.0.0.1", "00:15:5d:01:02:03")
     assert vtep("w", {"projectcalico.org/IPv4Address": "10.0.0.1/24"}) is None
+
+
+def test_blocks_of_pools_in_cross_subnet_mode_are_reached_past_the_tunnel_in_one_subnet() -> None:
+    made = facts()
+    before, _ = node_routes(made, "a")
+    subnet = IPv4Network("10.0.0.0/24")
+    assert past_the_tunnel(made, before, subnet) == before
+    made.pools["p"] = replace(made.pools["p"], cross_subnet=True)
+    direct = past_the_tunnel(made, before, subnet).direct
+    assert [(one.cidr, one.via) for one in direct] == [
+        (one.cidr, one.node_address) for one in before.remote_blocks
+    ]
+    assert past_the_tunnel(made, before, IPv4Network("10.9.0.0/24")) == before

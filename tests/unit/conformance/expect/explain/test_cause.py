@@ -56,7 +56,7 @@ def test_the_end_is_named_whose_pods_differ_from_their_peers() -> None:
     assert cause.differs_at([path(one, "w") for one in "ab"], others) == "target"
     assert cause.differs_at(leaks, []) == "both"
     assert cause.differs_at(leaks, leaks) == "both"
-    other_port = [path("w", "a", port=8080), path("b", "a")]
+    other_port = [path("w", "a", port=8080), path("b", "a"), path("c", "a")]
     assert cause.differs_at([path("w", "a")], other_port) == "source"
     assert cause.withholds(leaks, "source") == "w closes what the policy allows"
 
@@ -112,11 +112,24 @@ def test_of_a_node_port_the_node_counts_that_was_called() -> None:
     assert cause.closed([called], seen(called)) == "NodePorts of x do not lead to their pods"
 
 
-def test_of_two_nodes_that_all_wrong_paths_share_the_one_without_good_ones_is_named() -> None:
+def test_with_a_single_wrong_path_and_few_good_ones_it_may_be_either_end() -> None:
+    """The server's node is asked by nobody else: that its pods have no good path shows nothing."""
+    wrong = [path("a", "w")]
+    few = [path("a", "b")]
+    assert cause.differs_at(wrong, few) == "both"
+    assert cause.withholds(wrong, "both") == "a or w closes what the policy allows"
+    assert cause.differs_at(wrong, [*few, path("a", "c")]) == "target"
+    assert cause.differs_at([path("a", "w"), path("b", "w")], [*few, path("b", "a")]) == "target"
+
+
+def test_of_two_nodes_that_all_wrong_paths_share_both_are_named() -> None:
     wrong = [path("a", "w"), path("w", "a")]
-    assert cause.withholds(wrong, "both") == "a and w close what the policy allows"
-    held = [path("a", "b"), path("b", "a")]
-    assert cause.withholds(wrong, "both", held) == "w closes what the policy allows"
-    assert cause.passes(wrong, "both", held) == "w does not enforce the policy"
-    everywhere = [*held, path("b", "w")]
-    assert cause.passes(wrong, "both", everywhere) == "a and w do not enforce the policy"
+    assert cause.withholds(wrong, "both") == "a or w closes what the policy allows"
+    assert cause.passes([*wrong, path("w", "w")], "both") == "w does not enforce the policy"
+
+
+def test_where_either_of_two_groups_may_be_wrong_both_are_named() -> None:
+    wrong = [path("a", "w"), path("a", "x")]
+    assert cause.passes(wrong, "both") == "a, or w and x, do not enforce the policy"
+    everywhere = [path(one, other) for one in "abc" for other in "abc"]
+    assert cause.passes(everywhere, "both") == "a, b and c do not enforce the policy"

@@ -104,6 +104,44 @@ def test_without_routes_on_nodes_the_fabrics_routes_are_left(
     )
 
 
+BY_TUNNEL = tuple(route(f"10.244.{number}.0/24", f"10.244.{number}.0") for number in (1, 2, 3, 4))
+"""Routes of flannel's overlay: the next hop is the address of the other node's device."""
+
+
+def in_overlay(source: Workload, server: Workload, *routes: RouteEntry) -> Any:
+    """What is blamed where flannel's overlay carries pods; its Windows hosts have no endpoint."""
+    plane = Fact("overlay", "a test")
+    nodes = [
+        a_node(
+            pod.node,
+            pod.os,
+            address=pod.node_address,
+            cni=Fact("flannel", "a test"),
+            plane=plane,
+            pod_networks=(f"10.244.{number}.0/24",),
+        )
+        for number, pod in enumerate((L1, L2, W1, W2), start=1)
+    ]
+    hosts = Hosts(routes=(DEFAULT, *routes), endpoints=())
+    return RoutedPaths(hosts, some_facts(*nodes)).blamed(source, server.tcp(8080))
+
+
+def test_a_route_that_is_missing_in_flannels_overlay_is_named() -> None:
+    found = in_overlay(L1, L2, BY_TUNNEL[0], *BY_TUNNEL[2:])
+    assert found.wrong == ("route of node l1 to pods of node l2: no route",)
+
+
+def test_where_all_is_right_in_flannels_overlay_its_port_and_windows_routes_are_left() -> None:
+    found = in_overlay(L1, W1, *BY_TUNNEL)
+    assert found.wrong == ()
+    assert found.sound == (
+        "Linux nodes' routes to pods are right: a route of node w1 is missing "
+        "(RemoteSubnetRoute of Get-HnsNetwork), or "
+        "UDP port 4789 does not pass between node l1 and node w1"
+    )
+    assert "RemoteSubnetRoute" not in in_overlay(L1, L2, *BY_TUNNEL).sound
+
+
 def test_within_a_node_nothing_is_named_and_what_cannot_be_read_is() -> None:
     assert not blamed(Hosts(), L1, replace(L2, node="l1")).sound
 

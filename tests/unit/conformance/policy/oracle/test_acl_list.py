@@ -180,6 +180,25 @@ def test_parts_of_a_rule_with_many_addresses_are_one() -> None:
     assert len(observed_list([entry(0, "10.0.0.1"), entry(0, "10.0.0.2")])) == 2
 
 
+@pytest.mark.parametrize(
+    ("changed", "kept"),
+    [
+        ({"priority": 65500, "action": "Allow"}, False),
+        ({"priority": 65500, "action": "Block", "direction": "Out"}, False),
+        ({"priority": 200, "action": "Block", "direction": "Out"}, False),
+        ({"priority": 200, "action": "Block", "remote_addresses": "169.254.169.254"}, True),
+        ({"priority": 200, "action": "Allow", "direction": "Out"}, True),
+        ({"priority": 200, "direction": "Out", "remote_addresses": ""}, True),
+        ({"priority": 65000, "action": "Allow", "remote_addresses": ""}, True),
+    ],
+)
+def test_what_the_cni_plugin_gives_every_pod_is_no_rule_of_a_policy(
+    changed: dict[str, Any], kept: bool
+) -> None:
+    wire_server = replace(entry(0, "168.63.129.16/32"), id="", direction="In", action="Block")
+    assert bool(observed_list([replace(wire_server, **changed)])) is kept
+
+
 def test_a_rule_that_cannot_be_read_is_a_broken_probe() -> None:
     with pytest.raises(ProbeBroken, match="cannot be read"):
         observed_list([entry(0, "10.0.0.300")])

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of the overlay beside the delivery of a VNI: cross-subnet mode, another UDP port, a VNI
+that Windows refuses, and one of which Windows takes 16 bits.
+
+They share the story of :class:`VniChange`, which puts everything back once.  What is decided of a
+claim here leaves the story's own claim as it is: failures are kept, and raised at the end.
+"""
+
+import ipaddress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from conformance.disrupt.awaiting import until_nothing_is_missing
+from conformance.disrupt.vni import BEYOND, DEVICE, FELIX, V3
+from conformance.disrupt.vni_change import VniChange
+from conformance.errors import EnvironmentBroken, MissingCapability, Nonconformance, SuiteError
+from conformance.expect.case import Paths
+from conformance.expect.check import Check, Judged, Ruling
+from conformance.facts.felix_settings import DEFAULTS
+from conformance.model.change import ObjectRef
+from conformance.model.endpoint import Pair, Workload
+from conformance.model.facts import NodeFacts
+from conformance.model.host import LinuxFacts, RouteEntry
+from conformance.pods.pause_pods import PausePods
+from conformance.verdicts.meaning import of_error, of_limitation
+
+OTHER_PORT = 4790
+TOO_SMALL = 4095
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change that an expectation makes between its control and its attempts."""
+
+    apply: Callable[[], None]
+
+
+@dataclass(eq=False)
+class OverlayChange:
+    """The steps of a test that changes the overlay; :meth:`end` raises the worst failure."""
+
+    story: VniChange
+    pause: PausePods
+    on_lab: bool
+    """Only labs are given what cuts nodes off for nothing else than a test."""
+    _errors: list[Exception] = field(default_factory=list)
+
+    def cross_subnet(self, *, because: str) -> None:
+        """Decide whether Linux and Windows nodes of one subnet lose each other while the pools
+        have cross-subnet mode."""
+        hosts = self._linux()
+        near = [pair for pair in self.story.now.between if _are_near(pair, hosts)]
+        if self._refused("VXLAN-12", are_there=bool(near)):
+            return
+
+        def switch(mode: str) -> None:
+            for pool in self.story.vni.kube.objects(V3, "IPPool"):
+                if pool["spec"].get("vxlanMode", "Never") != "Never":
+                    self.story.journal.patch(
+                        ObjectRef(api_version=V3, kind="IPPool", name=pool["metadata"]["name"]),
+                        {"spec": {"vxlanMode": mode}},
+                        f"has its nodes use VXLAN: {mode}",
+                    )
+            self._until(
+                lambda: _astray(near, self._linux(), by_tunnel=mode == "Always"),
+                f"Linux nodes follow vxlanMode {mode}",
+            )
+
+        far = [pair for pair in self.story.now.between if pair not in near]
+        self._limited("VXLAN-12", lambda: switch("CrossSubnet"), near, far, because)
+        switch("Always")
+
+    def another_port(self, *, because: str) -> None:
+        """Decide whether Linux and Windows nodes lose each other once another UDP port is
+        configured."""
+        if self._refused("VXLAN-11"):
+            return
+        felix = self.story.vni.kube.get(FELIX.api_version, FELIX.kind, FELIX.name)
+
+        def change() -> None:
+            self._configure(OTHER_PORT)
+            self._until(
+                lambda: [
+                    f"{DEVICE} of node {node} has another port"
+                    for node, host in self._linux().items()
+                    if (link := host.link(DEVICE)) is None
+                    or link.vxlan is None
+                    or link.vxlan.port != OTHER_PORT
+                ],
+                f"Linux nodes use UDP port {OTHER_PORT}",
+            )
+
+        self._limited("VXLAN-11", change, self.story.now.between, (), because)
+        # Felix reads it together with the VNI that is delivered next.
+        self._configure(int(felix["spec"].get("vxlanPort", DEFAULTS["vxlanPort"])))
+
+    def small_vni(self, *, because: str) -> None:
+        """Decide whether Windows nodes refuse a new pod once their VNI is below 4096."""
+        if self._refused("XVX-3"):
+            return
+        self.story.give(TOO_SMALL)
+        for node in self._nodes():
+            self._decide("XVX-3", node, self._of_small(node, self.pause.start(node, 1)[0], because))
+        self.pause.remove()
+
+    def large_vni(self, *, because: str) -> None:
+        """Decide whether Windows nodes send with the lower 16 bits of a larger VNI, and Linux and
+        Windows nodes lose each other."""
+        before = self.story.begin()
+        vni = before + BEYOND + 1
+        read: list[tuple[NodeFacts, Judged]] = []
+
+        def change() -> None:
+            self.story.give(vni)
+            self._until(
+                lambda: [
+                    f"node {node} sends with VNI {before}"
+                    for node in self.story.windows
+                    if before in self.story.vni.sent(node)
+                ],
+                f"Windows nodes send with a number of VNI {vni}",
+            )
+            read.extend(
+                (node, found)
+                for node in self._nodes()
+                if (found := self._of_large(node, vni)) is not None
+            )
+
+        self._limited("XVX-4", change, self.story.now.between, (), because)
+        for node, judged in read:
+            self._decide("XVX-4", node, judged)
+
+    def end(self) -> None:
+        """Raise the worst failure, if any."""
+        Check(self.story.expect.context, "behaviour", self._errors).end()
+
+    def _of_small(self, node: NodeFacts, name: str, because: str) -> Judged:
+        """Return what a pod shows that came to a node with a VNI below 4096."""
+        late, seconds = self.pause.wait(
+            node, [name], enough=lambda late: not late or self.pause.refusal(late[0])
+        )
+        head = f"a new pod of node {node.name} with VNI {TOO_SMALL}"
+        if not late:
+            return Ruling(f"{head} has started, although {because}", of_limitation(gone=True))
+        words = self.pause.refusal(late[0])
+        if not words:
+            return EnvironmentBroken(f"XVX-3  {head} has not started after {seconds:.0f} s")
+        if "VNI" in words:
+            return f"{head}: {words}"
+        return Nonconformance(
+            f"XVX-3  {head}  expected to be refused for its VNI, observed {words}\n"
+            f"  because  {because}\n  do       read the log of Calico's CNI plugin on that node"
+        )
+
+    def _of_large(self, node: NodeFacts, vni: int) -> Judged | None:
+        """Return what a Windows node's routes show beside the paths; None: nothing more."""
+        sent = self.story.vni.sent(node.name)
+        whole = sent == {vni}
+        if sent == {vni % BEYOND} or (whole and self.story.vni.vsid(node.name) == vni):
+            return None
+        head = f"XVX-4  routes of HNS to other nodes on node {node.name}"
+        if whole:
+            return EnvironmentBroken(
+                f"{head} have the whole VNI {vni}, while its network keeps another (VXLAN-9): "
+                "what is lost shows nothing"
+            )
+        return Nonconformance(
+            f"{head}  expected IsolationId {vni % BEYOND}, or {vni}, observed {sorted(sent)}\n"
+            f"  do       compare IsolationId of Get-HnsNetwork with VXLAN_VNI on {node.name}"
+        )
+
+    def _limited(
+        self,
+        claim: str,
+        change: Callable[[], None],
+        lost: Sequence[Pair],
+        more: Sequence[Pair],
+        because: str,
+    ) -> None:
+        """Decide of a claim that paths are lost by the change, beside paths that are kept."""
+        self.story.begin()
+        try:
+            self.story.expect.of_claim(claim).limitation(
+                _Change(change),
+                Paths(lost, open=False, because=because),
+                Paths(
+                    [*self.story.now.among, *more],
+                    open=True,
+                    because="inside a node and from Linux to Linux nothing changes",
+                    witness=True,
+                ),
+            )
+        except (Nonconformance, SuiteError) as error:
+            self._errors.append(error)
+
+    def _refused(self, claim: str, *, are_there: bool = True) -> bool:
+        """Return whether a claim is not tried here; then it is recorded as NOT_RUN.
+
+        ``are_there``: there are nodes that it is about.
+        """
+        if self.on_lab and are_there:
+            return False
+        refusal = MissingCapability(
+            "it cuts off nodes, which happens on labs that have such nodes alone", "run a lab"
+        )
+        for node in self._nodes():
+            self._decide(claim, node, Ruling(str(refusal), of_error(refusal)))
+        return True
+
+    def _decide(self, claim: str, node: NodeFacts, found: Judged) -> None:
+        context = self.story.expect.of_claim(claim).context
+        Check(context, "behaviour", self._errors).decide(None, node, found)
+
+    def _nodes(self) -> list[NodeFacts]:
+        return [
+            node
+            for node in self.story.vni.facts.by_os("windows")
+            if node.name in self.story.windows
+        ]
+
+    def _configure(self, port: int) -> None:
+        self.story.journal.patch(
+            FELIX, {"spec": {"vxlanPort": port}}, f"gives every node UDP port {port}"
+        )
+
+    def _until(self, missing: Callable[[], Sequence[str]], what: str) -> None:
+        vni = self.story.vni
+        until_nothing_is_missing(
+            missing,
+            within=vni.patience.vni_delivery,
+            every=vni.patience.poll_every,
+            clock=vni.clock,
+            description=what,
+            late=f"{what}: this did not come about",
+        )
+
+    def _linux(self) -> dict[str, LinuxFacts]:
+        """Return the networking of the Linux nodes now."""
+        hosts = self.story.vni.hosts
+        return {node: hosts.linux(node) for node in self.story.now.linux_nodes}
+
+
+def _ends(pair: Pair) -> tuple[str, Workload]:
+    """Return the Linux node of a path between a Linux and a Windows pod, and the Windows pod."""
+    (server,) = pair[1].backends
+    return (pair[0].node, server) if pair[0].os == "linux" else (server.node, pair[0])
+
+
+def _are_near(pair: Pair, hosts: Mapping[str, LinuxFacts]) -> bool:
+    """Return whether the nodes of a path are in one subnet, by the Linux node's routes."""
+    node, windows = _ends(pair)
+    ways = [route for route in hosts[node].routes if _leads(route, windows.node_address)]
+    return not ways or any(not route.gateway for route in ways)
+
+
+def _astray(
+    pairs: Iterable[Pair], hosts: Mapping[str, LinuxFacts], *, by_tunnel: bool
+) -> list[str]:
+    """Return the Linux nodes with another route to a path's Windows pod, by the tunnel or past
+    it."""
+    return [
+        f"node {node} has another route to {windows.node}"
+        for node, windows in map(_ends, pairs)
+        if any(
+            route.device == DEVICE and _leads(route, windows.address)
+            for route in hosts[node].routes
+        )
+        != by_tunnel
+    ]
+
+
+def _leads(route: RouteEntry, address: str) -> bool:
+    """Return whether a route leads to an address, be there a closer one or not."""
+    return ipaddress.ip_address(address) in ipaddress.ip_network(route.destination)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile's settings of flannel's VXLAN."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hybridlab.networks.vxlan.settings import LARGEST_VNI
+from hybridlab.profiles.model import PlaneSettings, Profile
+
+SMALLEST_VNI = 4096
+"""On Windows; flannel's default for Linux is 1, so that a hybrid cluster has to set it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlannelSettings(PlaneSettings):
+    """flannel's backend ``vxlan``, as its ConfigMap sets it for a hybrid cluster."""
+
+    kind: Literal["flannel-vxlan"] = "flannel-vxlan"
+    vni: int = SMALLEST_VNI
+
+    def problem(self, profile: Profile) -> tuple[str, str] | None:
+        if not SMALLEST_VNI <= self.vni <= LARGEST_VNI:
+            return "vni", f"is {self.vni}, expected {SMALLEST_VNI} to {LARGEST_VNI}"
+        if profile.network.ipam != "host-local":
+            return "", "is flannel-vxlan: needs network.ipam=host-local"
+        if profile.calico.install == "operator":
+            return "", "is flannel-vxlan, which Calico's operator does not know"
+        return None
