@@ -77,6 +77,11 @@ def _forwarding(world: World, policies: list[Policy]) -> Iterator[tuple[str, str
                     )
 
 
+def unread_policies(world: World) -> list[str]:
+    """Return the objects that may decide about traffic, and are not read."""
+    return [fields.label(obj) for obj in filter(is_unread_policy, world.unread)]
+
+
 def passed_over(world: World) -> list[str]:
     """Return the objects that decide nothing about pods, and were not looked at."""
     return [
