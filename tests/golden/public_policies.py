@@ -63,7 +63,9 @@ class NotFetched(Exception):
 
 def git(folder: Path, *arguments: str) -> str:
     """What git prints."""
-    done = subprocess.run(["git", f"--git-dir={folder}", *arguments], capture_output=True)
+    done = subprocess.run(
+        ["git", f"--git-dir={folder}", *arguments], check=False, capture_output=True
+    )
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
         raise NotFetched(f"git {' '.join(arguments)[:120]}: {said[-1]}")
@@ -190,4 +192,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except NotFetched as problem:
+        sys.exit(str(problem))

@@ -117,8 +117,7 @@ class Summary:
                 )
             )
             if paths:
-                verb = "is" if paths == 1 else "are"
-                yield f"{counted(paths, 'path')} {verb} {does} that policy {other}"
+                yield f"{counted(paths, 'path is', 'paths are')} {does} that policy {other}"
 
     def notes(self, most: int) -> Iterator[str]:
         """Yield what was assumed, what was passed over, and what nobody meant; ``most``: names in a

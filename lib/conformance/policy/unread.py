@@ -70,9 +70,8 @@ def _forwarding(world: World, policies: list[Policy]) -> Iterator[tuple[str, str
             member = NetworkSet("", labels.own(obj), {}, ())
             for policy in policies:
                 if policy.on_forward and policy.concerns(member):
-                    node = str((obj.get("spec") or {}).get("node") or "")
                     yield (
-                        node,
+                        str((obj.get("spec") or {}).get("node") or ""),
                         f"{fields.label(obj)} with {policy.label} (applyOnForward) is not read",
                     )
 
