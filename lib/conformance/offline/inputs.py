@@ -77,7 +77,11 @@ def given(documents: Iterable[Any], where: str) -> Given:
     documents = list(documents)
     _demand_finite(documents, where)
     listed = [obj for document in documents for obj in _unfolded(document, where)]
-    originals = {_key(obj)[2:] for obj in listed if obj["apiVersion"] not in CALICO}
+    originals = {
+        _key(obj)[2:]
+        for obj in listed
+        if obj["kind"].endswith("Policy") and obj["apiVersion"] not in CALICO
+    }
     for obj in listed:
         meta = obj["metadata"]
         if obj["apiVersion"] in CALICO and _original(obj) in originals:
