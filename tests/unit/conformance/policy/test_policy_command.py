@@ -283,11 +283,11 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
         ),
         (
             calico("ingress: [{action: Allow, destination: {ports: [80]}}]"),
-            "NetworkPolicy shop/x ingress rule 1: a rule with ports needs protocol TCP, UDP or SCTP",
+            "NetworkPolicy shop/x ingress rule 1: ports need protocol TCP, UDP or SCTP",
         ),
         (
             calico("ingress: [{action: Allow, protocol: ICMP, source: {notPorts: [80]}}]"),
-            "NetworkPolicy shop/x ingress rule 1: a rule with ports needs protocol TCP, UDP or SCTP",
+            "NetworkPolicy shop/x ingress rule 1: ports need protocol TCP, UDP or SCTP",
         ),
         (
             calico("selector: {app: web}"),
