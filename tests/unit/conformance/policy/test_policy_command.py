@@ -306,11 +306,11 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
         ),
         (
             calico("ingress: [{action: Allow, destination: {ports: [80]}}]"),
-            "NetworkPolicy shop/x ingress rule 1: ports want protocol TCP, UDP or SCTP beside them",
+            "NetworkPolicy shop/x ingress rule 1: ports need protocol TCP, UDP or SCTP",
         ),
         (
             calico("ingress: [{action: Allow, protocol: ICMP, source: {notPorts: [80]}}]"),
-            "NetworkPolicy shop/x ingress rule 1: ports want protocol TCP, UDP or SCTP beside them",
+            "NetworkPolicy shop/x ingress rule 1: ports need protocol TCP, UDP or SCTP",
         ),
         (
             calico("selector: {app: web}"),
