@@ -19,6 +19,10 @@ not know yet, and knows those of a folder's own conftest.py only once it has col
 is an internal error.
 """
 
+BY_FILE = ("tests/unit/", "tests/worlds/", "tests/plugin/test_parts.py")
+"""Tests without a lab: thousands of small tests cost less to hand out by files, and what a file
+computes once for all its tests is computed in one worker."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     for mark in MARKS:
@@ -45,11 +49,11 @@ def group(item: pytest.Item) -> str:
     any worker gets the test alone.
 
     Tests that share a fixture of their module stay together, separately for each parameter of the
-    fixture: otherwise every worker would start the lab, or do the run, that the fixture is. Unit
-    tests stay together by file: thousands of small tests cost less to hand out by files.
+    fixture: otherwise every worker would start the lab, or do the run, that the fixture is. Tests
+    of :data:`BY_FILE` stay together by file.
     """
     file = item.nodeid.partition("::")[0]
-    if file.startswith("tests/unit/"):
+    if file.startswith(BY_FILE):
         return file
     shared = shared_fixtures(item)
     return " ".join(filter(None, [file, *shared.values()])) if shared else ""
