@@ -19,7 +19,7 @@ not know yet, and knows those of a folder's own conftest.py only once it has col
 is an internal error.
 """
 
-BY_FILE = ("tests/unit/", "tests/worlds/", "tests/plugin/test_parts.py")
+BY_FILE = ("tests/unit/", "tests/worlds/", "tests/contract/field/", "tests/plugin/test_parts.py")
 """Tests without a lab: thousands of small tests cost less to hand out by files, and what a file
 computes once for all its tests is computed in one worker."""
 
