@@ -19,6 +19,10 @@ not know yet, and knows those of a folder's own conftest.py only once it has col
 is an internal error.
 """
 
+BY_FILE = ("tests/unit/", "tests/worlds/", "tests/contract/field/", "tests/plugin/test_parts.py")
+"""Tests without a lab: thousands of small tests cost less to hand out by files, and what a file
+computes once for all its tests is computed in one worker."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     for mark in MARKS:
@@ -31,10 +35,40 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what is done with each of the programs, for the programs that a pwsh executes."""
+    """Mark what is done with each of the programs, for the programs that a pwsh executes; keep
+    tests together that share a fixture."""
     callspec = getattr(item, "callspec", None)
     if callspec and any(_names_powershell(value) for value in callspec.params.values()):
         item.add_marker(pytest.mark.powershell)
+    if not item.get_closest_marker("xdist_group") and (name := group(item)):
+        item.add_marker(pytest.mark.xdist_group(name))
+
+
+def group(item: pytest.Item) -> str:
+    """Return the name under which one worker gets a test together with others of its file; empty:
+    any worker gets the test alone.
+
+    Tests that share a fixture of their module stay together, separately for each parameter of the
+    fixture: otherwise every worker would start the lab, or do the run, that the fixture is. Tests
+    of :data:`BY_FILE` stay together by file.
+    """
+    file = item.nodeid.partition("::")[0]
+    if file.startswith(BY_FILE):
+        return file
+    shared = shared_fixtures(item)
+    return " ".join(filter(None, [file, *shared.values()])) if shared else ""
+
+
+def shared_fixtures(item: pytest.Item) -> dict[str, str]:
+    """Map fixtures of a test that its module shares to the number of their parameter, if any."""
+    known: Any = getattr(item, "_fixtureinfo", None)
+    definitions = known.name2fixturedefs.items() if known else ()
+    indices = getattr(getattr(item, "callspec", None), "indices", {})
+    return {
+        name: f"{name}-{indices[name]}" if name in indices else ""
+        for name, found in definitions
+        if found and found[-1].scope == "module"
+    }
 
 
 def _names_powershell(value: Any) -> bool:

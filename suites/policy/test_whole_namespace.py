@@ -3,8 +3,8 @@
 selector, any namespace.
 
 The namespace is the worker's second, so that the policy leaves the pods of its first namespace open
-as controls.  It selects pods of both operating systems, so that the servers of each, with clients
-of the other, are tested under a change of their own.
+as controls.  The policy selects pods of both operating systems.  Therefore the servers of each
+system are tested in a change of their own, with clients of the other system.
 """
 
 from conformance.fixtures import OS, Case, Expect, Policy, WorkerPods

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.detection import choice
-from tests.detection.table import Row, Table, read
+from tests.detection.table import Row, Table, shipped
 
 SAYS = pytest.StashKey[list[str]]()
 """Lines for the end of the run: what was left out."""
@@ -50,7 +50,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """The rows of this run, those of one lab after each other, so that it is started once."""
     if not metafunc.definition.get_closest_marker("detection_row"):
         return
-    table = read()
+    table = shipped()
     rows = _rows(metafunc.config, table)
     labs = [row.lab for row in rows]
     rows = sorted(rows, key=lambda row: labs.index(row.lab))

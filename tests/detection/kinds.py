@@ -26,7 +26,7 @@ from conformance.catalog import (
 from conformance.catalog.kinds import DATA
 from conformance.facts.detect import detect
 from conformance.model.facts import Facts
-from tests.detection.table import Table, read
+from tests.detection.table import Table, shipped
 from tests.unit.conformance.facts.platforms.served import clusters, served
 
 PAGE = Path(__file__).parents[2] / "docs" / "modes-table.md"
@@ -155,7 +155,7 @@ SHORT = {"NOT_APPLICABLE": "-", PROFILE: "profile", TEST: "test", HAND: "hand", 
 
 def expected() -> dict[str, dict[str, object]]:
     """Kind to its title and to what each claim says."""
-    facts, table = _facts(), read()
+    facts, table = _facts(), shipped()
     return {
         name: {
             "title": kind.title,

@@ -8,16 +8,17 @@ Decides nothing about runs; it refuses a table that contradicts itself.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests import fast_yaml
 
 ROWS = Path(__file__).with_name("rows")
 LAYERS = Path(__file__).with_name("layers.yaml")
-CONCLUSIONS: dict[str, str] = yaml.safe_load(
+CONCLUSIONS: dict[str, str] = fast_yaml.load(
     Path(__file__).with_name("conclusions.yaml").read_text(encoding="utf-8")
 )
 """Kinds of conclusions about the failed layer, to words that the kind alone has."""
@@ -207,7 +208,7 @@ class Table:
 def read(folder: Path = ROWS, layers: Path = LAYERS) -> Table:
     """The table, from the files of a folder.  Raises ValueError for what contradicts itself, naming file and row."""
     files = {
-        path.name: yaml.safe_load(path.read_text(encoding="utf-8"))
+        path.name: fast_yaml.load(path.read_text(encoding="utf-8"))
         for path in sorted(folder.glob("*.yaml"))
     }
     table = Table(
@@ -221,7 +222,7 @@ def read(folder: Path = ROWS, layers: Path = LAYERS) -> Table:
         },
         layers={
             name: Layer(areas=tuple(given["areas"]), files=tuple(given["files"]))
-            for name, given in yaml.safe_load(layers.read_text(encoding="utf-8")).items()
+            for name, given in fast_yaml.load(layers.read_text(encoding="utf-8")).items()
         },
         rows=(),
     )
@@ -247,6 +248,12 @@ def read(folder: Path = ROWS, layers: Path = LAYERS) -> Table:
         row for name, given in _joined(files, "rows").items() for row in _rows(name, given, table)
     )
     return replace(table, rows=tuple(rows))
+
+
+@functools.cache
+def shipped() -> Table:
+    """Return the table of the checkout, read once for a process; callers change nothing of it."""
+    return read()
 
 
 def _joined(files: Mapping[str, Any], section: str) -> dict[str, Any]:

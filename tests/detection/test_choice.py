@@ -10,9 +10,9 @@ import pytest
 
 from tests.detection import choice
 from tests.detection.choice import Change
-from tests.detection.table import read
+from tests.detection.table import shipped
 
-TABLE = read()
+TABLE = shipped()
 ROWS = TABLE.rows
 SHORT = tuple(row for row in ROWS if not row.long)
 

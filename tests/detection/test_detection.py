@@ -35,13 +35,13 @@ from tests.detection import (
     reading_edits,
     runner,
 )
-from tests.detection.table import RED, Row, read
+from tests.detection.table import RED, Row, shipped
 from tests.detection.taps.table import FAULTS as ROWS_OWN
 from tests.detection.taps.table import PUTS
 from tests.plugin import parts
 
 ROOT = Path(__file__).parents[2]
-TABLE = read()
+TABLE = shipped()
 FAULTS = fault_types() | ROWS_OWN
 EDITS = (
     cluster_edits.EDITS

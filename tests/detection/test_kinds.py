@@ -12,7 +12,7 @@ from conformance import cli
 from conformance.catalog import catalog
 from conformance.catalog.kinds import DATA
 from tests.detection import kinds
-from tests.detection.table import RED, read
+from tests.detection.table import RED, shipped
 
 PARTS = DATA.parents[1] / "qualify" / "data" / "parts.yaml"
 
@@ -37,7 +37,7 @@ def test_the_packaged_table_is_current(expected: dict[str, dict[str, object]]) -
 def test_a_kind_with_a_profile_says_what_its_clean_row_says(
     expected: dict[str, dict[str, object]],
 ) -> None:
-    clean, told = read().clean_of("small"), expected["small"]["claims"]
+    clean, told = shipped().clean_of("small"), expected["small"]["claims"]
     assert isinstance(told, dict)
     assert {claim: told[claim].partition(":")[0] for claim in clean} == clean
     assert set(told) <= set(catalog())
@@ -48,7 +48,7 @@ def test_every_claim_with_a_test_has_a_row_in_which_it_holds_and_one_in_which_it
 
     A known issue that can happen is red where it is there.
     """
-    table = read()
+    table = shipped()
     profiles = [table.clean_of(name) for name in ("", *table.profiles)]
     lacking = {}
     for claim, known in demanded_parts().items():
@@ -77,7 +77,7 @@ def demanded_parts() -> dict[str, object]:
 
 def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> None:
     known = {kind.profile for kind in kinds.KINDS.values()}
-    others = {name for name in read().profiles if name not in known}
+    others = {name for name in shipped().profiles if name not in known}
     assert others == {
         "aks-no-dsr",
         "canal-host-gw-aws",
@@ -131,7 +131,7 @@ def test_an_unknown_kind_is_named_with_those_that_there_are(
 def test_bgp_decides_most_claims_of_the_first_and_the_page_says_why_not_each_other(
     expected: dict[str, dict[str, object]],
 ) -> None:
-    clean = read().clean_of("bgp")
+    clean = shipped().clean_of("bgp")
     assert len([claim for claim in kinds.FIRST if clean.get(claim) in kinds.DECIDED]) >= 60
     page = kinds.page(expected)
     assert all(f"## What {lab} decides" in page for lab in kinds.LABS.values())

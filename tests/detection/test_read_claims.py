@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.detection.table import RED, Row, read
+from tests.detection.table import RED, Row, shipped
 
-TABLE = read()
+TABLE = shipped()
 WINDOWS = frozenset({"windows-2019", "windows-2022"})
 LINUX = frozenset({"linux-1", "linux-2", "linux-3"})
 HOLDS = ("CONFIRMED", "NOT_OBSERVED")

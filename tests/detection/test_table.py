@@ -13,7 +13,7 @@ import pytest
 from tests.detection.document import over_time
 from tests.detection.runner import Outcome, conclusion_lines, differences
 from tests.detection.selection import row_tests
-from tests.detection.table import CONCLUSIONS, Row, Table, kinds_of, read
+from tests.detection.table import CONCLUSIONS, Row, Table, kinds_of, read, shipped
 from tests.detection.taps.policy_edits import FIELDS
 from tests.detection.taps.policy_lost import EVENTS
 from tests.unit.conformance.evidence.test_layer import ROWS as LAYERS_OF_EVIDENCE
@@ -120,13 +120,13 @@ def test_a_row_of_one_claim_alone_says_nothing_of_what_else_its_tests_decide(
 
 @pytest.mark.parametrize("what", [*EVENTS, *FIELDS])
 def test_each_event_and_field_has_rows_that_are_red_on_a_node_of_each_system(what: str) -> None:
-    rows = {name: (linux, windows) for name, linux, windows in over_time(read())}
+    rows = {name: (linux, windows) for name, linux, windows in over_time(shipped())}
     assert "-" not in rows[f"`{what}`"], (
         "policy that is lost there goes unseen on one system: add a row"
     )
 
 
-SOME = [row for row in read().rows if not row.long]
+SOME = [row for row in shipped().rows if not row.long]
 
 
 @pytest.fixture(scope="module")
@@ -194,14 +194,14 @@ def test_a_row_is_about_the_conclusions_that_it_names_and_no_other(
 
 
 def test_every_kind_of_conclusion_is_named_by_a_row_with_what_is_wrong() -> None:
-    named = {kind for row in read().rows for kind in kinds_that(row)}
+    named = {kind for row in shipped().rows for kind in kinds_that(row)}
     assert named == set(CONCLUSIONS)
 
 
 @pytest.mark.parametrize("kind", CONCLUSIONS)
 def test_two_rows_drawn_by_seed_are_about_another_conclusion_and_refuse_this(kind: str) -> None:
     """A row reports each conclusion that it does not name."""
-    others = [row for row in read().rows if row.concludes and kind not in kinds_that(row)]
+    others = [row for row in shipped().rows if row.concludes and kind not in kinds_that(row)]
     for row in random.Random(kind).sample(others, 2):
         (wrong,) = conclusion_lines(replace(row, concludes=row.concludes[:1]), [ANY_OF[kind]])[-1:]
         assert wrong.endswith(f"observed {ANY_OF[kind]}"), row.name

@@ -452,7 +452,7 @@ def _example(broken: Break, results: Sequence[Result]) -> str:
 
 
 def _plain(line: str) -> str:
-    """Without what differs from case to case."""
+    """Return a text without the parts that differ between cases."""
     line = re.sub(r"calico-demo-table-pair\d/(\w+-\w+)-[0-9a-z]+-[0-9a-z]+", r"ns/\1", line)
     line = re.sub(r"calico-demo-table-pair\d", "ns", line)
     line = re.sub(r"(linux|windows)-\d\b", r"\1-1", line)

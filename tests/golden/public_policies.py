@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies that others published, tried with ``calico-conformance policy``: no file may end it in a
-traceback.
+traceback, and no policy may be passed over in silence.
 
-``python -m tests.golden.public_policies [--repositories FOLDER]`` fetches the repositories at the
-commits that public-policies.tsv names, and reads the files there: nothing of them is kept here.
-``FOLDER`` may already have their git directories, as ``OWNER+NAME``. Every file, and every fenced
-block of YAML in a page, is asked beside three pods of ours; answers and refusals are counted and
-compared with the table, whose columns are repository, commit, path, texts with a policy, and how
-many of these are answered. ``--write`` writes the table anew, for the same repositories and
-commits.
+``python -m tests.golden.public_policies [--repositories FOLDER | --mirror ADDRESS]`` fetches the
+repositories at the commits that public-policies.tsv names, and reads the files there: nothing of
+them is kept here. ``FOLDER`` may already have their git directories, as ``OWNER+NAME``;
+``ADDRESS`` is what to fetch ``OWNER/NAME`` from, such as ``file:///srv/mirror``. Every file, and
+every fenced block in a page, of YAML or of a shell that passes YAML on, is asked beside three pods
+of ours; answers and refusals are counted and compared with the table, whose columns are
+repository, commit, path, texts with a policy, and how many of these are answered. ``--write``
+writes the table anew, for the same repositories and commits.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ from pathlib import Path
 from conformance.cli import main as command
 
 TABLE = Path(__file__).with_name("public-policies.tsv")
-FENCED = re.compile(r"^[ \t]*```[ \t]*ya?ml[^\n]*\n(.*?)^[ \t]*```", re.S | re.M)
+FENCED = re.compile(r"^[ \t]*```[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*```", re.S | re.M)
+PASSED_ON = re.compile(r"<<-?[ \t]*[\"']?(\w+)[\"']?[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.S | re.M)
+"""A shell's here-document."""
+SHELLS = ("", "bash", "sh", "shell", "console")
 POLICY = re.compile(r"^[ \t-]*[\"']?kind[\"']?:[ \t]*[\"']?(\w*(?:Policy|PolicyList|Tier))\b", re.M)
+STARTS = re.compile(r"\s*(?:apiVersion|kind|---)\b")
 ROOTS = {
     "tigera/docs": ("calico/", "calico-enterprise/"),
     "projectcalico/calico": ("app-policy/", "hack/", "process/"),
@@ -52,30 +57,47 @@ PODS = """
 Row = tuple[str, str, str, int, int]
 
 
+class NotFetched(Exception):
+    """Git could not fetch or show something; its own last words."""
+
+
 def git(folder: Path, *arguments: str) -> str:
     """What git prints."""
     done = subprocess.run(
-        ["git", f"--git-dir={folder}", *arguments], check=True, capture_output=True
+        ["git", f"--git-dir={folder}", *arguments], check=False, capture_output=True
     )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
+        raise NotFetched(f"git {' '.join(arguments)[:120]}: {said[-1]}")
     return done.stdout.decode(errors="replace")
 
 
-def folder_of(repository: str, commit: str, folder: Path) -> Path:
-    """The git directory of a repository, fetched if it is not there."""
+def folder_of(repository: str, commit: str, folder: Path, mirror: str) -> Path:
+    """The git directory of a repository, fetched if it is not there; files follow as they are
+    read."""
     found = folder / repository.replace("/", "+")
     if (found / "repo").is_dir():
         return found / "repo"
     if not found.is_dir():
         git(found, "init", "--bare", "--quiet")
-        address = f"https://github.com/{repository}"
-        git(found, "fetch", "--quiet", "--depth=1", address, commit)
+        git(found, "remote", "add", "origin", f"{mirror.rstrip('/')}/{repository}")
+    git(found, "fetch", "--quiet", "--depth=1", "--filter=blob:none", "origin", commit)
     return found
 
 
 def texts(content: str, path: str) -> list[str]:
     """The texts of a file that have a policy."""
-    found = [content] if path.endswith((".yaml", ".yml")) else FENCED.findall(content)
+    found = [content] if path.endswith((".yaml", ".yml")) else list(_fenced(content))
     return [text for text in found if POLICY.search(text)]
+
+
+def _fenced(page: str) -> Iterator[str]:
+    for language, block in FENCED.findall(page):
+        if language in ("yaml", "yml"):
+            yield block
+        elif language in SHELLS:
+            passed = [text for _, text in PASSED_ON.findall(block)]
+            yield from passed or ([block] if STARTS.match(block) else [])
 
 
 def paths(folder: Path, repository: str, commit: str) -> Iterator[str]:
@@ -138,6 +160,7 @@ def main() -> int:
     """Try all files; print what differs from the table, and the counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repositories", type=Path, help="where their git directories are")
+    parser.add_argument("--mirror", default="https://github.com", metavar="ADDRESS")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     known = rows()
@@ -145,7 +168,7 @@ def main() -> int:
         scratch = Path(made)
         now, wrong = [], []
         for repository, commit in dict.fromkeys(row[:2] for row in known):
-            folder = folder_of(repository, commit, options.repositories or scratch)
+            folder = folder_of(repository, commit, options.repositories or scratch, options.mirror)
             mine = [row[2] for row in known if row[:2] == (repository, commit)]
             for path in paths(folder, repository, commit) if options.write else mine:
                 row, why = tried(repository, commit, path, folder, scratch)
@@ -169,4 +192,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except NotFetched as problem:
+        sys.exit(str(problem))

@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 
 
 def write(section: str, lines: Sequence[str], path: Path = PAGE) -> None:
-    """Put these lines in the place of the section's; the rest stays.  Raises ValueError: there is no such section."""
+    """Replace the section's lines with ``lines``.  Raise ValueError if the page has no such section."""
     text = path.read_text(encoding="utf-8")
     begin, end = f"<!-- {section} -->\n", f"<!-- end of {section} -->\n"
     if begin not in text or end not in text:

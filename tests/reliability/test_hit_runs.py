@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A killed run counts only if it was hit, what hangs is something left behind, seconds are those of real restoring."""
+"""A killed run counts only if it was hit. A hang counts as something left behind. Seconds are those of real restoring."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from hybridlab.profiles.load import names
-from tests.detection.table import read
+from tests.detection.table import shipped
 from tools import check_kinds
 from tools.check_kinds import Expected, Outcome
 
-TABLE = read()
+TABLE = shipped()
 
 
 def ended(claims: dict[str, str], exit_code: int = 0) -> Outcome:

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import fast_yaml
 from tools.size import COMPLEX, functions, packed_assignments, rooms, statements
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ LINES = 500
 """The most lines that a file of lib/ or a probe program may have."""
 PARAMETERS = 7
 """The most parameters that a function may have; constructors and their like are exempt."""
-ALLOWED = yaml.safe_load(Path(__file__).with_name("size_exceptions.yaml").read_text())
+ALLOWED = fast_yaml.load(Path(__file__).with_name("size_exceptions.yaml").read_text())
 
 
 @cache

@@ -60,7 +60,7 @@ def functions_of(path: Path) -> Iterator[ast.FunctionDef]:
 
 
 def offences(path: Path) -> list[str]:
-    """What in a suite file is against the conventions."""
+    """Return what in a suite file breaks the conventions, a line each."""
     tree = ast.parse(path.read_text())
     found = [] if ast.get_docstring(tree) else ["no docstring that says what is guaranteed"]
     if len(path.read_text().splitlines()) > 200:
@@ -109,7 +109,7 @@ def _names_in(node: ast.AST) -> set[str]:
 
 
 def _bound_to_cases(test: ast.FunctionDef) -> set[str]:
-    """The names that a test gives to cases."""
+    """Return the names that a test gives to cases."""
     bound = [node for node in ast.walk(test) if isinstance(node, ast.Assign)]
     return {
         name
@@ -159,13 +159,21 @@ def _is_for_the_library(call: ast.Call) -> bool:
 
 
 def _aliases(test: ast.FunctionDef) -> Iterator[str]:
-    """Names that are given to methods, which a reader then has to look up."""
+    """Yield a line for each method that a test calls by another name or keeps uncalled."""
     called = {call.func.id for call in _calls(test) if isinstance(call.func, ast.Name)}
     for node in ast.walk(test):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
             names = {target.id for target in node.targets if isinstance(target, ast.Name)}
             for name in sorted(names & called):
                 yield f"calls a method by another name: {name}"
+    functions = {id(call.func) for call in _calls(test)}
+    for node in ast.walk(test):
+        if (
+            isinstance(node, ast.Attribute)
+            and ast.unparse(node.value) == "expect"
+            and id(node) not in functions
+        ):
+            yield f"keeps expect.{node.attr} instead of calling it"
 
 
 def parts_of(tree: ast.Module) -> Iterator[tuple[str, set[str], set[str]]]:
@@ -240,6 +248,10 @@ def test_parts_that_share_a_test_are_all_decided_by_its_cases(path: Path) -> Non
         ),
         ("    Case(*pods, open=True, because='x')", "does not name its clients and its servers"),
         ("    edit = expect.change\n    edit(pods)", "calls a method by another name: edit"),
+        (
+            "    edits = [expect.change]\n    edits[0](pods)",
+            "keeps expect.change instead of calling it",
+        ),
         ("    client, server = pods.a(), pods.b()", "several values to several names"),
         ("    assert pods", "contains Assert"),
     ],

@@ -9,6 +9,7 @@ are.
 from __future__ import annotations
 
 import copy
+import ipaddress
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -45,6 +46,7 @@ def rules(objects: Sequence[Obj], api: str = "") -> Iterator[tuple[str, Obj]]:
             yield from ((way, rule) for rule in spec.get(way) or ())
 
 
+NETS = ("nets", "notNets")
 CALICO, K8S = "projectcalico.org", "networking.k8s.io"
 
 
@@ -207,6 +209,22 @@ def middle_tier(objects: list[Obj]) -> None:
             tier["spec"]["defaultAction"] = "Pass"
 
 
+def masks_of_octets(objects: list[Obj]) -> None:
+    """A net is as large as its prefix rounded down to a whole number of octets."""
+
+    def rounded(text: str) -> str:
+        address, _, length = text.partition("/")
+        return f"{ipaddress.ip_interface(f'{address}/{int(length) // 8 * 8}').network}"
+
+    for _, rule in rules(objects):
+        for side in ("source", "destination"):
+            end = rule.get(side) or {}
+            end.update({name: [*map(rounded, end[name])] for name in NETS if end.get(name)})
+        for peer in (peer for side in ("from", "to") for peer in rule.get(side) or ()):
+            if "ipBlock" in peer:
+                peer["ipBlock"]["cidr"] = rounded(peer["ipBlock"]["cidr"])
+
+
 def pods_for_namespaces(world: World) -> None:
     """A pod's labels answer for its namespace's, too."""
     for name, pod in world.pods.items():
@@ -232,6 +250,7 @@ OF_OBJECTS: tuple[Whole, ...] = (
     both_directions,
     network_sets_of_all,
     middle_tier,
+    masks_of_octets,
 )
 OF_WORLDS: tuple[Callable[[World], None], ...] = (pods_for_namespaces,)
 

@@ -13,10 +13,11 @@ Obj = dict[str, Any]
 RUN = "0a1b2c"
 NAMESPACES = {space: f"calico-demo-{RUN}-main-{space}" for space in SPACES}
 SEATS = tuple(
-    Seat(space, system, f"{system}-1", f"{space}-{system}", f"10.0.{node}.{10 + number}")
+    Seat(space, system, f"{system}-1", f"{space}-{system}", f"10.0.0.{64 * node + 10 + number}")
     for node, system in enumerate(SYSTEMS)
     for number, space in enumerate(SPACES)
 )
+"""Each node has a block of /26, and both blocks are of one /24, as Calico lays them."""
 MANY = tuple(
     Seat(
         space,
@@ -41,7 +42,7 @@ BYSTANDERS: tuple[Obj, ...] = tuple(
             "labels": {"x": "1", "y": "1"},
         },
         "spec": {"nodeName": f"{system}-1", "os": {"name": system}, "containers": [{}]},
-        "status": {"podIP": f"10.0.{node}.60"},
+        "status": {"podIP": f"10.0.0.{64 * node + 60}"},
     }
     for node, system in enumerate(SYSTEMS)
 )

@@ -19,13 +19,12 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-import yaml
-
 from conformance.kube import manifest
 from conformance.policy.oracle import fields
 from conformance.policy.worlds import World
 from conformance.stories.model.lives import ONE_OF, TURNS
 from conformance.stories.model.story import LONGEST, Event, Story
+from tests import fast_yaml
 from tests.unit.conformance.stories.test_classes import TABLE
 from tests.worlds.story_mutants import (
     TWICE,
@@ -38,7 +37,7 @@ from tests.worlds.story_mutants import (
     shown,
 )  # fmt: skip
 
-CAST = yaml.safe_load(Path(__file__).with_name("story-cast.yaml").read_text(encoding="utf-8"))
+CAST = fast_yaml.load(Path(__file__).with_name("story-cast.yaml").read_text(encoding="utf-8"))
 FEWEST = 3
 COMPOSED = 5
 """Stories of which the best is kept."""

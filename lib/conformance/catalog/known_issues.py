@@ -14,7 +14,7 @@ import yaml
 
 from conformance.catalog.applicability import Applies, met
 from conformance.catalog.claims import Conditions
-from conformance.catalog.loading import CatalogError, catalog, conditions
+from conformance.catalog.loading import LOADER, CatalogError, catalog, conditions
 from conformance.model.decision import Decision
 from conformance.model.endpoint import OS
 from conformance.model.facts import Facts
@@ -96,7 +96,7 @@ def known_issues() -> tuple[KnownIssue, ...]:
 
 def load(text: str) -> tuple[KnownIssue, ...]:
     """Return the known issues of a YAML text, see :func:`known_issues`."""
-    return tuple(_issue(entry) for entry in yaml.safe_load(text))
+    return tuple(_issue(entry) for entry in yaml.load(text, LOADER))
 
 
 def _problem(entry: Mapping[str, Any]) -> str:

@@ -28,7 +28,8 @@ from conformance.catalog.versions import Range
 from conformance.model.claim import ClaimKind
 
 DATA = Path(__file__).with_name("data")
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's loader, which is ten times as fast, where PyYAML has it."""
 _ISSUE = re.compile(r"(?P<repository>[\w.-]+(?:/[\w.-]+)?)#(?P<number>\d+)")
 _ISOLATION = re.compile(r"(?P<kind>[a-z-]+)(?:\((?P<os>linux|windows)\))?")
 _ID = re.compile(r"[A-Z]+-\d+")
@@ -62,7 +63,7 @@ def field_evidence() -> Mapping[str, Sequence[str]]:
     """Return the files of evidence from real nodes, by the ``CLAIM`` or ``CLAIM: PART`` that each
     shows."""
     text = DATA.with_name("field-evidence.yaml").read_text(encoding="utf-8")
-    found: Mapping[str, Sequence[str]] = yaml.load(text, _LOADER)
+    found: Mapping[str, Sequence[str]] = yaml.load(text, LOADER)
     return found
 
 
@@ -211,7 +212,7 @@ def conditions(plain: Mapping[str, Any]) -> Conditions:
         raise CatalogError(
             f"{plain!r}: expected words, lists of them, true or false: {error}"
         ) from None
-    return _conditions(yaml.compose(text, Loader=_LOADER), "applies")
+    return _conditions(yaml.compose(text, Loader=LOADER), "applies")
 
 
 def _conditions(node: Any, file: str) -> Conditions:
@@ -267,7 +268,7 @@ def _isolation(node: Any, file: str) -> Isolation:
 
 def _compose(path: Path) -> Any:
     try:
-        return yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)
+        return yaml.compose(path.read_text(encoding="utf-8"), Loader=LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise CatalogError(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from conformance.catalog.loading import LOADER
 from conformance.catalog.versions import KNOWN, NEXT, Range, Version
 from conformance.errors import MissingCapability
 
@@ -27,7 +28,7 @@ class Row:
 @functools.cache
 def tables() -> Mapping[str, tuple[Row, ...]]:
     """Return every table by its name."""
-    plain = yaml.safe_load(Path(__file__).with_name("tables.yaml").read_text(encoding="utf-8"))
+    plain = yaml.load(Path(__file__).with_name("tables.yaml").read_text(encoding="utf-8"), LOADER)
     return {
         name: tuple(
             Row(Range(row["versions"]), tuple(row["listed"]), row["source"]) for row in rows

@@ -5,8 +5,8 @@ still use another VNI.
 Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew.  Windows
 takes it from the environment of calico-node-windows and from the CNI configuration: the operator
 renders both from the FelixConfiguration and replaces the pods; where Calico was installed by
-manifests the DaemonSet is edited instead (claims.md, VXLAN-9).  Delivered means that a node has the
-setting, not that it follows it.
+manifests the DaemonSet is edited instead (claims.md, VXLAN-9).  A delivered VNI is the
+node's setting; the node may still use the old VNI.
 """
 
 import copy

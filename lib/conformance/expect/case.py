@@ -30,7 +30,7 @@ class _Row:
     """The row also holds where a limitation is gone; otherwise its expectation is then reversed."""
 
     def of_part(self, context: Context) -> Context:
-        """Return the context in which the row is decided: of its part, enforced where it says."""
+        """Return the context for deciding this row: its part, and the nodes that enforce it."""
         return replace(context.of_part(self.part), at=self.at or context.at)
 
 

@@ -144,9 +144,11 @@ def lines(found: Sequence[Result], most: int) -> Iterator[str]:
 
 def junit(found: Sequence[Result]) -> str:
     """Return the results as JUnit's XML."""
-    failed = sum(bool(one.wrong) for one in found)
     suite = ElementTree.Element(
-        "testsuite", name="policy", tests=str(len(found)), failures=str(failed)
+        "testsuite",
+        name="policy",
+        tests=str(len(found)),
+        failures=str(sum(bool(one.wrong) for one in found)),
     )
     for one in found:
         case = ElementTree.SubElement(suite, "testcase", classname="policy", name=plain(one.name))

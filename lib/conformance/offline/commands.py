@@ -168,9 +168,9 @@ def _diff(options: argparse.Namespace) -> int:
         old = _given(options, [options.old, *options.files])
         new = _given(options, [options.new, *([] if options.apply else options.files)])
         after = inputs.applied(old, new) if options.apply else new
-        column = compare.column(options.column)
         sides = [
-            compare.Side(Reach(each.objects, options.address), column) for each in (old, after)
+            compare.Side(Reach(each.objects, options.address), compare.column(options.column))
+            for each in (old, after)
         ]
     found = compare.Comparison(*sides)
     if options.format == "json":
@@ -186,8 +186,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 def _ask(options: argparse.Namespace) -> int:
     ends = (options.source, options.destination)
-    named = [text for text in ends if assertions.is_address(text)]
-    addresses = dict.fromkeys([*options.address, *named])
+    addresses = dict.fromkeys([*options.address, *filter(assertions.is_address, ends)])
     reach = Reach(_given(options, options.files).objects, addresses)
     protocol, port = walk.at_port(options.protocol, options.port, "--")
     for pair in walk.pairs(reach, *ends):
@@ -200,9 +199,9 @@ def _ask(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     documents = manifest.read(options.assertions)
-    given = _given(options, options.files)
     addresses = dict.fromkeys([*options.address, *assertions.addresses(documents)])
-    results = assertions.results(Reach(given.objects, addresses), documents)
+    reach = Reach(_given(options, options.files).objects, addresses)
+    results = assertions.results(reach, documents)
     if options.junit:
         options.junit.write_text(plain(assertions.junit(results)), encoding="utf-8")
     say(*assertions.lines(results, EVERYTHING if options.all else FEW))

@@ -4,7 +4,7 @@ which rule of which policy."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from conformance.errors import UsageProblem
@@ -23,6 +23,7 @@ OWN = "own"
 
 def column(name: str) -> Column:
     """Return a column by its name: ``promise``, ``windows``, or a release (``v3.31``)."""
+    name = name.lower()
     if name in ("promise", "linux"):
         return Column("promise", PROMISE)
     if name in ("windows", OWN):
@@ -37,7 +38,7 @@ def column(name: str) -> Column:
 
 def is_column(name: str) -> bool:
     """Return whether a word names a column."""
-    return name in ("promise", "windows") or bool(re.fullmatch(r"v\d+\.\d+", name))
+    return bool(re.fullmatch(r"promise|windows|v\d+\.\d+", name.lower()))
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,8 @@ class Comparison:
             then = self.new.decisions(new, answer, ports[0])
             verdicts = of_way(first), of_way(then)
             if verdicts[0] is not verdicts[1]:
-                key = (_kind(*verdicts), *(WORDS[one] for one in verdicts), _because(first, then))
+                because = f"{_deciding(then)}; before: {_deciding(first)}"
+                key = (_kind(*verdicts), *(WORDS[one] for one in verdicts), because)
                 parts.setdefault(key, []).append((answer, ports))
         for (kind, word, now, because), text in parts.items():
             yield Change(kind, sources, destinations, _where(text), word, now, because, paths)
@@ -169,17 +171,10 @@ def _merged(same: Sequence[Change]) -> Iterator[Change]:
     for one in same:
         by_destination.setdefault(one.destinations, []).append(one)
     for listed in by_destination.values():
-        first = listed[0]
-        sources = tuple(end for one in listed for end in one.sources)
-        yield Change(
-            first.kind,
-            sources,
-            first.destinations,
-            first.where,
-            first.before,
-            first.after,
-            first.because,
-            sum(one.paths for one in listed),
+        yield replace(
+            listed[0],
+            sources=tuple(end for one in listed for end in one.sources),
+            paths=sum(one.paths for one in listed),
         )
 
 
@@ -205,11 +200,6 @@ def _kind(before: Verdict, after: Verdict) -> str:
         (Verdict.DENIED, Verdict.ALLOWED): "opens",
         (Verdict.ALLOWED, Verdict.DENIED): "closes",
     }.get((before, after), "changes")
-
-
-def _because(before: Sequence[Decision], after: Sequence[Decision]) -> str:
-    """Return what decides now, and what decided before."""
-    return f"{_deciding(after)}; before: {_deciding(before)}"
 
 
 def _deciding(decisions: Sequence[Decision]) -> str:

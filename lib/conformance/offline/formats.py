@@ -50,7 +50,7 @@ def as_plain(summary: Summary) -> dict[str, Any]:
     reported = {cells[place]: rows(cell) for place, cell in summary.cells.items()}
     every = range(len(summary.groups))
     return {
-        "columns": [column.name for column in summary.reach.columns],
+        "columns": _columns(summary),
         "summary": list(summary.headlines()),
         "groups": [
             {"group": summary.of(group), "ends": [[end.name, end.os] for end in group.ends]}
@@ -72,12 +72,16 @@ def as_plain(summary: Summary) -> dict[str, Any]:
     }
 
 
+def _columns(summary: Summary) -> list[str]:
+    return [column.name for column in summary.reach.columns]
+
+
 def as_json(value: Any) -> str:
     """Return plain data as JSON."""
     return json.dumps(within(value, plain), ensure_ascii=False) + "\n"
 
 
-def _cell_rows(summary: Summary) -> Iterator[tuple[str, list[str], str]]:
+def _cell_rows(summary: Summary) -> Iterator[Sequence[str]]:
     """Yield pairs, a word for each column, and explanations, where a word is not enough."""
     columns = range(len(summary.reach.columns))
     for cell in summary.cells.values():
@@ -86,7 +90,7 @@ def _cell_rows(summary: Summary) -> Iterator[tuple[str, list[str], str]]:
             for where, answer in rows(cell):
                 words = [word([answer], column) for column in columns]
                 why = " / ".join(line for said in explained(answer) for line in said)
-                yield f"{pair}, {where}", words, why
+                yield f"{pair}, {where}", *words, why
 
 
 def _groups(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -96,7 +100,6 @@ def _groups(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def as_markdown(summary: Summary) -> str:
     """Return the answer as Markdown."""
-    columns = [column.name for column in summary.reach.columns]
     lines = [f"- {_marked(line)}" for line in summary.headlines()]
     lines += _table(("group", "pods that every policy treats alike"), _groups(summary))
     shown = summary.groups[:MOST]
@@ -106,8 +109,7 @@ def as_markdown(summary: Summary) -> str:
         cells = [summary.cells.get((row, place)) for place in range(len(shown))]
         words = ("" if cell is None else cell.word + " \\*" * cell.differs for cell in cells)
         lines.append(f"| {summary.of(group)} | {' | '.join(words)} |")
-    reported = ((where, *words, why) for where, words, why in _cell_rows(summary))
-    lines += _table(("path", *columns, "why"), reported)
+    lines += _table(("path", *_columns(summary), "why"), _cell_rows(summary))
     lines += ["", *(f"- {_marked(note)}" for note in summary.notes(FEW))]
     return "\n".join(lines) + "\n"
 
@@ -134,7 +136,6 @@ def _marked(text: str) -> str:
 
 def as_html(summary: Summary) -> str:
     """Return the answer as a page that needs no network."""
-    columns = [column.name for column in summary.reach.columns]
     colours = {
         place: (COLOURS.get(cell.word, _OTHER), cell.word, cell.differs)
         for place, cell in summary.cells.items()
@@ -143,8 +144,7 @@ def as_html(summary: Summary) -> str:
     parts += _picture([summary.of(group) for group in summary.groups], colours, COLOURS)
     parts.append("; a frame: otherwise in a column")
     parts += _rows(("group", "pods that every policy treats alike"), _groups(summary))
-    reported = ((where, *words, why) for where, words, why in _cell_rows(summary))
-    parts += _rows(("path", *columns, "why"), reported)
+    parts += _rows(("path", *_columns(summary), "why"), _cell_rows(summary))
     parts += [f"<p>{_shown(note)}" for note in summary.notes(FEW)]
     return "\n".join(parts) + "\n"
 
@@ -171,8 +171,7 @@ def diff_html(found: compare.Comparison) -> str:
     colours = {}
     for (row, column), kinds in found.kinds.items():
         text = " and ".join(sorted(kinds, reverse=True))
-        colour = CHANGED.get(text, _OTHER)
-        colours[groups.index(row), groups.index(column)] = (colour, text, False)
+        colours[groups.index(row), groups.index(column)] = CHANGED.get(text, _OTHER), text, False
     named_groups = (
         (letter, some([named(end) for end in found.groups[place]], FEW))
         for place, letter in letters.items()

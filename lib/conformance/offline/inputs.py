@@ -77,8 +77,15 @@ def given(documents: Iterable[Any], where: str) -> Given:
     documents = list(documents)
     _demand_finite(documents, where)
     listed = [obj for document in documents for obj in _unfolded(document, where)]
+    originals = {
+        _key(obj)[2:]
+        for obj in listed
+        if obj["kind"].endswith("Policy") and obj["apiVersion"] not in CALICO
+    }
     for obj in listed:
         meta = obj["metadata"]
+        if obj["apiVersion"] in CALICO and _original(obj) in originals:
+            continue
         if obj["kind"] in NAMESPACED and not meta.get("namespace"):
             made.objects.append({**obj, "metadata": {**meta, "namespace": "default"}})
             if obj["kind"].endswith("Policy"):
@@ -125,13 +132,12 @@ def _unfolded(document: Any, where: str, depth: int = 0) -> Iterator[Obj]:
                 raise UsageProblem(f"manifest {where}: {kind}: {shown(item)} is no object")
             yield from _unfolded({**of_list, **item} if of_list["kind"] else item, where, depth + 1)
         return
-    if _is_object(document, where):
-        yield dict(document)
+    _check_object(document, where)
+    yield dict(document)
 
 
-def _is_object(document: Mapping[str, Any], where: str) -> bool:
-    """Return whether a document counts, and is no twin of another API's policy.  Raise UsageProblem
-    for one without kind, name or labels in their types."""
+def _check_object(document: Mapping[str, Any], where: str) -> None:
+    """Raise UsageProblem for a document without kind, name or labels in their types."""
     meta = document.get("metadata")
     if not isinstance(document.get("apiVersion"), str) or not isinstance(meta, Mapping):
         raise UsageProblem(f"manifest {where}: a document is no Kubernetes object")
@@ -140,7 +146,13 @@ def _is_object(document: Mapping[str, Any], where: str) -> bool:
         raise UsageProblem(f"an object without kind or name: {shown(dict(document))}")
     if not isinstance(meta.get("labels"), Mapping | None):
         raise UsageProblem(f"{document['kind']} {meta['name']}: labels are no mapping")
-    return document["apiVersion"] not in CALICO or not str(meta["name"]).startswith(TWINS)
+
+
+def _original(obj: Obj) -> tuple[str, str]:
+    """Return namespace and name of the policy of another API whose twin an object may be; that
+    policy is the one to read, if it is there."""
+    space, name = _key(obj)[2:]
+    return space, name.split(".", 2)[-1] if name.startswith(TWINS) else ""
 
 
 def _pods_of(obj: Obj, every: Sequence[Obj]) -> Iterator[Obj]:

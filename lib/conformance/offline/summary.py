@@ -9,7 +9,7 @@ from conformance.model.counted import counted
 from conformance.policy.oracle.fields import PROTOCOLS, Range
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.reach import ICMP, Answer, Difference, End, Group, Reach
-from conformance.policy.unread import passed_over
+from conformance.policy.unread import passed_over, unread_policies
 
 OPEN, CLOSED, PARTLY = "open", "closed", "by port"
 WORDS = {
@@ -117,14 +117,14 @@ class Summary:
                 )
             )
             if paths:
-                verb = "is" if paths == 1 else "are"
-                yield f"{counted(paths, 'path')} {verb} {does} that policy {other}"
+                yield f"{counted(paths, 'path is', 'paths are')} {does} that policy {other}"
 
     def notes(self, most: int) -> Iterator[str]:
         """Yield what was assumed, what was passed over, and what nobody meant; ``most``: names in a
         line."""
         reach = self.reach
-        for why in dict.fromkeys(reach.unjudged.values()):
+        reasons = dict.fromkeys(reach.unjudged.values())
+        for why in reasons:
             pods = [pod for pod, reason in reach.unjudged.items() if reason == why]
             yield f"not judged, since {why}: {some(pods, most)}"
         for pod, rules in reach.panics().items():
@@ -133,6 +133,9 @@ class Summary:
             yield from (f"    and {other}" for other in rules[1 : 1 + most])
         world = reach.world
         reported = {
+            "not read either, or about no pod here": [
+                name for name in unread_policies(world) if f"{name} is not read" not in reasons
+            ],
             "selects no pod": reach.selecting_nobody,
             "assumed: in namespace default, since it names none": self._without_namespace,
             UNDESCRIBED: world.undescribed,

@@ -32,8 +32,7 @@ def text(summary: Summary, *, whole: bool) -> Iterator[str]:
     yield ""
     yield f"GROUPS ({len(summary.groups)}: pods that every policy treats alike)"
     for group in summary.groups[:most_groups]:
-        names = some([named(end) for end in group.ends], few)
-        yield from wrapped(f"  {summary.of(group):<3} ", names)
+        yield from wrapped(f"  {summary.of(group):<3} ", some(list(map(named, group.ends)), few))
     yield from _folded(len(summary.groups) - most_groups, "groups")
     yield ""
     yield from _matrix(summary, most_groups)

@@ -470,7 +470,7 @@ def _allowed(policy: Policy) -> None:
 def _check_ports(rule: Rule, end: Peer, where: str) -> None:
     with_ports = {PROTOCOLS["tcp"], PROTOCOLS["udp"], PROTOCOLS["sctp"]}
     if rule.protocol not in with_ports and (end.has_ports or end.not_ports or end.not_named):
-        raise UsageProblem(f"{where}: ports want protocol TCP, UDP or SCTP beside them")
+        raise UsageProblem(f"{where}: ports need protocol TCP, UDP or SCTP")
 
 
 def _check_exceptions(end: Peer, where: str) -> None:

@@ -70,11 +70,15 @@ def _forwarding(world: World, policies: list[Policy]) -> Iterator[tuple[str, str
             member = NetworkSet("", labels.own(obj), {}, ())
             for policy in policies:
                 if policy.on_forward and policy.concerns(member):
-                    node = str((obj.get("spec") or {}).get("node") or "")
                     yield (
-                        node,
+                        str((obj.get("spec") or {}).get("node") or ""),
                         f"{fields.label(obj)} with {policy.label} (applyOnForward) is not read",
                     )
+
+
+def unread_policies(world: World) -> list[str]:
+    """Return the objects that may decide about traffic, and are not read."""
+    return [fields.label(obj) for obj in filter(is_unread_policy, world.unread)]
 
 
 def passed_over(world: World) -> list[str]:

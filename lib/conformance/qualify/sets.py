@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from conformance.catalog import ALL, Conditions, conditions
+from conformance.catalog.loading import LOADER
 from conformance.errors import UsageProblem
 
 DATA = Path(__file__).with_name("data")
@@ -90,7 +91,7 @@ class Sets(Mapping[str, GateSet]):
 @functools.cache
 def sets() -> Sets:
     """Return the packaged sets."""
-    content = yaml.safe_load((DATA / "sets.yaml").read_text(encoding="utf-8"))
+    content = yaml.load((DATA / "sets.yaml").read_text(encoding="utf-8"), LOADER)
     parts = suite_parts()
     by_name = {
         name: GateSet(
@@ -112,7 +113,7 @@ def sets() -> Sets:
 def suite_parts() -> Mapping[str, tuple[SuitePart, ...]]:
     """Claim to the parts that the suite's tests have of it, as they were collected last
     (parts.yaml)."""
-    content = yaml.safe_load((DATA / "parts.yaml").read_text(encoding="utf-8"))
+    content = yaml.load((DATA / "parts.yaml").read_text(encoding="utf-8"), LOADER)
     return {claim: tuple(map(_part, parts)) for claim, parts in content.items()}
 
 

@@ -72,8 +72,8 @@ def _mend_failure(failure: Xml.Element, test: TestOutcome, report: RunReport) ->
 
 
 def _complete(suite: Xml.Element, cases: list[Xml.Element], test: TestOutcome) -> None:
-    """Let the last of a test's cases have what no case has; earlier cases are of a test that was
-    put off."""
+    """Complete the last of a test's cases.  Remove earlier cases without a result: the test was put
+    off then."""
     silent = [case for case in cases if not any(case.find(tag) is not None for tag in _ENDS)]
     for case in silent:
         if case is not cases[-1]:

@@ -94,9 +94,7 @@ class HeldLocks:
             os.close(descriptor)
 
     def release_after(self, work: Iterable[Future[Any]], then: Callable[[], None]) -> None:
-        """Release the locks after all work has ended that the test started without waiting for
-        it.
-        """
+        """Release the locks once all ``work`` has ended: the test started it and did not wait."""
         under_way = [future for future in work if not future.done()]
         if not under_way:
             self.release()

@@ -108,8 +108,7 @@ class LinkSocket:
         self.listen(on=False)
 
     def listen(self, *, on: bool) -> None:
-        """Receive TCP segments without data from now on, or nothing; earlier packets are
-        dropped."""
+        """Start or stop receiving TCP segments without data.  Drop packets received earlier."""
         program = _BARE_INCOMING_TCP if on else _NOTHING
         instructions = ctypes.create_string_buffer(
             b"".join(struct.pack("HBBI", *step) for step in program)

@@ -59,7 +59,7 @@ _MAX_MESSAGE = 4 << 20
 
 
 class ShimServer:
-    """Answers the shims of a container until closed."""
+    """The server that answers the shims of a container until it is closed."""
 
     def __init__(self, listener: socket.socket, run: Run) -> None:
         self._listener = listener

@@ -2,8 +2,8 @@
 """Ways in which a Felix misreads policy (the fault ``policy-misread``): what its rules and sets
 become on one node.
 
-Pure.  Each lets through more, or less, than what was written, and leaves the rest as it is; a
-policy that no rule of it concerns is enforced as ever.
+Pure.  A misreading makes the rules that it concerns allow more, or less, than they say.  All other
+policies are enforced as written.
 """
 
 import ipaddress

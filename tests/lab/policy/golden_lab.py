@@ -174,7 +174,7 @@ class GoldenLab:
     async def opened(
         self, openings: Iterable[Opening], expected: Mapping[Opening, bool]
     ) -> dict[Opening, bool]:
-        """Which of these come through, all tried at once; one that should is given the time of another SYN."""
+        """Return the packets that arrive; all are tried at once, and an expected packet may need a second SYN."""
         asked = tuple(openings)
         tried = await asyncio.gather(
             *(self._opens(opening, patient=expected[opening]) for opening in asked)

@@ -100,12 +100,15 @@ def _version(rule: Obj, protocols: Mapping[str, int], place: str) -> int | None:
 
 def _types(given: Any, where: str) -> tuple[int, int | None] | None:
     icmp = fields.mapping(given, where, {"type", "code"})
-    if icmp.get("type") is None:
-        return None
-    code = icmp.get("code")
-    return int(fields.number(icmp["type"], where)), None if code is None else int(
-        fields.number(code, where)
+    kind, code = (
+        None if icmp.get(name) is None else int(fields.number(icmp[name], where))
+        for name in ("type", "code")
     )
+    if kind is None and code is None:
+        return None
+    if kind is None or not 0 <= kind <= 254 or not 0 <= (code or 0) <= 255:
+        raise UsageProblem(f"{where}: a type from 0 to 254 is expected, and a code up to 255")
+    return kind, code
 
 
 def _peer(given: Any, home: str | None, where: str) -> Peer:

@@ -92,7 +92,7 @@ def text(value: Any, where: str) -> str:
 
 def number(value: Any, where: str) -> float:
     """Return a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
         raise UsageProblem(f"{where}: a number is expected, not {shown(value)}")
     return float(value)
 
@@ -160,6 +160,7 @@ def ip(text: Any) -> int:
         found = ipaddress.ip_address(text if isinstance(text, str) else "")
     except ValueError:
         raise UsageProblem(f"{shown(text)} is no address") from None
+    found = getattr(found, "ipv4_mapped", None) or found
     return int(found) + (IPV6 if found.version == 6 else 0)
 
 

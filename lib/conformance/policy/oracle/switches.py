@@ -41,7 +41,7 @@ class Switch(Enum):
     COMBINED_PORTS = (
         "XPOL-6",
         (3, 29),
-        "ports of a Pass and of a rule behind it that have none in common become any port",
+        "if a Pass and a later rule have no port in common, any port matches",
     )
     SERVICE_ALONE = (
         "XPOL-7",

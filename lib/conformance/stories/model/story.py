@@ -76,8 +76,8 @@ class Story:
     events: tuple[Event, ...]
 
     def scenes(self) -> Iterator[Scene]:
-        """Yield the story before its first event, and after each.  Raise UsageProblem for an event
-        that cannot happen where it stands."""
+        """Yield the state before the first event and after each event.  Raise UsageProblem for an
+        event that cannot happen in the state before it."""
         members: State = "there"
         world = self.world
         yield Scene(0, None, world, members)

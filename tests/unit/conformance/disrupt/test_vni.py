@@ -22,7 +22,7 @@ WINDOWS = {"k8s-app": "calico-node-windows"}
 
 
 class Hosts:
-    """Hosts of nodes that have been told a VNI or not."""
+    """Hosts of nodes, some of which have received the new VNI."""
 
     def __init__(
         self, device: int | None = 4096, written: object = 4096, vsid: int | None = 4096

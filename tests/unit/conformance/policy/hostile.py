@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-import yaml
+from tests import fast_yaml
 
 VALID = """
 - {apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {team: x}}}
@@ -127,7 +127,7 @@ TEXTS: tuple[bytes, ...] = (
 
 def valid() -> list[Any]:
     """Objects of every kind that is read."""
-    read: list[Any] = yaml.safe_load(VALID)
+    read: list[Any] = fast_yaml.load(VALID)
     return read
 
 

@@ -217,6 +217,20 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
         assert sentence in printed
 
 
+def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path) -> None:
+    api = "apiVersion: cilium.io/v2, kind: CiliumNetworkPolicy"
+    mine, second, elsewhere = (
+        f"{{{api}, metadata: {{name: {name}, namespace: {space}}}, spec: {{}}}}"
+        for name, space in (("a", "shop"), ("b", "shop"), ("c", "nowhere"))
+    )
+    printed = " ".join(told(capsys, tmp_path, mine, second, elsewhere).split())
+    assert "not judged, since CiliumNetworkPolicy shop/a is not read" in printed
+    assert (
+        "not read either, or about no pod here: "
+        "CiliumNetworkPolicy shop/b, CiliumNetworkPolicy nowhere/c"
+    ) in printed
+
+
 @pytest.mark.parametrize(
     ("manifest", "said"),
     [
@@ -229,6 +243,15 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
         (
             calico("ingress: [{action: Allow, from: []}]"),
             "NetworkPolicy shop/x ingress rule 1: unknown field from",
+        ),
+        (calico("order: .nan"), "NetworkPolicy shop/x order: a number is expected, not nan"),
+        (
+            calico("ingress: [{action: Allow, protocol: ICMP, icmp: {type: 256}}]"),
+            "NetworkPolicy shop/x ingress rule 1 icmp: a type from 0 to 254 is expected",
+        ),
+        (
+            calico("ingress: [{action: Allow, protocol: ICMP, icmp: {code: 1}}]"),
+            "NetworkPolicy shop/x ingress rule 1 icmp: a type from 0 to 254 is expected",
         ),
         (
             calico("ingress: [{action: allow}]"),
@@ -283,11 +306,11 @@ def test_what_was_assumed_and_what_was_passed_over(capsys: Any, tmp_path: Path) 
         ),
         (
             calico("ingress: [{action: Allow, destination: {ports: [80]}}]"),
-            "NetworkPolicy shop/x ingress rule 1: ports want protocol TCP, UDP or SCTP beside them",
+            "NetworkPolicy shop/x ingress rule 1: ports need protocol TCP, UDP or SCTP",
         ),
         (
             calico("ingress: [{action: Allow, protocol: ICMP, source: {notPorts: [80]}}]"),
-            "NetworkPolicy shop/x ingress rule 1: ports want protocol TCP, UDP or SCTP beside them",
+            "NetworkPolicy shop/x ingress rule 1: ports need protocol TCP, UDP or SCTP",
         ),
         (
             calico("selector: {app: web}"),

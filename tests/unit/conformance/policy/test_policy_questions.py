@@ -280,11 +280,15 @@ class Served:
 
 def test_a_cluster_is_read_by_lists_without_twins() -> None:
     objects = [*yaml.safe_load_all(Path(SHOP).read_text()), yaml.safe_load(CLOSED)]
-    twin = {**objects[-1], "metadata": {"name": "knp.default.x", "namespace": "shop"}}
+    original = {**objects[-1], "apiVersion": "networking.k8s.io/v1", "spec": {"podSelector": {}}}
+    twin = {**objects[-1], "metadata": {"name": "knp.default.web", "namespace": "shop"}}
     everywhere = {**objects[-1], "kind": "GlobalNetworkPolicy", "metadata": {"name": "g"}}
-    cluster: Any = Served([*objects, twin, everywhere])
+    cluster: Any = Served([*objects, original, twin, everywhere])
     names = [obj["metadata"]["name"] for obj in inputs.cluster(cluster).objects]
-    assert sorted(names) == ["client", "g", "shop", "web", "web", "win-1"]
+    assert sorted(names) == ["client", "g", "shop", "web", "web", "web", "win-1"]
+    # a twin alone is all that is known of its policy; a pod of that name is no policy
+    alone: Any = Served([*objects, twin, everywhere])
+    assert "knp.default.web" in [obj["metadata"]["name"] for obj in inputs.cluster(alone).objects]
     refusing: Any = Served(objects, "Pod")
     with pytest.raises(SuiteError, match="Pod cannot be listed"):
         inputs.cluster(refusing)

@@ -178,7 +178,7 @@ BLOCK = {"cidr": "10.0.0.0/24"}
         ),
         pytest.param(
             [*pods(), calico(**INGRESS, ingress=[{"action": "Allow", "destination": PORTS}])],
-            "ports want protocol TCP, UDP or SCTP",
+            "ports need protocol TCP, UDP or SCTP",
             id="ports without a protocol",
         ),
         pytest.param(
@@ -189,7 +189,7 @@ BLOCK = {"cidr": "10.0.0.0/24"}
                     ingress=[{"action": "Allow", "protocol": "ICMP", "destination": PORTS}],
                 ),
             ],
-            "ports want protocol TCP, UDP or SCTP",
+            "ports need protocol TCP, UDP or SCTP",
             id="ports of a protocol that has none",
         ),
         pytest.param(

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from conformance.policy.oracle import fields
 from conformance.policy.worlds import World
@@ -18,12 +17,13 @@ from conformance.stories.files import FOLDER, StoryFile, stories_in
 from conformance.stories.model import lives
 from conformance.stories.model.story import EVENTS, Event
 from hybridlab.api.schemas.calico import CALICO_TYPES
+from tests import fast_yaml
 from tests.worlds import story_classes as classes
 
 MOST = 24
 MOST_LEFT_OUT = 0.15
 ENTRIES = Path(classes.__file__).with_name("story-events.yaml")
-TABLE = classes.read(yaml.safe_load(ENTRIES.read_text(encoding="utf-8")))
+TABLE = classes.read(fast_yaml.load(ENTRIES.read_text(encoding="utf-8")))
 SCHEMAS: Mapping[str, Any] = {
     **json.loads(
         (Path("lib") / "hybridlab" / "api" / "schemas" / "kubernetes.json").read_text("utf-8")

@@ -74,7 +74,7 @@ def answers(scene: Scene, asked: Sequence[Asked]) -> dict[tuple[str, str, Port],
     found = {}
     for source, target, at in asked:
         sent = worlds.packet(source, target, *at)
-        ends: list[tuple[str, Direction]] = [
+        ends: list[tuple[int, Direction]] = [
             (sent.source, "egress"),
             (sent.destination, "ingress"),
         ]

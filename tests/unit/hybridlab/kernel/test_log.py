@@ -31,7 +31,7 @@ def lines(handler: log.BoundedHandler) -> list[str]:
 def test_a_message_is_written_ten_times_and_counted_from_then_on(
     handler: log.BoundedHandler,
 ) -> None:
-    for number in range(294_914):
+    for number in range(12_914):
         say(handler, f"socket {number} of 0x7f{number:x} cannot be accepted")
     say(handler, "something else")
     found = lines(handler)
@@ -43,11 +43,13 @@ def test_a_message_is_written_ten_times_and_counted_from_then_on(
         "lab ERROR asyncio: something else",
     ]
     assert [line.split(":")[0] for line in found if "repeated" in line] == [
-        "repeated 90 times more", "repeated 990 times more", "repeated 9,990 times more", "repeated 99,990 times more",
-    ]  # fmt: skip
+        "repeated 90 times more",
+        "repeated 990 times more",
+        "repeated 9,990 times more",
+    ]
     stream = handler.stream
     handler.close()
-    last = "repeated 294,904 times more: lab ERROR asyncio: socket # of # cannot be accepted"
+    last = "repeated 12,904 times more: lab ERROR asyncio: socket # of # cannot be accepted"
     assert str(stream.getvalue()).splitlines()[-1] == last
 
 

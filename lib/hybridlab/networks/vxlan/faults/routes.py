@@ -129,7 +129,7 @@ def forwarding_missing(lab: LabParts, identity: str, parameters: Mapping[str, st
 @TYPES.fault("forwarding-wrong", "underlay", NODE, TO)
 def forwarding_wrong(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node sends packets for other nodes' pods to an address that no node has."""
-    words = f"sends to {NOWHERE} what is for"
+    words = f"sends to {NOWHERE} the packets for"
     return BlocksAstray(
         lab, identity, parameters, lambda block: replace(block, node_address=NOWHERE), words
     )

@@ -108,7 +108,7 @@ def watch(
 def turn(
     test: str, began: float, ended: float, *nodes: str, kind: str = "shared"
 ) -> dict[str, Any]:
-    """One test that ran in these seconds."""
+    """Return the turn of a test that ran between these seconds."""
     return {
         "test": f"a.py::{test}",
         "began": BEGAN + began,

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.settings import load_timings
+from tests import fast_yaml
 from tests.unit.conformance.facts.platforms import operator
 from tests.unit.conformance.kube import fake_api
 
@@ -91,7 +90,7 @@ def clusters() -> tuple[Cluster, ...]:
 
 
 def _read(path: Path) -> Cluster:
-    plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+    plain = fast_yaml.load(path.read_text(encoding="utf-8"))
     return Cluster(
         name=path.stem,
         title=plain["title"],

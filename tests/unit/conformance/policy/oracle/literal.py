@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
+from tests import fast_yaml
 
 Obj = dict[str, Any]
 
@@ -65,9 +65,9 @@ class Case:
     world: list[Obj] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "objects", yaml.safe_load(self.policies) or [])
+        object.__setattr__(self, "objects", fast_yaml.load(self.policies) or [])
         object.__setattr__(
-            self, "world", yaml.safe_load(WORLD) + (yaml.safe_load(self.around) or [])
+            self, "world", fast_yaml.load(WORLD) + (fast_yaml.load(self.around) or [])
         )
 
 

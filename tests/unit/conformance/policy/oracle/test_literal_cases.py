@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
 from conformance.policy.oracle import fields
 from conformance.policy.oracle.oracle import Oracle
@@ -14,6 +13,7 @@ from conformance.policy.oracle.policies import Direction
 from conformance.policy.oracle.rules import Packet
 from conformance.policy.oracle.switches import PROMISE, WINDOWS, Switch
 from conformance.policy.oracle.world import World
+from tests import fast_yaml
 from tests.unit.conformance.policy.oracle import (
     cases_of_forms,
     cases_of_identities,
@@ -30,7 +30,7 @@ CASES = (
     *cases_of_forms.CASES,
     *cases_of_identities.CASES,
 )
-OBJECTS = yaml.safe_load(WORLD)
+OBJECTS = fast_yaml.load(WORLD)
 
 
 def differing(judge: Oracle, case: Case, mutant: Mutant | None = None) -> Iterator[str]:
@@ -64,7 +64,7 @@ def test_combined_ports_do_not_open_what_is_named_or_negated() -> None:
         policy = calico(
             "p", f"ingress: [{{action: Allow, protocol: TCP, destination: {{{ports}}}}}]"
         )
-        judge = Oracle(World(OBJECTS), yaml.safe_load(policy))
+        judge = Oracle(World(OBJECTS), fast_yaml.load(policy))
         packet = Packet(fields.address("10.1.0.2"), fields.address("10.1.0.1"), 6, 80, 40000)
         said = judge.verdict(
             judge.world.pods["shop/web"], "ingress", packet, frozenset({Switch.COMBINED_PORTS})

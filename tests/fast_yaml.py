@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the YAML files of tests with libyaml, which is ten times as fast as PyYAML alone.
+
+Each worker reads the detection table, the recorded clusters and the literal cases while it
+collects. PyYAML alone took half of the collection's time for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def load(text: str) -> Any:
+    """Return the only document of a text."""
+    return yaml.load(text, _LOADER)
