@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real kube-apiserver takes all that ``calico-conformance job`` prints, and its namespace takes no less secure pod.
 
-The lab evaluates no Pod Security: without KUBEBUILDER_ASSETS, a folder with a real server, it is skipped.
+The lab takes no Jobs: without KUBEBUILDER_ASSETS, a folder with a real server, it is skipped.
 """
 
 from __future__ import annotations
