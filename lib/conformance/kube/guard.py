@@ -92,7 +92,10 @@ def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
     target = change.target
     namespace = target.name if target.kind == "Namespace" else target.namespace
     if namespace in (RUNNER_NAMESPACE, own or RUNNER_NAMESPACE) and not isinstance(run, Shared):
-        return f"namespace {namespace} holds the suite's users, or runs in the cluster; no run changes it"
+        return (
+            f"namespace {namespace} holds the suite's users, or runs in the cluster; "
+            "no run changes it"
+        )
     if target.kind.endswith("Policy") and run.is_watched(namespace):
         return "the standing watch's pods are no test's to select"
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real kube-apiserver takes all that ``calico-conformance job`` prints, and its namespace takes no less secure pod.
+"""A real kube-apiserver takes all that ``calico-conformance job`` prints.
 
-The lab evaluates no Pod Security: without KUBEBUILDER_ASSETS, a folder with a real server, it is skipped.
+Its namespace takes no less secure pod.
+
+The lab takes no Jobs: without KUBEBUILDER_ASSETS, a folder with a real server, it is skipped.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ class Cluster:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if not ASSETS:
         pytest.skip(
-            "KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver (make kube-binaries makes one)"
+            "KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver "
+            "(make kube-binaries makes one)"
         )
     if missing := missing_binaries(Path(ASSETS)):
         pytest.fail(f"KUBEBUILDER_ASSETS={ASSETS} lacks {', '.join(missing)}")
