@@ -31,7 +31,10 @@ def _complete() -> None:
         name, _, takes = words.partition("=")
         action = of_command["run"].add_argument(name, action="store" if takes else "store_true")
         action.completer = _claim_ids if name == "--claim" else None
-    for command, argument, names in (("claims", "ids", _claim_ids), ("kinds", "kind", _kind_names)):
+    for command, argument, names in (
+        ("claims", "ids", _claim_ids),
+        ("kinds", "kind", lambda **_: list(kinds.kinds())),
+    ):
         (action,) = (one for one in of_command[command]._actions if one.dest == argument)
         action.completer = names
     argcomplete.autocomplete(parser)
@@ -39,10 +42,6 @@ def _complete() -> None:
 
 def _claim_ids(**_: object) -> list[str]:
     return list(catalog())
-
-
-def _kind_names(**_: object) -> list[str]:
-    return list(kinds.kinds())
 
 
 if __name__ == "__main__":

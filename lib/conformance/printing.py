@@ -40,9 +40,7 @@ def plain(text: str) -> str:
 
     Line breaks (those of Windows are made usual ones) and tabs stay.  JSON stays the same JSON.
     """
-    if text.isprintable():
-        return text
-    return _SUSPECT.sub(_escaped, text.replace("\r\n", "\n"))
+    return text if text.isprintable() else _SUSPECT.sub(_escaped, text.replace("\r\n", "\n"))
 
 
 def _escaped(found: re.Match[str]) -> str:

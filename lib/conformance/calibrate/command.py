@@ -93,9 +93,7 @@ def calibrate(options: argparse.Namespace) -> int:
         run.provider.begin(run.choice, run.settings, run.directory)
         run.open()
         assert run.facts is not None  # it is open
-        if options.plan:
-            return _plan(run, run.facts)
-        return _measure(run, run.facts, box, options.to)
+        return _plan(run, run.facts) if options.plan else _measure(run, run.facts, box, options.to)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     finally:

@@ -81,11 +81,11 @@ def lines(plain: Plain) -> Iterator[str]:
         states = [one["state"] for one in mine]
         counted = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         yield f"assumptions of the {by}: {', '.join(counted) or 'not asked'}"
-        for one in (one for one in mine if one["state"] == DIFFERENT):
-            yield (
-                f"  {one['id']}: assumed {one['rule']} {one['value']}, "
-                f"observed {', '.join(map(str, one['observed']))}: {one['sentence']}"
-            )
+        yield from (
+            f"  {one['id']}: assumed {one['rule']} {one['value']}, "
+            f"observed {', '.join(map(str, one['observed']))}: {one['sentence']}"
+            for one in (one for one in mine if one["state"] == DIFFERENT)
+        )
     yield from (f"  judge and lab differ: {line}" for line in apart(plain["assumptions"]))
 
 

@@ -221,9 +221,7 @@ def _version(name: str, wanted: Range, fact: Fact[str]) -> Applicability:
             f"{name} version {fact.value or 'unknown'} ({fact.source}) is judged as the newest",
         )
     here = assumed[0] if assumed else f"{name} {fact.value} ({fact.source})"
-    if version in wanted:
-        return Applies(assumed, (here,))
-    return NotApplicable(name, condition, here)
+    return Applies(assumed, (here,)) if version in wanted else NotApplicable(name, condition, here)
 
 
 def _builds(wanted: Range, facts: Facts) -> Applicability:

@@ -85,16 +85,16 @@ def explained(
 def _changes(claim: Claim) -> str:
     """Return how far a claim's tests disturb others; empty: they run beside others."""
     kinds = [isolation for isolation in (claim.isolation, claim.active) if isolation]
-    words = [str(each) for each in kinds if each.kind is not IsolationKind.PARALLEL]
-    return ", ".join(words)
+    return ", ".join([str(each) for each in kinds if each.kind is not IsolationKind.PARALLEL])
 
 
 def as_list(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a line for each claim, by area."""
     for area, of_area in itertools.groupby(found, lambda claim: str(claim["area"])):
         yield from ("", area)
-        for claim in of_area:
-            yield f"  {claim['id']:9} {tested(claim):8} {claim['statement']}"
+        yield from (
+            f"  {claim['id']:9} {tested(claim):8} {claim['statement']}" for claim in of_area
+        )
     yield from ("", f"{counted(len(found), 'claim')}; calico-conformance claims ID explains one")
 
 

@@ -109,8 +109,7 @@ def judge(options: argparse.Namespace) -> int:
         for gate_result in results
     ]
     plain = {**report.plain, "gates": gates}
-    unused = [str(waiver) for waiver in gate.unused(accepted, results)]
-    _print_gates(plain, unused, options.format)
+    _print_gates(plain, [str(waiver) for waiver in gate.unused(accepted, results)], options.format)
     return gate.exit_code(results)
 
 

@@ -284,9 +284,11 @@ def _pinned(spec: Obj) -> bool:
 
 def _names(term: Obj) -> Iterator[list[str]]:
     """Yield the nodes' names that each requirement of an affinity's term allows."""
-    for expression in [*(term.get("matchFields") or ()), *(term.get("matchExpressions") or ())]:
-        if expression.get("key") in NAMES and expression.get("operator") == "In":
-            yield expression.get("values") or []
+    yield from (
+        expression.get("values") or []
+        for expression in [*(term.get("matchFields") or ()), *(term.get("matchExpressions") or ())]
+        if expression.get("key") in NAMES and expression.get("operator") == "In"
+    )
 
 
 def _named_by_maker(pod: Obj) -> bool:

@@ -112,9 +112,12 @@ class Evidence:
         failure's message; nothing where the failure is not about a path that is open or closed.
         """
         explanation = getattr(error, "explanation", None)
-        if self._layer is None or explanation is None or not isinstance(error, Nonconformance):
-            return {}
-        if not is_about_a_path(path, explanation):
+        if (
+            self._layer is None
+            or explanation is None
+            or not isinstance(error, Nonconformance)
+            or (not is_about_a_path(path, explanation))
+        ):
             return {}
         reading = PathReading(self._kube, hosts, self._layer)
         taken: list[PathEvidence] = []

@@ -59,8 +59,7 @@ class PathReading:
         """Return the evidence about a path; ``explanation``: of its failure."""
         ends = ends_of(path)
         is_open = explanation.expected != DENIED
-        answer_of_backends = explanation.lines.get(SERVED, "")
-        serves = "the pods are open" in answer_of_backends
+        serves = "the pods are open" in explanation.lines.get(SERVED, "")
         node = _balancing_node(path) if is_open else ""
         read = [self._end(end, path) for end in ends if end.os == "windows"]
         is_blocked = not is_open and any(end.answers[1] == "Block" for end in read)
@@ -127,8 +126,10 @@ class PathReading:
     def _networks(self, ends: Iterable[Workload]) -> Iterator[str]:
         """Yield since when the HNS networks of Windows ends are as they are."""
         for node in dict.fromkeys(end.node for end in ends if end.os == "windows"):
-            for network in self._own_networks(node):
-                yield f"HNS network {network.name} of {node} unchanged since {network.updated}"
+            yield from (
+                f"HNS network {network.name} of {node} unchanged since {network.updated}"
+                for network in self._own_networks(node)
+            )
 
     def _own_networks(self, node: str) -> list[HnsNetwork]:
         """Return a node's networks of pods of which HNS says when it changed them; without an

@@ -69,8 +69,7 @@ class Case(_Row):
         servers = _several(self.servers)
         if not _several(self.clients) or not (servers or self.optional):
             raise UsageProblem(f"{self._name}: asks nothing, since one of its groups is empty")
-        has_port = any((self.tcp, self.udp, self.through))
-        if servers and has_port is bool(self._targets):
+        if servers and any((self.tcp, self.udp, self.through)) is bool(self._targets):
             raise UsageProblem(
                 f"{self._name}: name tcp=, udp= or through= of pods, "
                 "and none of targets with a port"

@@ -226,8 +226,7 @@ class _Failure:
     def _is_withheld(self) -> bool:
         """Return whether the first path was open before the test's policies, and is closed under
         them while other paths are open."""
-        attempt = self.first.path.attempt
-        known = (*key_of(attempt), True)
+        known = (*key_of(self.first.path.attempt), True)
         return (
             not self.removed
             and self.first.standing == Wrong(Why.CLOSED)

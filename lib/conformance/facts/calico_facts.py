@@ -93,8 +93,7 @@ class CalicoReading:
 
     def _mode_by_installation(self) -> Iterator[Fact[Mode]]:
         where = "Installation default .spec"
-        cni = mapping_at(self._installation, "spec", "cni")
-        if cni.get("type", "Calico") != "Calico":
+        if mapping_at(self._installation, "spec", "cni").get("type", "Calico") != "Calico":
             yield Fact("policy-only", f"{where}.cni.type")
         if bgp := value_at(self._installation, "spec", "calicoNetwork", "bgp"):
             yield Fact("bgp" if bgp == "Enabled" else "vxlan", f"{where}.calicoNetwork.bgp")
@@ -197,8 +196,7 @@ class CalicoReading:
     def ebpf(self) -> Fact[str] | None:
         """Return the fact that Felix serves Services on Linux nodes by eBPF, without kube-proxy.
         None: it does not, or nothing shows it."""
-        asked = value_at(self._installation, "spec", "calicoNetwork", "linuxDataplane")
-        if asked == "BPF":
+        if value_at(self._installation, "spec", "calicoNetwork", "linuxDataplane") == "BPF":
             return Fact("ebpf", "Installation default .spec.calicoNetwork.linuxDataplane BPF")
         default, api = self._reading.first("FelixConfiguration", "default", V3, CRD)
         settings = FelixSettings(lambda: (default, api), self.felix_overrides())

@@ -25,8 +25,7 @@ class CniPlugins:
         """Return whether a host's CNI configuration names the plugin of the node's network; unknown
         where the configuration alone says which network that is."""
         name = f"type in the CNI configuration of node {node}"
-        own = next(one for one in self.windows if one.name == node)
-        cni = own.cni or self.facts.cni
+        cni = next(one for one in self.windows if one.name == node).cni or self.facts.cni
         if not cni.known or cni.source.startswith(ON_NODE):
             return {name: Announced(None, f"only the file itself tells the network: {cni.source}")}
         wanted = {plugin for plugin, known in CNIS.items() if known == cni.value} or {

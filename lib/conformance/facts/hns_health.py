@@ -76,7 +76,11 @@ class HnsHealth:
         orphans = f"pods' endpoints on node {node} that belong to no pod"
         return {
             orphans: self._lasting(node, self._of_endpoints, endpoints_of_nobody),
-            without: self._lasting(node, self._of_endpoints, self._without_endpoint),
+            without: self._lasting(
+                node,
+                self._of_endpoints,
+                lambda look: pods_without_endpoint(look, self.changes.run.owns),
+            ),
         }
 
     def left_behind(self, node: str) -> Fact[bool]:
@@ -93,9 +97,6 @@ class HnsHealth:
         members; the fact's source names leftovers of Services without endpoints."""
         name = f"load balancers of Services that are missing or wrong on node {node}"
         return {name: self._lasting(node, self._of_services, wrong_balancers, looks=3)}
-
-    def _without_endpoint(self, look: Look) -> Deviations:
-        return pods_without_endpoint(look, self.changes.run.owns)
 
     def _lasting(
         self,

@@ -213,8 +213,7 @@ class NodeReadings:
         )
         cni = own.cni or facts.cni
         if not cni.known:
-            plugin = CNIS.get(configuration.plugin, configuration.plugin)
-            cni = _found(plugin, where, cni, error)
+            cni = _found(CNIS.get(configuration.plugin, configuration.plugin), where, cni, error)
             self._learn("cni", node, cni)
         ipam = facts.ipam_of(own)
         if not ipam.known:

@@ -102,6 +102,8 @@ def _of_node(node: Obj) -> Iterator[str]:
 def _of_clouds(marks: Sequence[str]) -> Iterator[Fact[str]]:
     """Yield the cloud that a node's providerID names."""
     for mark in marks:
-        for start, name in BY_PROVIDER_ID:
-            if mark.startswith(f"providerID {start}"):
-                yield Fact(name, mark)
+        yield from (
+            Fact(name, mark)
+            for start, name in BY_PROVIDER_ID
+            if mark.startswith(f"providerID {start}")
+        )

@@ -97,9 +97,7 @@ def _mebibytes(quantity: str) -> int:
     """Return the whole MiB of a Kubernetes quantity: ``256Mi``, ``1Gi``, ``8123456Ki``,
     ``1000000``."""
     match = _QUANTITY.fullmatch(quantity)
-    if not match:
-        return 0
-    return int(float(match[1]) * _UNITS[match[2]] / 2**20)
+    return 0 if not match else int(float(match[1]) * _UNITS[match[2]] / 2**20)
 
 
 def _unallocated(kube: Kube) -> dict[str, int]:

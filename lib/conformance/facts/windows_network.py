@@ -86,9 +86,11 @@ class WindowsNetwork:
         if backend in ("vxlan", "windows-bgp"):
             yield Fact("Calico", f"CALICO_NETWORKING_BACKEND={backend} of {described(windows)}")
         network = self._variable("KUBE_NETWORK") or ""
-        for start, value in OF_NETWORK:
-            if network.lower().startswith(start):
-                yield Fact(value, f"KUBE_NETWORK={network} of {described(windows)}")
+        yield from (
+            Fact(value, f"KUBE_NETWORK={network} of {described(windows)}")
+            for start, value in OF_NETWORK
+            if network.lower().startswith(start)
+        )
 
     def _cni_by_traces(self, node: NodeFacts) -> Iterator[Fact[str]]:
         """Yield the plugins whose traces are found: annotations of the node, then a cloud's own
@@ -96,13 +98,15 @@ class WindowsNetwork:
         if flannel := node.annotations.get(BACKEND):
             yield Fact("flannel", f"annotation {BACKEND}={flannel} of node {node.name}")
         # Before v3.20 Calico wrote its address where another plugin was the network, too.
-        for key in (TUNNEL,) if self._mode.value == "policy-only" else (TUNNEL, ADDRESS):
-            if key in node.annotations:
-                yield Fact(
-                    "Calico",
-                    f"annotation {key} of node {node.name}, "
-                    "which Calico writes where it is the network",
-                )
+        yield from (
+            Fact(
+                "Calico",
+                f"annotation {key} of node {node.name}, "
+                "which Calico writes where it is the network",
+            )
+            for key in ((TUNNEL,) if self._mode.value == "policy-only" else (TUNNEL, ADDRESS))
+            if key in node.annotations
+        )
         if self._reading.one("apps/v1", "DaemonSet", "azure-cns-win", "kube-system"):
             yield Fact("AzureVNET", "DaemonSet kube-system/azure-cns-win")
         vpc = self._reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")

@@ -86,8 +86,7 @@ class WindowsLists:
     def _around(self) -> Iterator[Obj]:
         """Yield all that policies speak of, with their kinds."""
         calico = calico_api(self._kube)
-        sets = [(calico, kind) for kind in SETS if calico]
-        for api, kind in (*AROUND, *sets):
+        for api, kind in (*AROUND, *[(calico, kind) for kind in SETS if calico]):
             yield from self._listed(api, kind)
 
     def _tiers(self) -> Sequence[Obj]:
@@ -104,9 +103,11 @@ class WindowsLists:
             *admin_kinds(self._kube),
         ]
         for api, kind in kinds:
-            for obj in self._listed(api, kind):
-                if not (api in CALICO and is_twin(api, obj)) and self._may_count(obj, own):
-                    yield obj
+            yield from (
+                obj
+                for obj in self._listed(api, kind)
+                if not (api in CALICO and is_twin(api, obj)) and self._may_count(obj, own)
+            )
 
     @staticmethod
     def _may_count(obj: Obj, own: Pod) -> bool:

@@ -68,8 +68,10 @@ def sent(results: Path) -> Iterator[bytes]:
         body = archive.read_bytes()
     head = {"name": archive.name, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()}
     yield json.dumps(head).encode()
-    for begin in range(0, len(body), BYTES_A_LINE):
-        yield base64.b64encode(body[begin : begin + BYTES_A_LINE])
+    yield from (
+        base64.b64encode(body[begin : begin + BYTES_A_LINE])
+        for begin in range(0, len(body), BYTES_A_LINE)
+    )
     yield END
 
 

@@ -78,8 +78,10 @@ def _differences(newest: Report, report: Report) -> Iterator[str]:
     if report is newest or newest.facts is None:
         return
     installed = from_plain(Installed, newest.installed)
-    for difference in again.differences(report, newest.facts, installed):
-        yield f"{difference} (here: {newest.where}, there: {report.where})"
+    yield from (
+        f"{difference} (here: {newest.where}, there: {report.where})"
+        for difference in again.differences(report, newest.facts, installed)
+    )
     for node in report.facts.nodes:
         then = report.facts.calico_on(node.name).value
         now = newest.facts.calico_on(node.name).value

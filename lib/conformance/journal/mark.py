@@ -33,9 +33,11 @@ def with_mark(body: Any, entry: Entry) -> Any:
 
 def marks_of(obj: Obj) -> Iterator[tuple[str, str]]:
     """Yield the run and the annotation's name of each mark on an object."""
-    for name, value in annotations_of(obj).items():
-        if name.startswith(CHANGE_ANNOTATION):
-            yield str(value).partition(" ")[0], name
+    yield from (
+        (str(value).partition(" ")[0], name)
+        for name, value in annotations_of(obj).items()
+        if name.startswith(CHANGE_ANNOTATION)
+    )
 
 
 def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:

@@ -55,6 +55,4 @@ def redacted(value: Any) -> Any:
             else redacted(inner)
             for name, inner in value.items()
         }
-    if isinstance(value, list | tuple):
-        return [redacted(inner) for inner in value]
-    return value
+    return [redacted(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -167,9 +167,12 @@ def _row(entry: Entry) -> Row | None:
     target = _target(entry)
     named = all(map(SHORT_NAME.fullmatch, (entry.key, entry.run or "any")))
     identified = named and (entry.uid or entry.act == "create" or not entry.run)
-    if target is None or not identified or entry.arguments.get("node", target.name) != target.name:
-        return None
-    if (entry.act == "patch") != bool(entry.fields):
+    if (
+        target is None
+        or not identified
+        or entry.arguments.get("node", target.name) != target.name
+        or ((entry.act == "patch") != bool(entry.fields))
+    ):
         return None
     own = f"{NAMESPACE_PREFIX}{entry.run}-" if entry.run else NAMESPACE_PREFIX
     key = _json(

@@ -105,8 +105,7 @@ class Access:
                 if self.configuration.verify_ssl
                 else f"nobody verifies the certificate of {self.server} (insecure-skip-tls-verify)"
             )
-        is_local = proxy.is_loopback(urlsplit(self.server).hostname or "")
-        if is_local and not self.configuration.proxy:
+        if proxy.is_loopback(urlsplit(self.server).hostname or "") and not self.configuration.proxy:
             return ""
         return f"plain HTTP to {self.server}: nothing is verified or encrypted"
 

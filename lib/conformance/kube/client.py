@@ -356,8 +356,9 @@ class Kube(Connection):
             self._watched.add(answer)
             lines = answers.Lines("an event", answers.PAGE)
             for chunk in answer.response.stream(answers.CHUNK, decode_content=True):
-                for line in filter(bytes.strip, lines.add(chunk)):
-                    yield answers.event(line, name)
+                yield from (
+                    answers.event(line, name) for line in filter(bytes.strip, lines.add(chunk))
+                )
         except ReadTimeoutError:
             return  # quiet for as long as we were willing to listen
         except (HTTPError, OSError) as error:

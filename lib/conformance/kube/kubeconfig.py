@@ -77,8 +77,7 @@ def choose(files: Sequence[Path], context: str | None) -> Chosen:
         raise UsageProblem(f"kubeconfig {name} is empty")
     parts = [part or {} for part in read]
     contexts, clusters, users = (_by_name(parts, files, kind) for kind in INNER)
-    currents = filter(None, (part.get("current-context") for part in parts))
-    chosen = context or next(currents, None)
+    chosen = context or next(filter(None, (part.get("current-context") for part in parts)), None)
     pointed = contexts.get(str(chosen), {})
     cluster, user = pointed.get("cluster"), pointed.get("user")
     to = clusters.get(str(cluster), {})

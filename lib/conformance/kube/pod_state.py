@@ -119,9 +119,11 @@ def _phrases(pod: Obj) -> Iterator[str]:
         yield "Ready"
     if status.get("phase") == "Failed" and status.get("reason"):
         yield f"Failed, {status['reason']}: {status.get('message')}"
-    for condition in list_at(status, "conditions"):
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            yield f"{condition.get('reason')}: {condition.get('message')}"
+    yield from (
+        f"{condition.get('reason')}: {condition.get('message')}"
+        for condition in list_at(status, "conditions")
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
+    )
     states = [(one.get("name"), mapping_at(one, "state")) for one in container_statuses(pod)]
     yield from (_waits(name, state["waiting"]) for name, state in states if "waiting" in state)
     yield from (

@@ -93,8 +93,7 @@ def explain(configuration: Any, error: BaseException) -> str:
 
     ``error``: of an attempt to connect, by urllib3.
     """
-    cause = getattr(error, "original_error", error)
-    text = describe(cause)
+    text = describe(getattr(error, "original_error", error))
     kind = type(error).__name__
     blamed = kind.startswith(("Proxy", "NewConnection", "NameResolution", "ConnectTimeout"))
     blamed |= isinstance(error, OSError) and not isinstance(error, ssl.SSLError)

@@ -35,11 +35,13 @@ class Result:
 
 def addresses(documents: Sequence[Any]) -> list[str]:
     """Return the addresses that assertions name, which are ends beside the pods."""
-    found = []
+    found: list[str] = []
     for one in _listed(documents):
-        for text in (text for key in ("from", "to") for text in _texts(one.get(key), key)):
-            if is_address(text):
-                found.append(text)
+        found.extend(
+            text
+            for text in (text for key in ("from", "to") for text in _texts(one.get(key), key))
+            if is_address(text)
+        )
     return list(dict.fromkeys(found))
 
 
@@ -62,8 +64,10 @@ def _listed(documents: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
     every = [one for document in documents for one in fields.sequence(document, "assertions")]
     if not every:
         raise UsageProblem("assertions: a list of at least one is expected")
-    for number, one in enumerate(every, start=1):
-        yield fields.mapping(one, f"assertion {number}", FIELDS)
+    yield from (
+        fields.mapping(one, f"assertion {number}", FIELDS)
+        for number, one in enumerate(every, start=1)
+    )
 
 
 def _texts(given: Any, where: str) -> list[str]:

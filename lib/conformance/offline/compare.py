@@ -153,8 +153,10 @@ class Comparison:
                 because = f"{_deciding(then)}; before: {_deciding(first)}"
                 key = (_kind(*verdicts), *(WORDS[one] for one in verdicts), because)
                 parts.setdefault(key, []).append((answer, ports))
-        for (kind, word, now, because), text in parts.items():
-            yield Change(kind, sources, destinations, _where(text), word, now, because, paths)
+        yield from (
+            Change(kind, sources, destinations, _where(text), word, now, because, paths)
+            for (kind, word, now, because), text in parts.items()
+        )
 
 
 def _alone(mine: Mapping[tuple[str, str], End], others: Mapping[tuple[str, str], End]) -> list[str]:
@@ -170,12 +172,14 @@ def _merged(same: Sequence[Change]) -> Iterator[Change]:
     by_destination: dict[tuple[End, ...], list[Change]] = {}
     for one in same:
         by_destination.setdefault(one.destinations, []).append(one)
-    for listed in by_destination.values():
-        yield replace(
+    yield from (
+        replace(
             listed[0],
             sources=tuple(end for one in listed for end in one.sources),
             paths=sum(one.paths for one in listed),
         )
+        for listed in by_destination.values()
+    )
 
 
 def _cut(before: Sequence[Answer], after: Sequence[Answer]) -> Iterator[tuple[Answer, Range]]:
@@ -191,8 +195,7 @@ def _cut(before: Sequence[Answer], after: Sequence[Answer]) -> Iterator[tuple[An
             continue
         cuts = {edge for one in answers for first, last in one.ports for edge in (first, last + 1)}
         ordered = sorted(cuts | {1, 65536})
-        for first, behind in pairwise(ordered):
-            yield answers[0], (first, behind - 1)
+        yield from ((answers[0], (first, behind - 1)) for first, behind in pairwise(ordered))
 
 
 def _kind(before: Verdict, after: Verdict) -> str:
@@ -254,13 +257,15 @@ def headlines(found: Comparison, few: int) -> Iterator[str]:
         f"{counted(number, 'path')}: {WORD[kind]}" for kind, number in counts.items() if number
     ]
     yield ", ".join(reported) or f"nothing changes for {counted(len(found.both), 'end')}"
-    for what, names in (
-        ("gone, and not compared", found.only_old),
-        ("new, and not compared", found.only_new),
-        ("compared only by the IP versions of both sides", found.other_versions),
-    ):
-        if names:
-            yield f"{what}: {some(names, few)}"
+    yield from (
+        f"{what}: {some(names, few)}"
+        for what, names in (
+            ("gone, and not compared", found.only_old),
+            ("new, and not compared", found.only_new),
+            ("compared only by the IP versions of both sides", found.other_versions),
+        )
+        if names
+    )
 
 
 def plain(found: Comparison) -> dict[str, object]:

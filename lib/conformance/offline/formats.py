@@ -94,8 +94,10 @@ def _cell_rows(summary: Summary) -> Iterator[Sequence[str]]:
 
 
 def _groups(summary: Summary) -> Iterator[tuple[str, str]]:
-    for group in summary.groups:
-        yield summary.of(group), some([named(end) for end in group.ends], FEW)
+    yield from (
+        (summary.of(group), some([named(end) for end in group.ends], FEW))
+        for group in summary.groups
+    )
 
 
 def as_markdown(summary: Summary) -> str:

@@ -292,7 +292,7 @@ class Controller:
         try:
             result = yield
         except KeyboardInterrupt:  # while workers end: there is a report all the same
-            self.by_user, exitstatus = True, int(pytest.ExitCode.INTERRUPTED)
+            self.by_user = True
         config = session.config
         directory = self.run.directory
         if passive(config) or not self.run.facts or not directory:
@@ -303,13 +303,14 @@ class Controller:
         try:
             self._end_run(directory)
         except KeyboardInterrupt:  # the rest has the short time that clearing up then has
-            self.by_user, exitstatus = True, int(pytest.ExitCode.INTERRUPTED)
+            self.by_user = True
             self._end_run(directory)
         if self.problems:
             session.exitstatus = 4
             return result
-        self.interrupted = int(exitstatus) in (2, 3)
-        status = 7 if self.run.reach.unusable else int(exitstatus)
+        exitstatus = int(pytest.ExitCode.INTERRUPTED if self.by_user else exitstatus)
+        self.interrupted = exitstatus in (2, 3)
+        status = 7 if self.run.reach.unusable else exitstatus
         report, self.compared = self.qualification.apply(
             self._collect(config, directory), status, by_user=self.by_user
         )

@@ -38,8 +38,7 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
         raise pytest.UsageError(str(error)) from None
     kube = Kube(access, settings.timings.run, read_only=True)
     try:
-        nodes = [node_facts(obj) for obj in kube.objects("v1", "Node")]
-        say(*of_nodes(nodes, settings.images))
+        say(*of_nodes([node_facts(obj) for obj in kube.objects("v1", "Node")], settings.images))
         return 0
     except (ApiRefused, ApiUnreachable) as error:
         say(f"ERROR: {first_contact(access, error)}", error=True)

@@ -53,8 +53,10 @@ def claims_list(
             number = counted(len(covered.tests.get(claim.id, ())), "test")
             tested = "by hand" if claim.id in covered.manual else number
             yield from _claim_lines(claim, tested)
-            for part in _with_conditions(claim, tests):
-                yield f"  {'':18} part {part.part}: only on clusters with {part.applies}"
+            yield from (
+                f"  {'':18} part {part.part}: only on clusters with {part.applies}"
+                for part in _with_conditions(claim, tests)
+            )
             if wanted or whole:
                 yield from _details(claim)
     yield ""
@@ -112,8 +114,7 @@ def _foreign_policies(found: Beforehand, going: Sequence[PlannedTest]) -> Iterat
     yield from ("", "Policies of others")
     use = "pods" if found.closing else "policies"  # what only opens takes denials alone
     claims = dict.fromkeys(part.claim for test in going if use in test.uses for part in test.parts)
-    for text in filter(None, [found.closing, found.opening]):
-        yield f"  {text}"
+    yield from (f"  {text}" for text in filter(None, [found.closing, found.opening]))
     if found.closing or found.opening:
         yield f"  may take {', '.join(claims) or 'no claim'}; to keep them: {found.exempt}"
     if found.unread:
@@ -156,8 +157,10 @@ def _costs(run: Run, going: Sequence[PlannedTest]) -> Iterator[str]:
     yield f"  each Windows node is drained, one after the other: {', '.join(windows)}"
     if len(windows) == 1:
         yield "  it is the only one: what runs on Windows waits for it meanwhile"
-    for node, pods in run.inspection.third_party_pods.items():
-        yield f"  node {node}: pods of DaemonSets lose their network, and are deleted and made anew: {', '.join(pods)}"
+    yield from (
+        f"  node {node}: pods of DaemonSets lose their network, and are deleted and made anew: {', '.join(pods)}"
+        for node, pods in run.inspection.third_party_pods.items()
+    )
 
 
 def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
@@ -177,8 +180,7 @@ def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
     limits = run.settings.workers
     covered = covered_nodes(run.inspection.facts, run.settings)
     number, _ = workers_for(limits, covered, run.inspection.room, prepared=run.inspection.prepared)
-    going = able_to_run(run, tests)
-    return estimate(going, covered, number, limits, lab=run.choice.stands_in)
+    return estimate(able_to_run(run, tests), covered, number, limits, lab=run.choice.stands_in)
 
 
 def _prospect(

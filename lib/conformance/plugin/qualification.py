@@ -276,7 +276,6 @@ def _reported(result: GateResult) -> Gate:
 def _verdicts(text: str) -> frozenset[ClaimVerdict]:
     known = {str(verdict): verdict for verdict in ClaimVerdict}
     words = [word.strip().upper() for word in text.split(",") if word.strip()]
-    strange = [word for word in words if word not in known]
-    if strange or not words:
+    if [word for word in words if word not in known] or not words:
         raise UsageProblem(f"--fail-on {text}: expected verdicts, of {', '.join(known)}")
     return frozenset(known[word] for word in words)

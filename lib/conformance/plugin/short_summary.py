@@ -50,9 +50,11 @@ def _skipped(reports: Sequence[Any], *, whole: bool) -> Iterator[str]:
     )
     if elsewhere and not whole:
         yield f"NOT_APPLICABLE [{elsewhere}] not about this cluster; -v prints each reason"
-    for (verdict, reason, file), number in found.items():
-        if whole or verdict != ClaimVerdict.NOT_APPLICABLE:
-            yield f"{verdict} [{number}] {file}: {reason}"
+    yield from (
+        f"{verdict} [{number}] {file}: {reason}"
+        for (verdict, reason, file), number in found.items()
+        if whole or verdict != ClaimVerdict.NOT_APPLICABLE
+    )
 
 
 def _verdict_and_reason(report: Any) -> tuple[str, str]:

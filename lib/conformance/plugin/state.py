@@ -194,9 +194,7 @@ def _worker(config: pytest.Config) -> State:
 
 def awake(config: pytest.Config) -> bool:
     """Return whether this is a conformance run (or a worker of such a run)."""
-    if hasattr(config, "workerinput"):
-        return WORKER_INPUT in config.workerinput
-    return _named(config)
+    return WORKER_INPUT in config.workerinput if hasattr(config, "workerinput") else _named(config)
 
 
 def _named(config: pytest.Config) -> bool:

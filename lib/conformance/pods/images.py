@@ -136,5 +136,7 @@ def _of(path: str) -> Iterator[tuple[str, OS]]:
     for obj in manifest.load(MANIFESTS / path):
         spec = obj.get("spec") or {}
         pod = (spec.get("template") or {}).get("spec") or (spec if obj["kind"] == "Pod" else {})
-        for container in (*pod.get("initContainers", ()), *pod.get("containers", ())):
-            yield container["image"], (pod.get("os") or {}).get("name", "linux")
+        yield from (
+            (container["image"], (pod.get("os") or {}).get("name", "linux"))
+            for container in (*pod.get("initContainers", ()), *pod.get("containers", ()))
+        )

@@ -40,8 +40,7 @@ class Newcomers:
         guests = [
             self._like(pod, "guest", labels={GUEST: "welcome"}) for pod in pods.playing("client")
         ]
-        strangers = [self._like(pod, "stranger") for pod in pods]
-        there = self._deploy([*guests, *strangers])
+        there = self._deploy([*guests, *[self._like(pod, "stranger") for pod in pods]])
         return Group(there[: len(guests)]), Group(there[len(guests) :])
 
     def twins(self, servers: Group) -> Group:

@@ -369,8 +369,7 @@ class WorkerPods:
 
     def _prepare(self, name: str) -> None:
         """Make its namespace, before threads do at once."""
-        role = ROLES[self._role(name)]
-        if role.host_network:
+        if ROLES[self._role(name)].host_network:
             self._pods.prepare(self._pods.host_namespace, privileged=True)
         elif "/" in name:
             self._pods.prepare(self.namespace_elsewhere, prepared.ELSEWHERE)

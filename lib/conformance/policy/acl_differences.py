@@ -114,8 +114,11 @@ def observed_list(acls: Iterable[AclRule]) -> tuple[HnsRule, ...]:
 
     Raise ProbeBroken for a rule that cannot be read.
     """
-    own = [one for one in acls if one.rule_type != HOST and one.id != FROM_HOST]
-    own = [one for one in own if not _is_the_plugins(one)]
+    own = [
+        one
+        for one in acls
+        if one.rule_type != HOST and one.id != FROM_HOST and not _is_the_plugins(one)
+    ]
     found: list[tuple[str, HnsRule]] = []
     for one in sorted(own, key=lambda one: (one.direction, one.priority)):
         part = _FELIX_ID.fullmatch(one.id)
@@ -133,9 +136,11 @@ def observed_list(acls: Iterable[AclRule]) -> tuple[HnsRule, ...]:
 def _is_the_plugins(acl: AclRule) -> bool:
     """Return whether a rule is the CNI plugin's: behind Felix' last, or a block of Azure's own
     servers."""
-    blocked = {address.strip().removesuffix("/32") for address in acl.remote_addresses.split(",")}
     return acl.priority > LAST_OF_FELIX or (
-        acl.action == "Block" and acl.direction == "Out" and blocked <= OF_AZURE
+        (acl.action, acl.direction) == ("Block", "Out")
+        and all(
+            one.strip().removesuffix("/32") in OF_AZURE for one in acl.remote_addresses.split(",")
+        )
     )
 
 

@@ -156,8 +156,7 @@ def _rules(
         alone = Switch.SERVICE_ALONE in switches
         yield from _to_service(rule.destination.service, rule, made, world, alone=alone)
         return
-    found = [_addresses(peer, world) for peer in ends]
-    source, destination = found
+    source, destination = [_addresses(peer, world) for peer in ends]
     if source is None or destination is None:
         return
     ports = [merged(peer.ports) for peer in ends]
@@ -181,16 +180,18 @@ def _to_service(
     if source is None:
         return
     ports = () if alone else merged(rule.source.ports)
-    for protocol, port, addresses in _by_port(service, world):
-        if alone or rule.protocol in {None, protocol}:
-            yield replace(
-                made,
-                protocol=protocol,
-                local=source,
-                remote=addresses,
-                local_ports=ports,
-                remote_ports=((port, port),),
-            )
+    yield from (
+        replace(
+            made,
+            protocol=protocol,
+            local=source,
+            remote=addresses,
+            local_ports=ports,
+            remote_ports=((port, port),),
+        )
+        for protocol, port, addresses in _by_port(service, world)
+        if alone or rule.protocol in {None, protocol}
+    )
 
 
 def _is_of_ipv6(peer: Peer) -> bool:
@@ -255,9 +256,7 @@ def _chosen(peer: Peer, world: World) -> Iterator[Range]:
 
 
 def _of_pod(pod: Pod) -> Iterator[Range]:
-    for address in (pod.address, pod.second):
-        if address is not None:
-            yield address, address
+    yield from ((address, address) for address in (pod.address, pod.second) if address is not None)
 
 
 def met(one: Ranges, other: Ranges) -> Ranges:

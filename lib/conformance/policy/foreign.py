@@ -77,8 +77,10 @@ class Way:
         if self.protocol == "ICMP":
             yield Packet(source, destination, protocol, icmp=ECHO)
             return
-        for port in self.ports or (NOT_KNOWN,):
-            yield Packet(source, destination, protocol, port, NOT_KNOWN)
+        yield from (
+            Packet(source, destination, protocol, port, NOT_KNOWN)
+            for port in self.ports or (NOT_KNOWN,)
+        )
 
 
 class Ends(World):
@@ -143,8 +145,7 @@ class ForeignPolicy:
         return found
 
     def _anything(self, concerns: Any, rules: tuple[Rule, ...]) -> Policy:
-        every = dict.fromkeys(DIRECTIONS, rules)
-        return Policy(self.label, self.tier.name, LAST, concerns, every)
+        return Policy(self.label, self.tier.name, LAST, concerns, dict.fromkeys(DIRECTIONS, rules))
 
     def selects(self, end: End, direction: Direction) -> Truth:
         """Return whether the policy selects this end, in this direction."""
@@ -235,8 +236,7 @@ class ForeignPolicy:
         A rule of the run for that port matters only where a release combines ports wrongly."""
         for rule in self.policy.rules[way.direction]:
             listed = rule.destination.ports if rule.action == "Pass" else ()
-            beside = (port for first, last in listed for port in (first - 1, last + 1))
-            for port in beside:
+            for port in (port for first, last in listed for port in (first - 1, last + 1)):
                 is_port = 0 < port < 65536 and port not in way.ports
                 if is_port and not fields.within(port, listed):
                     yield port, port

@@ -163,8 +163,8 @@ class Reach:
         for destination in self.ends:
             for source in self.ends:
                 if is_pair(source, destination):
-                    for one in self.between(source, destination):
-                        yield Way(
+                    yield from (
+                        Way(
                             one.family,
                             one.protocol,
                             one.ports,
@@ -173,6 +173,8 @@ class Reach:
                             source,
                             destination,
                         )
+                        for one in self.between(source, destination)
+                    )
 
     def between(self, source: End, destination: End) -> tuple[Answer, ...]:
         """Return what becomes of every protocol from one end to another; the same object for pairs
@@ -242,8 +244,10 @@ class Reach:
             why = self.unjudged.get(name, "")
             both = filter(None, (pod.address, pod.second))
             addresses = {_family(one): one for one in both}
-            for system in (pod.os,) if pod.os else ("linux", "windows"):
-                yield End(name, addresses, pod, system, why)
+            yield from (
+                End(name, addresses, pod, system, why)
+                for system in ((pod.os,) if pod.os else ("linux", "windows"))
+            )
 
     def _signature(self, end: End) -> tuple[Any, ...]:
         observed = tuple(self._seen(end, peer) for peer in self._peers)
@@ -265,9 +269,11 @@ class Reach:
     def _places_of(self, numbers: Iterable[int], way: Direction) -> Iterator[int]:
         for number in numbers:
             for rule in self._rules[number, way]:
-                for peer in (rule.source, rule.destination):
-                    if peer is not ANYBODY:
-                        yield self._places[id(peer)]
+                yield from (
+                    self._places[id(peer)]
+                    for peer in (rule.source, rule.destination)
+                    if peer is not ANYBODY
+                )
 
     def _seen(self, end: End, peer: Peer) -> tuple[Any, ...]:
         """Return all that a peer can know of an end."""
@@ -446,8 +452,7 @@ def _check_networks(obj: Obj) -> None:
     with fields.legible(label):
         spec = obj.get("spec") or {}
         rules = (rule for way in DIRECTIONS for rule in spec.get(way) or ())
-        ends = ((rule.get(side) or {}) for rule in rules for side in ("source", "destination"))
-        for end in ends:
+        for end in ((rule.get(side) or {}) for rule in rules for side in ("source", "destination")):
             for text in (*(end.get("nets") or ()), *(end.get("notNets") or ())):
                 fields.nets([text], label)
                 known = ipaddress.ip_interface(text)

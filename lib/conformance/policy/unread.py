@@ -68,12 +68,14 @@ def _forwarding(world: World, policies: list[Policy]) -> Iterator[tuple[str, str
     for obj in world.unread:
         if obj["kind"] == "HostEndpoint":
             member = NetworkSet("", labels.own(obj), {}, ())
-            for policy in policies:
-                if policy.on_forward and policy.concerns(member):
-                    yield (
-                        str((obj.get("spec") or {}).get("node") or ""),
-                        f"{fields.label(obj)} with {policy.label} (applyOnForward) is not read",
-                    )
+            yield from (
+                (
+                    str((obj.get("spec") or {}).get("node") or ""),
+                    f"{fields.label(obj)} with {policy.label} (applyOnForward) is not read",
+                )
+                for policy in policies
+                if policy.on_forward and policy.concerns(member)
+            )
 
 
 def unread_policies(world: World) -> list[str]:

@@ -215,8 +215,9 @@ def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator
     """Yield the expectation for every pair of seats; ``objects``: the surroundings and the world's,
     filled in."""
     oracle = Oracle(Pods(objects), objects)
-    for source, destination, at in ways(seats):
-        yield _cell(oracle, source, destination, at, claim)
+    yield from (
+        _cell(oracle, source, destination, at, claim) for source, destination, at in ways(seats)
+    )
 
 
 def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:

@@ -198,13 +198,10 @@ class Agents:
         Only a repair (``repaired``) sends while it is under way; no agent is ended meanwhile to
         make room.
         """
-        source = attempts[0].attempt.source
-        key = _key(source)
+        key = _key(attempts[0].attempt.source)
         unsent: list[Pending] = []
         with self._lock:
-            agent = self._agents.get(key)
-            if key in self._waiting and not repaired:
-                agent = None
+            agent = None if key in self._waiting and not repaired else self._agents.get(key)
             for batch in _by_inbox(attempts):
                 if agent is None or not agent.alive or not self._hand_over(agent, batch):
                     unsent += batch

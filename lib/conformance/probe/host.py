@@ -293,8 +293,7 @@ class Hosts:
             addresses=", ".join(map(quoted, sorted(addresses))),
         )
         done = self._powershell(self._windows(node), script, seconds)
-        text = _decoded(_succeeded(node, "pktmon", done).stdout)
-        return text.replace("\r\n", "\n").strip()
+        return _decoded(_succeeded(node, "pktmon", done).stdout).replace("\r\n", "\n").strip()
 
     def linux(self, node: str) -> LinuxFacts:
         """Return links, routes, forwarding entries and neighbours of a Linux node. Raise

@@ -160,6 +160,8 @@ class Machine:
         core."""
         with self._lock:
             looks = list(self._waited)
-        for (before, total, *_), (after, later, *_) in pairwise(looks):
-            if after > since:
-                yield (later - total) / (after - before)
+        yield from (
+            (later - total) / (after - before)
+            for (before, total, *_), (after, later, *_) in pairwise(looks)
+            if after > since
+        )

@@ -87,8 +87,7 @@ class Streams:
         patience = [self._timings.of(workload.os) for workload in (client, server)]
         overhead = max(timings.exec_overhead for timings in patience)
         effect = max(timings.policy_effect for timings in patience)
-        hello = max(timings.agent_hello for timings in patience)
-        deadline = Deadline(overhead + 2 * hello)
+        deadline = Deadline(overhead + 2 * max(timings.agent_hello for timings in patience))
         history = list[str]()
         waited = list[float]()
         while True:

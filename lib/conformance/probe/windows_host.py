@@ -164,8 +164,7 @@ def _raise_errors(printed: dict[str, Any], where: str) -> None:
 def _end(token: Any, where: str) -> datetime | None:
     try:
         letters = token["exp"]
-        plain = base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4))
-        found = _EXP.search(plain)
+        found = _EXP.search(base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4)))
     except (binascii.Error, ValueError, TypeError, KeyError):
         letters, found = "?", None
     if letters and not found:

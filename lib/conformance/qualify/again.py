@@ -85,9 +85,11 @@ def differences(report: Report, facts: Facts, installed: Installed) -> Iterator[
                 yield f"node {node.name}: {here} here, {there} there"
     ours = versions(installed)
     theirs = versions(before)
-    for what in sorted(ours.keys() | theirs.keys()):
-        if ours.get(what) != theirs.get(what):
-            yield f"{' '.join(what)}: {ours.get(what) or 'nothing'} here, {theirs.get(what) or 'nothing'} there"
+    yield from (
+        f"{' '.join(what)}: {ours.get(what) or 'nothing'} here, {theirs.get(what) or 'nothing'} there"
+        for what in sorted(ours.keys() | theirs.keys())
+        if ours.get(what) != theirs.get(what)
+    )
 
 
 def results_of(report: Report, test: str) -> tuple[ClaimResult, ...]:
@@ -138,9 +140,7 @@ def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimV
     """Return which of an earlier and a later verdict counts."""
     if now is ClaimVerdict.NOT_RUN:
         return before
-    if before in UNDECIDED and now not in UNDECIDED:
-        return now
-    if before is ClaimVerdict.NOT_RUN:
+    if (before in UNDECIDED and now not in UNDECIDED) or (before is ClaimVerdict.NOT_RUN):
         return now
     return min((before, now), key=precedence(kind).index)
 

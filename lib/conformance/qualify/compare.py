@@ -272,16 +272,20 @@ def _other_parts(old: ClaimOutcome, new: ClaimOutcome) -> Iterator[str]:
         ("part", {result.part for result in old.results}, {result.part for result in new.results}),
         ("Windows build", set(_by_build(old)), set(_by_build(new))),
     ):
-        for sign, parts in (("only before", before - now), ("only now", now - before)):
-            if parts - {""}:
-                yield f"{new.claim.id}: {what} {sign}: {', '.join(sorted(parts - {''}))}"
+        yield from (
+            f"{new.claim.id}: {what} {sign}: {', '.join(sorted(parts - {''}))}"
+            for sign, parts in (("only before", before - now), ("only now", now - before))
+            if parts - {""}
+        )
 
 
 def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each name with a changed text."""
-    for name in {**now, **before}:
-        if before.get(name) != now.get(name):
-            yield f"{name}: {before.get(name, 'nothing')} -> {now.get(name, 'nothing')}"
+    yield from (
+        f"{name}: {before.get(name, 'nothing')} -> {now.get(name, 'nothing')}"
+        for name in {**now, **before}
+        if before.get(name) != now.get(name)
+    )
 
 
 def _connection(report: Report) -> dict[str, str]:
@@ -336,18 +340,22 @@ def _other_versions(old: Report, new: Report) -> Iterator[str]:
     reports have them.
     """
     before, now = (versions(from_plain(Installed, report.installed)) for report in (old, new))
-    for what in sorted(before.keys() | now.keys()) if before and now else ():
-        if before.get(what) != now.get(what):
-            yield f"{' '.join(what)}: {before.get(what, 'nothing')} -> {now.get(what, 'nothing')}"
+    yield from (
+        f"{' '.join(what)}: {before.get(what, 'nothing')} -> {now.get(what, 'nothing')}"
+        for what in (sorted(before.keys() | now.keys()) if before and now else ())
+        if before.get(what) != now.get(what)
+    )
 
 
 def _other_suites(old: Report, new: Report) -> Iterator[str]:
     """Yield differences of the judges: suite, catalog or sets of claims; only if both reports name
     them."""
     before, now = (report.suite for report in (old, new))
-    for name in ("version", "commit", "catalog", "sets"):
-        if before.get(name) and now.get(name) and before[name] != now[name]:
-            yield f"the suite's {name}: {before[name][:12]} -> {now[name][:12]}"
+    yield from (
+        f"the suite's {name}: {before[name][:12]} -> {now[name][:12]}"
+        for name in ("version", "commit", "catalog", "sets")
+        if before.get(name) and now.get(name) and before[name] != now[name]
+    )
 
 
 def _other_times(old: Report, new: Report) -> Iterator[str]:
@@ -369,9 +377,11 @@ def _other_times(old: Report, new: Report) -> Iterator[str]:
                 yield f"policy effect, {what}, {figure.replace('_', ' ')}: {seconds}"
     earlier = _recoveries(old)
     later = _recoveries(new)
-    for what in sorted(earlier.keys() & later.keys()):
-        if _moved(earlier[what], later[what], 0.0):
-            yield f"recovery, {what}: {earlier[what]:.2f} s -> {later[what]:.2f} s"
+    yield from (
+        f"recovery, {what}: {earlier[what]:.2f} s -> {later[what]:.2f} s"
+        for what in sorted(earlier.keys() & later.keys())
+        if _moved(earlier[what], later[what], 0.0)
+    )
 
 
 def _effects(report: Report) -> Mapping[str, Any]:

@@ -75,7 +75,11 @@ def write_surroundings(report: RunReport, folder: Path) -> None:
         **{f"probing_{number}": line for number, line in enumerate(lines(report.probing), 1)},
         **{f"note_{number}": note for number, note in enumerate(report.notes, 1)},
     }
-    known = [f"{key}={_property(value)}\n" for key, value in entries.items() if value]
+    known = [
+        f"{key}=" + single(value).replace("\\", "\\\\") + "\n"  # as a properties file holds it
+        for key, value in entries.items()
+        if value
+    ]
     files = {
         "environment.properties": "".join(known) or "\n",
         "executor.json": json.dumps(executor(report, os.environ)),
@@ -149,8 +153,3 @@ def written_tests(folder: Path) -> dict[str, str]:
         for _, content in written(folder, "*-result.json")
         if (test := label_of(content, "test"))
     }
-
-
-def _property(value: str) -> str:
-    """Return a value as a line of a properties file holds it."""
-    return single(value).replace("\\", "\\\\")

@@ -99,5 +99,4 @@ def _failed(
         if result["verdict"] == claim["verdict"] and result["test"] in tests
     )
     failed = sorted((tests[name] for name in names), key=lambda test: test.get("started", ""))
-    named = [test for test in failed if test.get("cause") == text]
-    yield from named or failed
+    yield from [test for test in failed if test.get("cause") == text] or failed

@@ -202,8 +202,7 @@ def _add(suite: Xml.Element, test: TestOutcome) -> None:
         name=name,
         time="0.000",
     )
-    properties = Xml.SubElement(case, "properties")
-    Xml.SubElement(properties, "property", name=PROPERTY, value=test.test)
+    Xml.SubElement(Xml.SubElement(case, "properties"), "property", name=PROPERTY, value=test.test)
     _judge(case, test)
 
 

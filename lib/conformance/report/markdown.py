@@ -105,12 +105,7 @@ def _gates(plain: Mapping[str, Any]) -> Iterator[str]:
         yield _line(
             [name, *(f"{symbol(answer)} {cell(answer)}" if answer else "" for answer in answers)]
         )
-    yield from ("", f"{gate_table.LAB}\n" if run_on_lab(plain) else "")
-
-
-def run_on_lab(plain: Mapping[str, Any]) -> bool:
-    """Return whether a report's evidence is a lab's."""
-    return bool(plain["run"].get("evidence") == "lab")
+    yield from ("", f"{gate_table.LAB}\n" if plain["run"].get("evidence") == "lab" else "")
 
 
 def symbol(word: str) -> str:

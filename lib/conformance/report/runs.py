@@ -110,8 +110,7 @@ def _row(
     turns: Counter[tuple[str, str]] = Counter()
     for column, each in zip(columns, found, strict=True):
         verdict = str((each or {}).get("verdict") or "")
-        last = before.get(column.cluster, verdict)
-        changed = verdict not in UNDECIDED and verdict != last
+        changed = verdict not in UNDECIDED and verdict != before.get(column.cluster, verdict)
         cells.append(ClaimCell(verdict, bool((each or {}).get("flaky")), changed))
         turns[column.cluster, column.name] += changed
         if verdict not in UNDECIDED:
@@ -126,11 +125,9 @@ def _state(cells: Sequence[ClaimCell], columns: Sequence[RunColumn]) -> str:
     until a run decides otherwise.
     """
     pairs = [(column.cluster, each.verdict) for column, each in zip(columns, cells, strict=True)]
-    decided = dict(pair for pair in pairs if pair[1] not in UNDECIDED)
-    if not set(decided.values()) <= set(GOOD):
+    if not set(dict(pair for pair in pairs if pair[1] not in UNDECIDED).values()) <= set(GOOD):
         return "failing"
-    newest = dict(pair for pair in pairs if pair[1] not in UNDECIDED[1:])
-    if "INCONCLUSIVE" in newest.values():
+    if "INCONCLUSIVE" in dict(pair for pair in pairs if pair[1] not in UNDECIDED[1:]).values():
         return "undecided"
     return "changed" if any(each.changed for each in cells) else "holds"
 

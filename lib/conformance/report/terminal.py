@@ -76,9 +76,11 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
         yield f"{cause}: {counted(len(claims), 'claim fails', 'claims fail')} for this cause", "bad"
         for claim in claims:
             yield from ((f"  {line}", tone) for line, tone in _claim(claim, cause))
-    for claim in plain["claims"]:
-        if claim.get("danger"):
-            yield f"{'danger':12} {claim['id']:9} {claim['danger']}", "warn"
+    yield from (
+        (f"{'danger':12} {claim['id']:9} {claim['danger']}", "warn")
+        for claim in plain["claims"]
+        if claim.get("danger")
+    )
     yield from _by_verdict(plain, fallen | {claim["id"] for claim in opening})
     yield from _block(render(plain.get("matrix") or {}))
     if figures:
@@ -107,8 +109,7 @@ def _by_verdict(plain: Mapping[str, Any], above: Container[str]) -> Iterator[tup
 
 def _block(several: Sequence[str]) -> Iterator[tuple[str, Tone]]:
     """Yield the lines below an empty line; nothing without lines."""
-    for line in ("", *several) if several else ():
-        yield line, "plain"
+    yield from ((line, "plain") for line in (("", *several) if several else ()))
 
 
 def _run(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]:
@@ -118,14 +119,14 @@ def _run(plain: Mapping[str, Any], where: Path) -> Iterator[tuple[str, Tone]]:
     waived = (plain.get("waived") or {}).items()
     yield from ((f"waived: {ident}: {waiver}", "warn") for ident, waiver in waived)
     yield from _gates(plain)
-    for key, value in (run.get("labels") or {}).items():
-        yield f"label: {key}={value}", "plain"
+    yield from (
+        (f"label: {key}={value}", "plain") for key, value in (run.get("labels") or {}).items()
+    )
     counts = summed_up.counts(plain["claims"])
     yield f"claims: {', '.join(f'{count} {word}' for word, count in counts.items())}", "plain"
     if again := run.get("continues"):
         yield f"continues: run {again['id']} of {again['started']}; {_repeated(again)}", "plain"
-    for note in run.get("notes") or ():
-        yield f"note: {note}", "warn"
+    yield from ((f"note: {note}", "warn") for note in run.get("notes") or ())
     if plain.get("facts"):
         yield _evidence(plain), "plain"
     code = run["exit_code"]

@@ -160,8 +160,7 @@ class Clusters:
         if settings.shard:
             placement = Placement(facts, settings.tolerations, cover=settings.cover)
             covered = (*placement.coverage("linux"), *placement.coverage("windows"))
-            nodes = {item.node.name for item in covered}
-            reasons += beside(door, settings.run_id, nodes)
+            reasons += beside(door, settings.run_id, {item.node.name for item in covered})
         if not settings.namespaces_prefix:
             reasons += unusable_pull_secrets(door, settings.images)
         if reasons:
@@ -312,8 +311,7 @@ class Clusters:
 def _third_party_pods(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
     from conformance.pods.third_party import label, third_party_pods_by_node
 
-    windows = {node.name for node in facts.by_os("windows")}
-    found = third_party_pods_by_node(door, windows)
+    found = third_party_pods_by_node(door, {node.name for node in facts.by_os("windows")})
     return {node: tuple(map(label, pods)) for node, pods in found.items()}
 
 

@@ -38,13 +38,14 @@ class Events:
         if self._file is None:
             return
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        line = {"schema": SCHEMA, "at": at, "event": event, **within(dict(fields), _harmless)}
+        line = {
+            "schema": SCHEMA,
+            "at": at,
+            "event": event,
+            **within(dict(fields), lambda text: scrubbed(block(text))),
+        }
         try:
             self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
         except OSError as error:
             self._file = None
             self.problem = f"--events: the file ends early, {error.strerror}"
-
-
-def _harmless(text: str) -> str:
-    return scrubbed(block(text))

@@ -314,8 +314,7 @@ SECTIONS: Mapping[str, Any] = {"linux": OsTimings, "windows": OsTimings, "run": 
 
 @functools.cache
 def _packaged(name: str) -> Mapping[str, Mapping[str, Any]]:
-    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-    return _parse(text, name)
+    return _parse(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"), name)
 
 
 def _parse(text: str, where: str) -> dict[str, dict[str, Any]]:

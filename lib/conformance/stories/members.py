@@ -116,8 +116,7 @@ class Members:
         targets = [self._reference(node) for node in self._nodes]
         body = {"deleteOptions": {"gracePeriodSeconds": 1}}
         for target in targets:
-            why = "a story's event"
-            change = Change(verb="evict", target=target, why=why, body=body)
+            change = Change(verb="evict", target=target, why="a story's event", body=body)
             self.deployer.changes.make(change)
         self._leave(targets)
 
@@ -165,7 +164,11 @@ class Members:
     def _failed(self) -> None:
         """Have the kubelet kill every member's container, which it starts no more."""
         self._each(lambda node: self._write(node, lives="no"))
-        self._each(lambda node: self._taken(node, "failed", _has_failed))
+        self._each(
+            lambda node: self._taken(
+                node, "failed", lambda pod: (pod.get("status") or {}).get("phase") == "Failed"
+            )
+        )
         self._leave(())
 
     # --- how ----------------------------------------------------------------------------------
@@ -239,8 +242,7 @@ class Members:
         pods = self.deployer
         if pods.changes.dry_run:
             return
-        name = self._name(node.name)
-        found = pods.pod_of(name, node, self.namespace, enough=enough, what=what)
+        found = pods.pod_of(self._name(node.name), node, self.namespace, enough=enough, what=what)
         pod = pods.workload(found, ROLES[f"{node.os}-seat"])
         ready = pod_state.is_ready(found)
         seat = Seat(SPACE, node.os, node.name, pod.pod, pod.address, member=True, ready=ready)
@@ -253,10 +255,6 @@ def _begins(pod: Obj) -> bool:
     status = pod.get("status") or {}
     states = [one["state"] for one in status.get("initContainerStatuses") or []]
     return bool(status.get("podIP")) and any("running" in state for state in states)
-
-
-def _has_failed(pod: Obj) -> bool:
-    return (pod.get("status") or {}).get("phase") == "Failed"
 
 
 def _is_unready(pod: Obj) -> bool:

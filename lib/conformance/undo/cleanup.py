@@ -55,9 +55,11 @@ def cluster_scoped(kube: Kube, *, run: str = "", prefix: str = "") -> Iterator[O
 def leftovers(kube: Kube, run: str, prefix: str = "") -> Iterator[ObjectRef]:
     """Yield the objects of a run that are there and not being deleted.  Raise ApiRefused,
     ApiUnreachable."""
-    for item in cluster_scoped(kube, run=run, prefix=prefix):
-        if not item["metadata"].get("deletionTimestamp"):
-            yield reference(item)
+    yield from (
+        reference(item)
+        for item in cluster_scoped(kube, run=run, prefix=prefix)
+        if not item["metadata"].get("deletionTimestamp")
+    )
 
 
 def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[str]:

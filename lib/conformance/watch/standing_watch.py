@@ -176,8 +176,7 @@ class Watch:
         )
         now = time.monotonic()
         for path in self._paths:
-            is_changed = any(end.uid in changed for end in path.ends)
-            path.gone = path.gone or (now if is_changed else 0.0)
+            path.gone = path.gone or (now if any(end.uid in changed for end in path.ends) else 0.0)
         unwatched: dict[str, str] = {}
 
         def keep(decisions: Iterable[Decision]) -> None:

@@ -197,9 +197,11 @@ class Bootstrap:
 
 def built_in_definitions(resources: Any) -> Iterator[Obj]:
     """Return the CustomResourceDefinitions by which Calico's own kinds are served."""
-    for resource in list(resources):
-        if resource.by_crd and resource.structural is None:
-            yield _definition(resource)
+    yield from (
+        _definition(resource)
+        for resource in list(resources)
+        if resource.by_crd and resource.structural is None
+    )
 
 
 def _definition(resource: Resource) -> Obj:

@@ -127,8 +127,7 @@ class Checks:
         findings = self._findings(resource, obj, patched)
         unknown = [f'unknown field "{path}"' for path in findings.unknown]
         if unknown and options.field_validation == "Strict":
-            why = f"strict decoding error: {', '.join(unknown)}"
-            raise _undecodable(resource, why, patched)
+            raise _undecodable(resource, f"strict decoding error: {', '.join(unknown)}", patched)
         if options.field_validation == "Warn":
             options.warnings.extend(unknown)
         causes = findings.causes

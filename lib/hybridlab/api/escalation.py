@@ -75,14 +75,16 @@ class Escalation:
 def _parts(rule: Obj) -> Iterator[Obj]:
     """Split a rule into rules of a single verb on a single resource or path."""
     for verb in rule.get("verbs") or ():
-        for url in rule.get("nonResourceURLs") or ():
-            yield {"nonResourceURLs": [url], "verbs": [verb]}
+        yield from (
+            {"nonResourceURLs": [url], "verbs": [verb]} for url in rule.get("nonResourceURLs") or ()
+        )
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
             for verb in rule.get("verbs") or ():
                 part: Obj = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
-                for name in rule.get("resourceNames") or ():
-                    yield {**part, "resourceNames": [name]}
+                yield from (
+                    {**part, "resourceNames": [name]} for name in rule.get("resourceNames") or ()
+                )
                 if not rule.get("resourceNames"):
                     yield part
 

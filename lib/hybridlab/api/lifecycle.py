@@ -265,8 +265,7 @@ class Lifecycle:
             return
         if key[0] in self._terminating:
             self.later(lambda: self._finish_namespace(key[0]))
-        uid = change.object["metadata"]["uid"]
-        for place in self._store.dependents(uid):
+        for place in self._store.dependents(change.object["metadata"]["uid"]):
             self.later(lambda place=place: self._collect(*place))  # type: ignore[misc]
         for owner in change.object["metadata"].get("ownerReferences") or ():
             self.later(lambda owner=owner: self._after_dependent(owner["uid"]))  # type: ignore[misc]

@@ -135,8 +135,10 @@ def duplicate_keys(value: Obj, shape: Shape | None, at: str = "") -> Iterator[st
             yield from duplicate_keys(item, inner, here)
         elif isinstance(item, list) and rule is not None and rule.keys:
             steps = [_item_step(entry, rule) for entry in item]
-            for step in sorted({step for step in steps if steps.count(step) > 1}):
-                yield f"{here}: duplicate entries for key {_shown((step,))}"
+            yield from (
+                f"{here}: duplicate entries for key {_shown((step,))}"
+                for step in sorted({step for step in steps if steps.count(step) > 1})
+            )
             for entry in item:
                 if isinstance(entry, dict):
                     yield from duplicate_keys(entry, inner, here)

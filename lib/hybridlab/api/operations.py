@@ -338,8 +338,7 @@ class Operations(Reading):
     def delete(self, target: Target, options: DeleteOptions) -> tuple[Obj, bool]:
         """Delete an object; return its last state and whether it is already removed."""
         resource = target.resource
-        old = self.stored(target)
-        key = (target.namespace, old["metadata"]["name"])
+        key = (target.namespace, self.stored(target)["metadata"]["name"])
         obj, gone = self.lifecycle.delete(resource.storage, key, options)
         return self.views.shown(resource, obj), gone
 

@@ -370,8 +370,7 @@ class Calico:
         self.ipam.pools = tuple(pools)
 
     def _ipam_configuration_changed(self, informer: Informer) -> None:
-        current = informer.get("default")
-        spec = (current or {}).get("spec") or {}
+        spec = (informer.get("default") or {}).get("spec") or {}
         strict = bool(spec.get("strictAffinity"))
         self.ipam.max_blocks_per_host = spec.get("maxBlocksPerHost") or 0
         if strict != self.ipam.strict_affinity:

@@ -161,8 +161,7 @@ class CNI:
                 if isinstance(result, BaseException):
                     raise result
             if windows is not None and not windows.hns.attached(uid):
-                removed = f"HNS network {windows.hns.pods} was removed meanwhile"
-                raise self._failed(node, removed)
+                raise self._failed(node, f"HNS network {windows.hns.pods} was removed meanwhile")
         except BaseException as error:
             await asyncio.shield(self._undo(uid))
             if isinstance(error, ApiError | DataplaneError):

@@ -171,52 +171,74 @@ class Typha:
             "endpointslices.discovery.k8s.io", slice_members, self._set_slice, self._empty_slice
         )
         yield Followed(KUBERNETES_POLICIES, from_kubernetes, self._set_policy, self._remove_policy)
-        for resource in self._served(*CALICO_POLICIES):
-            yield Followed(resource, from_calico, self._set_policy, self._remove_policy)
+        yield from (
+            Followed(resource, from_calico, self._set_policy, self._remove_policy)
+            for resource in self._served(*CALICO_POLICIES)
+        )
         for _, kind, plural, _ in policy_kinds(self._release):
             convert = from_cluster if kind == "ClusterNetworkPolicy" else from_admin
             yield Followed(f"{plural}.{GROUP}", convert, self._set_policy, self._remove_policy)
-        for resource in self._served("stagedkubernetesnetworkpolicies"):
-            yield Followed(resource, from_kubernetes, self._set_policy, self._remove_policy)
-        for resource in self._served("networksets", "globalnetworksets"):
-            yield Followed(
+        yield from (
+            Followed(resource, from_kubernetes, self._set_policy, self._remove_policy)
+            for resource in self._served("stagedkubernetesnetworkpolicies")
+        )
+        yield from (
+            Followed(
                 resource,
                 network_set,
                 lambda obj, found: graph.set_network_set(_identity(obj), found),
                 lambda obj: graph.set_network_set(_identity(obj), None),
             )
-        for resource in self._served("tiers"):
-            yield Followed(
+            for resource in self._served("networksets", "globalnetworksets")
+        )
+        yield from (
+            Followed(
                 resource,
                 tier_facts,
                 lambda obj, tier: graph.set_tier(_name(obj), tier),
                 lambda obj: graph.set_tier(_name(obj), None),
             )
+            for resource in self._served("tiers")
+        )
 
     def _routing_table(self) -> Iterator[Followed[Any]]:
         """Yield the resources on which routes, and Felix itself, depend."""
         facts = self.routing
-        yield self._kept("nodes", self._end_of, facts.ends, _name, self.routing_due)
-        for resource in self._served("ippools"):
-            yield self._kept(resource, pool_facts, facts.pools, _name, self.routing_due)
-        for resource in self._served("felixconfigurations"):
-            yield self._kept(
-                resource, _spec, self.felix_configurations, _name, self._configuration_due
-            )
-        for resource in self._served("bgpconfigurations"):
-            yield self._kept(resource, _spec, facts.peering, _name, self.routing_due)
-        for resource in self._served("bgppeers"):
-            yield self._kept(resource, _spec, facts.peers, _name, self.routing_due)
+        yield self._kept(
+            "nodes",
+            lambda node: self._node_end(_name(node), node["metadata"]),
+            facts.ends,
+            _name,
+            self.routing_due,
+        )
+        yield from (
+            self._kept(resource, pool_facts, facts.pools, _name, self.routing_due)
+            for resource in self._served("ippools")
+        )
+        yield from (
+            self._kept(resource, _spec, self.felix_configurations, _name, self._configuration_due)
+            for resource in self._served("felixconfigurations")
+        )
+        yield from (
+            self._kept(resource, _spec, facts.peering, _name, self.routing_due)
+            for resource in self._served("bgpconfigurations")
+        )
+        yield from (
+            self._kept(resource, _spec, facts.peers, _name, self.routing_due)
+            for resource in self._served("bgppeers")
+        )
         if self._pod_cidrs:
             yield self._kept("nodes", self._pod_cidr, facts.blocks, _name, self.routing_due)
-        for resource in self._served("ipamblocks"):
-            yield self._kept(
+        yield from (
+            self._kept(
                 resource,
                 block_facts,
                 facts.blocks,
                 lambda obj: str(obj["spec"].get("cidr", "")),
                 self.routing_due,
             )
+            for resource in self._served("ipamblocks")
+        )
 
     def _pod_cidr(self, node: Obj) -> BlockFacts | None:
         return pod_cidr_facts(node) if _name(node) in self._pod_cidrs else None
@@ -241,9 +263,6 @@ class Typha:
                 changed()
 
         return Followed(resource, convert, put, drop)
-
-    def _end_of(self, node: Obj) -> NodeEnd | None:
-        return self._node_end(_name(node), node["metadata"])
 
     def _set_policy(self, obj: Obj, policy: Policy) -> None:
         self._policies[_uid(obj)] = policy.key

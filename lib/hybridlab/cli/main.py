@@ -183,7 +183,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     fault: Any = inject.add_argument("fault")
-    fault.completer = _fault_names
+    fault.completer = lambda **_: [fault["name"] for fault in _all_faults()]
     inject.add_argument("parameters", nargs="*", metavar="KEY=VALUE")
     inject.set_defaults(run=_faults_inject)
     heal = kinds.add_parser("heal", help="remove a fault by its id, or all of them")
@@ -208,10 +208,6 @@ def _profile_names(**_: object) -> list[str]:
     from hybridlab.profiles.load import names  # yaml is needed here only
 
     return names()
-
-
-def _fault_names(**_: object) -> list[str]:
-    return [fault["name"] for fault in _all_faults()]
 
 
 def _port(text: str) -> int:

@@ -75,8 +75,7 @@ class WindowsKubeProxies:
             if pods is None or (pods.spec.host_endpoint is not None and not vip):
                 return None  # its script waits for the network, and for the host's endpoint if there is to be one
             program = provider_of(self._profile).kube_proxy_program
-            network = self._plane.kube_proxy(vip)
-            command = service_command(self._profile, machine, program, network)
+            command = service_command(self._profile, machine, program, self._plane.kube_proxy(vip))
             return FIRST_PROCESS + 4 * machine.index, command
         running = self._commands.get(node)
         return None if running is None else (self._processes[node], running)

@@ -61,8 +61,7 @@ def check_writable(path: Path) -> None:
 def lab_of(path: Path) -> Path | None:
     """Return the directory of the lab that wrote this kubeconfig; None when no lab did."""
     try:
-        document = json.loads(path.read_text())
-        extensions = document["clusters"][0]["cluster"]["extensions"]
+        extensions = json.loads(path.read_text())["clusters"][0]["cluster"]["extensions"]
         found = next(entry["extension"] for entry in extensions if entry["name"] == EXTENSION)
         return Path(found["directory"])
     except (OSError, ValueError, LookupError, TypeError, StopIteration):

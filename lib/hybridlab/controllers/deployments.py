@@ -234,9 +234,7 @@ class Deployments(Controller):
             return new, old
         replicas = owner["spec"]["replicas"]
         active = [each for each in old if each["spec"]["replicas"]]
-        if not active:
-            return await self._scale(owner, new, replicas), old
-        if new["spec"]["replicas"] > replicas:
+        if (not active) or (new["spec"]["replicas"] > replicas):
             return await self._scale(owner, new, replicas), old
         total = new["spec"]["replicas"] + sum(each["spec"]["replicas"] for each in active)
         room = replicas + self._surge(owner) - total

@@ -111,5 +111,7 @@ def _headless(slices: list[Obj]) -> Iterator[tuple[str, str, list[tuple[str, str
         ]
         for endpoint in slice_.get("endpoints") or []:
             if (endpoint.get("conditions") or {}).get("ready", True):
-                for ip in endpoint["addresses"]:
-                    yield ip, endpoint.get("hostname") or ip.replace(".", "-"), ports
+                yield from (
+                    (ip, endpoint.get("hostname") or ip.replace(".", "-"), ports)
+                    for ip in endpoint["addresses"]
+                )

@@ -44,9 +44,7 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 
     def one(found: re.Match[str]) -> str:
         name = found.group(1)
-        if name is None:
-            return "$"
-        return values.get(name, found.group(0))
+        return "$" if name is None else values.get(name, found.group(0))
 
     return _REFERENCE.sub(one, text)
 

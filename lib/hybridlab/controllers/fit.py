@@ -71,8 +71,7 @@ class NodeState:
     used: dict[str, Decimal] = field(default_factory=dict)
 
     def add(self, needs: PodNeeds) -> None:
-        uid = needs.pod["metadata"]["uid"]
-        self.pods[uid] = needs
+        self.pods[needs.pod["metadata"]["uid"]] = needs
         for name, amount in needs.resources.items():
             self.used[name] = self.used.get(name, Decimal(0)) + amount
 
@@ -90,10 +89,12 @@ def tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]
             continue
         operator = toleration.get("operator") or "Equal"
         key = toleration.get("key") or ""
-        if not key and operator == "Exists":
-            return True
-        if key == taint["key"] and (
-            operator == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")
+        if (not key and operator == "Exists") or (
+            key == taint["key"]
+            and (
+                operator == "Exists"
+                or (toleration.get("value") or "") == (taint.get("value") or "")
+            )
         ):
             return True
     return False

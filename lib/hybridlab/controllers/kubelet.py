@@ -135,9 +135,11 @@ class Kubelet:
             profile.calico.install in {"operator", "manifest"} or not profile.kube_proxy.on_host
         )
         containers = pod["spec"]["containers"]
-        if in_pods or not any(host_process(pod, container) for container in containers):
-            return None
-        if not NO_HOST_PROCESS.match(runtime):
+        if (
+            in_pods
+            or not any(host_process(pod, container) for container in containers)
+            or (not NO_HOST_PROCESS.match(runtime))
+        ):
             return None
         return "HostProcess", f"not emulated: HostProcess containers by {runtime}"
 

@@ -49,8 +49,7 @@ def phase(state: PodState, policy: str) -> str:
         return "Failed"
     if _is_pending(state):
         return "Pending"
-    runs = any(each.running_since or each.waiting for each in state.containers)
-    if runs or policy == "Always":
+    if any(each.running_since or each.waiting for each in state.containers) or policy == "Always":
         return "Running"
     if all(each.succeeded for each in state.containers):
         return "Succeeded"
@@ -70,8 +69,7 @@ def _failed_init(each: ContainerState) -> bool:
 
 def status(pod: Obj, state: PodState, now: str) -> Obj:
     """Return the whole status; fields that are gone are None, so that it works as a merge patch."""
-    policy = pod["spec"].get("restartPolicy", "Always")
-    current = phase(state, policy)
+    current = phase(state, pod["spec"].get("restartPolicy", "Always"))
     found: Obj = {
         "phase": current,
         "startTime": state.start_time,

@@ -161,8 +161,7 @@ class PodWorker:
         for each in self.state.containers:
             if each.waiting == ("PodInitializing", ""):
                 each.waiting = ("ContainerCreating", "")
-        runs = [self._runner(state).run(policy) for state in self.state.containers]
-        await asyncio.gather(*runs)
+        await asyncio.gather(*[self._runner(state).run(policy) for state in self.state.containers])
 
     async def _init_containers(self, policy: str) -> bool:
         for state in self.state.init:

@@ -40,9 +40,7 @@ class ReplicaSets(Controller):
         found = self._sets.get(*key)
         if found is None:
             return
-        problem = ""
-        if "deletionTimestamp" not in found["metadata"]:
-            problem = await self._scale(found)
+        problem = await self._scale(found) if "deletionTimestamp" not in found["metadata"] else ""
         await self._write_status(found, problem)
 
     async def _scale(self, owner: Obj) -> str:

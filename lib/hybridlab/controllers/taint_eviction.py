@@ -47,12 +47,12 @@ class TaintEviction(Controller):
                 self.note(pod)
 
     def _on_pod(self, pod: Obj | None, before: Obj | None) -> None:
-        if pod and (
-            before is None or before["spec"].get("nodeName") != pod["spec"].get("nodeName")
+        if (
+            pod
+            and (before is None or before["spec"].get("nodeName") != pod["spec"].get("nodeName"))
+            and any(no_execute(self._nodes.get("", pod["spec"].get("nodeName") or "")))
         ):
-            node = self._nodes.get("", pod["spec"].get("nodeName") or "")
-            if any(no_execute(node)):
-                self.note(pod)
+            self.note(pod)
 
     async def _sync(self, key: tuple[str, str]) -> None:
         pod = self._pods.get(*key)

@@ -110,8 +110,7 @@ class Work(Generic[Key]):
             log = logger.debug if expected else logger.exception
             log("%s: %s failed (try %d): %s", self.name, key, count + 1, error)
             if self._running:
-                delay = min(FIRST_RETRY * 2.0 ** min(count, 20), LAST_RETRY)
-                self.note_after(delay, key)
+                self.note_after(min(FIRST_RETRY * 2.0 ** min(count, 20), LAST_RETRY), key)
         finally:
             self._busy.discard(key)
 

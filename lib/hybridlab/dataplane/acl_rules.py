@@ -30,9 +30,11 @@ def _rule(acl: Acl) -> str:
         parts.append(f"meta l4proto {acl.protocol}")
     elif acl.local_ports or acl.remote_ports:
         parts.append(f"meta l4proto {_WITH_PORTS}")
-    for end, networks in ((local, acl.local), (remote, acl.remote)):
-        if networks:
-            parts.append(any_of(f"ip {end}", "", collapsed(networks)))
+    parts.extend(
+        any_of(f"ip {end}", "", collapsed(networks))
+        for end, networks in ((local, acl.local), (remote, acl.remote))
+        if networks
+    )
     parts += [*ports(local_port, acl.local_ports), *ports(remote_port, acl.remote_ports)]
     verdict = "return" if acl.action == "Allow" else DENY
     return " ".join([*(part for part in parts if part), verdict, *comment(acl.id)])

@@ -177,8 +177,7 @@ class Resolver:
         if target is None:
             self._forward(dns, reply)
         elif reply.q.qtype in (dns.QTYPE.PTR, dns.QTYPE.ANY):
-            record = dns.PTR(target)
-            reply.add_answer(dns.RR(reply.q.qname, dns.QTYPE.PTR, ttl=TTL, rdata=record))
+            reply.add_answer(dns.RR(reply.q.qname, dns.QTYPE.PTR, ttl=TTL, rdata=dns.PTR(target)))
 
     def _follow(self, dns: Any, reply: Any, name: str) -> None:
         """Add the chain of CNAMEs and its last name's addresses, as CoreDNS'

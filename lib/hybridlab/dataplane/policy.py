@@ -278,8 +278,7 @@ class PolicyTable:
                 chains[f"{prefix}-{interface}"] = acl_rules(program.acls, direction)
             return chains | generations.chains(interface, self._generation(endpoint)), frozenset()
         for prefix, tiers in (("fw", program.egress), ("tw", program.ingress)):
-            name = f"{prefix}-{interface}"
-            for chain, rendered in _tier_chains(name, tiers):
+            for chain, rendered in _tier_chains(f"{prefix}-{interface}", tiers):
                 chains[chain] = tuple(rendered.rules)
                 sets |= rendered.sets
         return chains, frozenset(sets)

@@ -62,9 +62,7 @@ def _match(match: Match, sets: set[tuple[SetKind, str]]) -> list[str] | None:
         sets |= {(kind, name) for name in names}
         parts += [f"{selector} {operator}@{nft_set_name(kind, name)}" for name in names]
     parts += _icmp(match)
-    if any(part is _NEVER for part in parts):
-        return None
-    return [part for part in parts if part]
+    return None if any(part is _NEVER for part in parts) else [part for part in parts if part]
 
 
 def _icmp(match: Match) -> list[str]:

@@ -97,8 +97,7 @@ class Table:
         chains, removed = _split(change.chains)
         sets, gone = _split(change.sets)
         yield [f"add chain {table} {name}" for name in chains if name not in self.chains]
-        for name, content in sets.items():
-            yield list(self._fill_set(table, name, content))
+        yield from (list(self._fill_set(table, name, content)) for name, content in sets.items())
         for name, rules in chains.items():
             flush = [f"flush chain {table} {name}"] if name in self.chains else []
             yield [*flush, *(f"add rule {table} {name} {rule}" for rule in rules)]
@@ -117,12 +116,16 @@ class Table:
     def _change_entries(
         self, table: str, entries: Mapping[tuple[str, str], str | None]
     ) -> Iterator[str]:
-        for (name, key), _ in entries.items():
-            if (name, key) in self._entries:
-                yield f"delete element {table} {name} {{ {key} }}"
-        for (name, key), verdict in entries.items():
-            if verdict is not None:
-                yield f"add element {table} {name} {{ {key} : {verdict} }}"
+        yield from (
+            f"delete element {table} {name} {{ {key} }}"
+            for (name, key), _ in entries.items()
+            if (name, key) in self._entries
+        )
+        yield from (
+            f"add element {table} {name} {{ {key} : {verdict} }}"
+            for (name, key), verdict in entries.items()
+            if verdict is not None
+        )
 
 
 _LINES_PER_BATCH = 400

@@ -25,8 +25,7 @@ WORDS: Mapping[Stall, str] = {
 def _stuck(lab: LabParts, identity: str, given: str, what: Stall) -> Fault:
     """Return a fault that stalls one activity of some nodes' kubelets; the nodes stay Ready."""
     kubelets = lab.kubelets
-    nodes = frozenset(lab.nodes(given))
-    on = partial(kubelets.stall, identity, what, nodes)
+    on = partial(kubelets.stall, identity, what, frozenset(lab.nodes(given)))
     off = partial(kubelets.heal, identity)
     return Switch(
         on,

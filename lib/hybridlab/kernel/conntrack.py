@@ -101,8 +101,7 @@ class ConntrackSocket:
             if original is None or reply is None:
                 continue
             protocol, there = original
-            info = attributes(attributes(attrs.get(_PROTOINFO, b"")).get(1, b""))
-            state = info.get(1, b"\0")[0]
+            state = attributes(attributes(attrs.get(_PROTOINFO, b"")).get(1, b"")).get(1, b"\0")[0]
             yield Connection(
                 protocol=protocol,
                 original=there,

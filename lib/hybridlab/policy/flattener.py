@@ -89,9 +89,7 @@ def _both(rule: HnsRule, other: HnsRule, defects: CalicoDefects) -> HnsRule | No
 
 
 def _addresses(networks: Networks, other: Networks) -> Networks | None:
-    if not networks or not other:
-        return networks or other
-    return meet(networks, other) or None
+    return networks or other if not networks or not other else meet(networks, other) or None
 
 
 def _ports(ranges: PortRanges, other: PortRanges, defects: CalicoDefects) -> PortRanges | None:

@@ -26,14 +26,14 @@ def namespaces_selected(selector: Mapping[str, Any] | None) -> str:
 
     Raise SelectorError.
     """
-    if selector is None:
-        return ""
-    return " && ".join(_terms(selector)) or "all()"
+    return "" if selector is None else " && ".join(_terms(selector)) or "all()"
 
 
 def _terms(selector: Mapping[str, Any]) -> Iterator[str]:
-    for label, value in sorted((selector.get("matchLabels") or {}).items()):
-        yield f"{label} == '{value}'"
+    yield from (
+        f"{label} == '{value}'"
+        for label, value in sorted((selector.get("matchLabels") or {}).items())
+    )
     for expression in selector.get("matchExpressions") or ():
         label = expression["key"]
         operator = expression["operator"]

@@ -248,5 +248,6 @@ def _chunks(values: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
     """Yield a side's addresses or ports in groups that fit into one rule; a single empty group
     for any.
     """
-    for start in range(0, max(len(values), 1), PER_RULE):
-        yield values[start : start + PER_RULE]
+    yield from (
+        values[start : start + PER_RULE] for start in range(0, max(len(values), 1), PER_RULE)
+    )

@@ -39,13 +39,16 @@ def about(tier: TierPolicies, direction: Direction) -> list[Policy]:
 def set_keys(rule: PolicyRule) -> Iterator[SetKey]:
     """Yield every IP set that a rule needs."""
     for peer, is_destination in ((rule.source, False), (rule.destination, True)):
-        for selector in (peer.selector, peer.not_selector):
-            if selector is not None:
-                yield SelectorSet(selector)
+        yield from (
+            SelectorSet(selector)
+            for selector in (peer.selector, peer.not_selector)
+            if selector is not None
+        )
         if peer.service:
             yield ServiceSet(*peer.service, with_ports=is_destination)
-        for name in (*peer.ports.names, *peer.not_ports.names):
-            yield port_set(rule, peer, name)
+        yield from (
+            port_set(rule, peer, name) for name in (*peer.ports.names, *peer.not_ports.names)
+        )
 
 
 def port_set(rule: PolicyRule, peer: Peer, name: str) -> PortSet:
@@ -77,8 +80,10 @@ def _rules(policies: Iterable[Policy], direction: Direction) -> Iterator[Rule]:
         for number, rule in enumerate(policy.rules(direction)):
             if is_of_ipv4(rule):
                 comment = f"{policy.key} {direction} rule {number}"
-                for match in _matches(rule):
-                    yield Rule(action=rule.action, match=match, comment=comment)
+                yield from (
+                    Rule(action=rule.action, match=match, comment=comment)
+                    for match in _matches(rule)
+                )
 
 
 def _matches(rule: PolicyRule) -> Iterator[Match]:

@@ -86,10 +86,7 @@ class Expressions(Scanner):
             left = s.Binary(start, self.at, "+", left, self._format())
 
     def _format(self) -> Node:
-        return self._named(frozenset("f"), self._comma)
-
-    def _comma(self) -> Node:
-        return self.listed(self._operand)
+        return self._named(frozenset("f"), lambda: self.listed(self._operand))
 
     def listed(self, item: Callable[[], Node]) -> Node:
         """Return a single item, or an array of items that are separated by commas."""

@@ -39,8 +39,7 @@ def _position(script: str, at: Node) -> list[str]:
     line = before.count("\n") + 1
     column = at.start - (before.rfind("\n") + 1)
     text = script.split("\n")[line - 1].rstrip("\r")
-    length = min(at.end - at.start, len(text) - column)
-    shown, mark = _cut(text, column, max(length, 1))
+    shown, mark = _cut(text, column, max(min(at.end - at.start, len(text) - column), 1))
     return [f"At line:{line} char:{column + 1}", f"+ {shown}", f"+ {mark}"]
 
 

@@ -91,9 +91,7 @@ class _Parser(Commands):
         return self.block("}")
 
     def script_block(self) -> s.ScriptBlock:
-        start = self.at
-        body = self._braces()
-        return s.ScriptBlock(start, self.at, body)
+        return s.ScriptBlock(self.at, self.at, self._braces())
 
     def statement(self) -> Node:
         """Return a statement, without the separator after it."""
@@ -144,8 +142,7 @@ class _Parser(Commands):
         return s.If(start, self.at, condition, body, otherwise)
 
     def _while(self, start: int) -> Node:
-        condition = self._parentheses()
-        return s.While(start, self.at, condition, self._braces())
+        return s.While(start, self.at, self._parentheses(), self._braces())
 
     def _foreach(self, start: int) -> Node:
         self.space()

@@ -44,8 +44,7 @@ async def _exchange(shell: Shell, call: Call, url: http.Url, seconds: int) -> ht
         raise _fault(call, f"The remote name could not be resolved: '{url.host}'") from None
     try:
         async with asyncio.timeout(seconds or None):
-            asking = http.request(net, url, addresses[0], headers=headers)
-            return await heard_late(asking, settings)
+            return await heard_late(http.request(net, url, addresses[0], headers=headers), settings)
     except http.ConnectFailed:
         raise _fault(call, "Unable to connect to the remote server") from None
     except TimeoutError:

@@ -251,8 +251,7 @@ class Agent(Lines):
             batch, spec = self._waiting.popleft()
             attempt = Attempt(self.process.net, spec, self.process.settings, self.begin)
             self._running += 1
-            task = asyncio.create_task(self._carry_out(batch, attempt))
-            batch.running[task] = attempt
+            batch.running[asyncio.create_task(self._carry_out(batch, attempt))] = attempt
             begun += 1
             if begun % BEGINS == 0:
                 await asyncio.sleep(0)

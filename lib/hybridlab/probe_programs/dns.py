@@ -84,8 +84,7 @@ def read(data: bytes, number: int, asked: bytes, record: str) -> Answer | None:
     if len(data) < HEAD or data[:2] != number.to_bytes(2, "big") or not data[2] & 0x80:
         return None
     count = int.from_bytes(data[4:6], "big")
-    own = data[HEAD : HEAD + len(asked)]
-    if count > 1 or (count == 1 and own.lower() != asked.lower()):
+    if count > 1 or (count == 1 and data[HEAD : HEAD + len(asked)].lower() != asked.lower()):
         return None
     code = data[3] & 0x0F
     truncated = bool(data[2] & 0x02)

@@ -323,9 +323,12 @@ class Container:
         not."""
         real = self._around.windows
         command = self._found.image.command(argv[0], self.spec.os) if argv and real else None
-        if real is None or command is None or command.target != "powershell":
-            return ()
-        if (found := real.find_program(argv, self.files)) is None:
+        if (
+            real is None
+            or command is None
+            or command.target != "powershell"
+            or ((found := real.find_program(argv, self.files)) is None)
+        ):
             return ()
         path = place(found[0], self.spec.working_dir)
         return real_powershell.command(real.powershell, ("-File", path, *found[1]))

@@ -59,9 +59,7 @@ class Image:
     def argv(self, command: tuple[str, ...], args: tuple[str, ...]) -> tuple[str, ...]:
         """Return a container's command line: ``command`` replaces entrypoint and cmd, ``args``
         replaces cmd, like in Kubernetes."""
-        if command:
-            return command + args
-        return self.entrypoint + (args or self.cmd)
+        return command + args if command else self.entrypoint + (args or self.cmd)
 
 
 @dataclass(frozen=True)

@@ -236,12 +236,16 @@ class _Round:
         A path that should close still connects; a path that should open again has not connected
         yet.  Most changes take effect long before the cadence has passed.
         """
-        if source.pause is None or source.pause >= source.cadence:
-            return float("inf")
-        if not any(
-            self._is_as_before(state.path)
-            for state in source.paths
-            if state.is_left and state.path.tries
+        if (
+            source.pause is None
+            or source.pause >= source.cadence
+            or (
+                not any(
+                    self._is_as_before(state.path)
+                    for state in source.paths
+                    if state.is_left and state.path.tries
+                )
+            )
         ):
             return float("inf")
         return source.due - source.cadence + source.pause

@@ -89,8 +89,7 @@ class Source:
         left = [state for state in self.paths if state.is_left]
         if self.agree_every is None or not left or not all(state.agrees for state in left):
             return float("inf")
-        pause = max(self.agree_every, 2 * self.late)
-        return self.due - self.cadence + min(self.cadence, pause)
+        return self.due - self.cadence + min(self.cadence, max(self.agree_every, 2 * self.late))
 
     def is_behind(self, now: float) -> bool:
         """Return whether more than a few attempts at servers that have answered the source are

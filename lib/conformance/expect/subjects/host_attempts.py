@@ -85,8 +85,7 @@ class HostAttempts(Subject):
             name="the metadata service",
         )
         ends = Ends((Verdict.TIMED_OUT, Verdict.UNREACHABLE), of_chance(False))
-        goals = [(pod, goal) for pod in pods]
-        self._decide(goals, control, because, lambda again: None, ends)
+        self._decide([(pod, goal) for pod in pods], control, because, lambda again: None, ends)
 
     def _decide(
         self,

@@ -26,8 +26,7 @@ def in_shard(items: list[pytest.Item], part: str) -> set[str]:
     number, parts = found
     last = {item.nodeid for item in items if item.stash[PLANNED].last}
     changing = {item.nodeid for item in items if item.get_closest_marker("disruptive")}
-    split = [name for name in names if name not in last | changing]
-    return {*split[number - 1 :: parts], *last}
+    return {*[name for name in names if name not in last | changing][number - 1 :: parts], *last}
 
 
 def mark(item: pytest.Item, test: PlannedTest, known: Catalog) -> None:

@@ -51,9 +51,7 @@ _FAMILIES = {fields.PROTOCOLS["icmp"]: 4, fields.PROTOCOLS["icmpv6"]: 6}
 def unread(given: Any, where: str, why: str) -> list[Rule]:
     """Return a rule that cannot be read, with its action where that can; Kubernetes has Allow."""
     action = given.get("action", "Allow") if isinstance(given, Mapping) else ""
-    if action == "Log":
-        return []
-    return [Rule(action if action in ACTIONS else "", where, unread=why)]
+    return [] if action == "Log" else [Rule(action if action in ACTIONS else "", where, unread=why)]
 
 
 def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | None:

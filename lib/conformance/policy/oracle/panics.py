@@ -67,9 +67,11 @@ def _meet(one: Entry, other: Entry) -> bool:
 def _rules(one: InForce, direction: Direction) -> Iterator[tuple[str, Rule]]:
     for group in one.groups:
         for policy in group:
-            for rule in policy.rules[direction]:
-                if not rule.is_skipped(WINDOWS):
-                    yield f"{policy.label}, {rule.where}", rule
+            yield from (
+                (f"{policy.label}, {rule.where}", rule)
+                for rule in policy.rules[direction]
+                if not rule.is_skipped(WINDOWS)
+            )
 
 
 def _ends_alike(one: tuple[Range, ...], other: tuple[Range, ...]) -> bool:

@@ -75,8 +75,7 @@ def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
     if gates := plain.get("gates"):
         return _of_gates(plain, gates)
     excepted = f"violated, and waived: {', '.join(waived)}"
-    undecided = counts.get("INCONCLUSIVE", 0)
-    if number := violated or undecided:
+    if number := violated or counts.get("INCONCLUSIVE", 0):
         verdict, tone = ("VIOLATED", "bad") if violated else ("INCONCLUSIVE", "warn")
         text = _counted_with_cause(plain, verdict, number, waived)
         return f"{text}; {excepted}" if waived else text, tone

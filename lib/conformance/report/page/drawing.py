@@ -74,8 +74,7 @@ def _recovery_chart(recoveries: Mapping[str, float], axis: Mapping[str, Any]) ->
     long = [entry for entry in shown if entry[1]["max"] >= SHORT]
     left_out = len(shown) - len(long)
     note = f"{left_out} others within {SHORT} s" if left_out else ""
-    what = "New connections after a change that breaks connections"
-    return _chart(what, note, long, axis)
+    return _chart("New connections after a change that breaks connections", note, long, axis)
 
 
 def _chart(

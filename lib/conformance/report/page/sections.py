@@ -235,8 +235,7 @@ def rest(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def first_line(claim: Mapping[str, Any]) -> str:
     """Return the first line of a claim's first failed test, and how many of its results agree."""
-    line = unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])
-    return cut(line) + _alike(claim)
+    return cut(unnamed(str(claim["reason"] or "").partition("\n")[0], claim["id"])) + _alike(claim)
 
 
 def _alike(claim: Mapping[str, Any]) -> str:
@@ -249,8 +248,7 @@ def _alike(claim: Mapping[str, Any]) -> str:
 def observed(claim: Mapping[str, Any], cause: Cause) -> str:
     """Return what was observed of a claim that fails for a cause, without the cause's own words."""
     line = summed_up.first_line(claim)
-    own_words = line.replace(cause.text, "", 1).lstrip(" :")
-    return cut(own_words or line) + _alike(claim)
+    return cut(line.replace(cause.text, "", 1).lstrip(" :") or line) + _alike(claim)
 
 
 def broken_on(claim: Mapping[str, Any]) -> str:

@@ -256,8 +256,7 @@ class Handler:
     def _reply(
         request: web.BaseRequest, target: Target, obj: Obj, code: int, options: WriteOptions
     ) -> web.Response:
-        accept = request.headers.get("Accept", "")
-        if wants(accept, "Table"):
+        if wants(request.headers.get("Accept", ""), "Table"):
             meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
             obj = table(
                 target.resource, [obj], meta, include=request.query.get("includeObject", "Metadata")
@@ -332,8 +331,7 @@ class Handler:
             return json_reply(subresources.bind(target.namespace, target.name, body, options), 201)
         if name == "eviction":
             return json_reply(subresources.evict(target.namespace, target.name, body, options), 201)
-        account = self._operations.get(target)
-        return json_reply(self._core.authenticator.issue(account, body), 201)
+        return json_reply(self._core.authenticator.issue(self._operations.get(target), body), 201)
 
     async def _scale(self, request: web.BaseRequest, about: Request) -> web.Response:
         target = about.target

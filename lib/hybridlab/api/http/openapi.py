@@ -226,6 +226,4 @@ def _without_unions(schema: Any) -> Any:
         if "oneOf" in schema:
             return {"type": "string", "format": "int-or-string"}
         return {key: _without_unions(value) for key, value in schema.items()}
-    if isinstance(schema, list):
-        return [_without_unions(item) for item in schema]
-    return schema
+    return [_without_unions(item) for item in schema] if isinstance(schema, list) else schema

@@ -46,14 +46,12 @@ class NamespaceStrategy(Strategy):
         self._populate(obj["metadata"]["name"])
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
-        for key, value in (obj["metadata"].get("labels") or {}).items():
-            if (
-                key in {f"{PREFIX}enforce", f"{PREFIX}audit", f"{PREFIX}warn"}
-                and value not in LEVELS
-            ):
-                yield invalid_value(
-                    f"metadata.labels[{key}]", value, f"must be one of {', '.join(LEVELS)}"
-                )
+        yield from (
+            invalid_value(f"metadata.labels[{key}]", value, f"must be one of {', '.join(LEVELS)}")
+            for key, value in (obj["metadata"].get("labels") or {}).items()
+            if key in {f"{PREFIX}enforce", f"{PREFIX}audit", f"{PREFIX}warn"}
+            and value not in LEVELS
+        )
 
 
 class NodeStrategy(Strategy):
@@ -117,8 +115,10 @@ class ConfigMapStrategy(Strategy):
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         yield from data_problems(obj, ("data", "binaryData"))
-        for key in sorted(set(obj.get("data") or ()) & set(obj.get("binaryData") or ())):
-            yield invalid_value("binaryData", key, "duplicate of key present in data")
+        yield from (
+            invalid_value("binaryData", key, "duplicate of key present in data")
+            for key in sorted(set(obj.get("data") or ()) & set(obj.get("binaryData") or ()))
+        )
         yield from immutable_problems(obj, old, ("data", "binaryData"))
 
 
@@ -152,9 +152,9 @@ class SecretStrategy(Strategy):
         if obj["type"] == "kubernetes.io/dockerconfigjson" and ".dockerconfigjson" not in data:
             yield required("data[.dockerconfigjson]")
         elif obj["type"] == "kubernetes.io/tls":
-            for key in ("tls.crt", "tls.key"):
-                if key not in data:
-                    yield required(f"data[{key}]")
+            yield from (
+                required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data
+            )
         if old is not None:
             yield from unchanged("type", obj["type"], old["type"])
         yield from immutable_problems(obj, old, ("data",))
@@ -184,6 +184,8 @@ def immutable_problems(obj: Obj, old: Obj | None, fields: tuple[str, ...]) -> It
         return
     if not obj.get("immutable"):
         yield forbidden_field("immutable", "field is immutable when `immutable` is set")
-    for field in fields:
-        if obj.get(field) != old.get(field):
-            yield forbidden_field(field, "field is immutable when `immutable` is set")
+    yield from (
+        forbidden_field(field, "field is immutable when `immutable` is set")
+        for field in fields
+        if obj.get(field) != old.get(field)
+    )

@@ -62,8 +62,10 @@ def pod_spec_problems(spec: Obj, at: str = "spec") -> Iterator[Cause]:
 def _containers(spec: Obj, at: str) -> Iterator[tuple[str, str, Obj]]:
     """Yield the list, the path and the container itself of containers and init containers."""
     for group in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(group) or ()):
-            yield group, f"{at}.{group}[{index}]", container
+        yield from (
+            (group, f"{at}.{group}[{index}]", container)
+            for index, container in enumerate(spec.get(group) or ())
+        )
 
 
 def _dns_problems(spec: Obj, at: str) -> Iterator[Cause]:
@@ -198,8 +200,10 @@ def _probe_problems(probe: Obj, at: str, *, once: bool) -> Iterator[Cause]:
     handlers = [name for name in _HANDLERS if name in probe]
     if not handlers:
         yield required(at, "must specify a handler type")
-    for extra in handlers[1:]:
-        yield forbidden_field(f"{at}.{extra}", "may not specify more than 1 handler type")
+    yield from (
+        forbidden_field(f"{at}.{extra}", "may not specify more than 1 handler type")
+        for extra in handlers[1:]
+    )
     yield from _handler_ports(probe, at)
     threshold = probe.get("successThreshold", 1)
     yield from invalid_if(once and threshold != 1, f"{at}.successThreshold", threshold, "must be 1")
@@ -287,9 +291,11 @@ def _os_problems(spec: Obj, at: str) -> Iterator[Cause]:
     elif name not in {"linux", "windows"}:
         yield unsupported(f"{at}.os", name, ("linux", "windows"))
     if name == "windows":
-        for field in _POD_FIELDS_NOT_ON_WINDOWS:
-            if spec.get(field) or (field == "hostUsers" and field in spec):
-                yield forbidden_field(f"{at}.{field}", _ON_WINDOWS)
+        yield from (
+            forbidden_field(f"{at}.{field}", _ON_WINDOWS)
+            for field in _POD_FIELDS_NOT_ON_WINDOWS
+            if spec.get(field) or (field == "hostUsers" and field in spec)
+        )
     contexts = [
         (at, spec, _POD_CONTEXT_NOT_ON_WINDOWS),
         *((here, own, _CONTEXT_NOT_ON_WINDOWS) for _, here, own in _containers(spec, at)),
@@ -300,9 +306,11 @@ def _os_problems(spec: Obj, at: str) -> Iterator[Cause]:
             "windows": (not_on_windows, _ON_WINDOWS),
             "linux": (("windowsOptions",), _NOT_ON_LINUX),
         }.get(name, ((), ""))
-        for field in foreign:
-            if context.get(field) is not None:
-                yield forbidden_field(f"{here}.securityContext.{field}", detail)
+        yield from (
+            forbidden_field(f"{here}.securityContext.{field}", detail)
+            for field in foreign
+            if context.get(field) is not None
+        )
 
 
 def host_process(container: Obj, spec: Obj) -> bool:

@@ -119,8 +119,7 @@ def _change_problems(spec: Obj, old: Obj) -> Iterator[Cause]:
     """Return the forbidden changes of a running pod's spec."""
     kept = old.get("tolerations") or []
     now = spec.get("tolerations") or []
-    removed = [item for item in kept if item not in now]
-    if removed:
+    if [item for item in kept if item not in now]:
         yield forbidden_field(
             "spec.tolerations",
             "existing toleration can not be modified except its tolerationSeconds",

@@ -145,8 +145,7 @@ def _template_problems(template: Obj, selector: Obj | None) -> Iterator[Cause]:
     if "spec" in template:
         pod = template["spec"]
         yield from pod_spec_problems(pod, "spec.template.spec")
-        policy = pod.get("restartPolicy")
-        yield from one_of("spec.template.spec.restartPolicy", policy, ("Always",))
+        yield from one_of("spec.template.spec.restartPolicy", pod.get("restartPolicy"), ("Always",))
     else:
         yield required("spec.template.spec.containers")
 

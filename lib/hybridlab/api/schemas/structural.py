@@ -119,9 +119,9 @@ def _complete(schema: Schema, value: Obj, path: Path_, findings: Findings) -> No
     for key, part in (schema.get("properties") or {}).items():
         if key not in value and "default" in part:
             value[key] = _check(part, _copy(part["default"]), (path, key), findings)
-    for key in schema.get("required") or ():
-        if key not in value:
-            findings.causes.append(required(render((path, key))))
+    findings.causes.extend(
+        required(render((path, key))) for key in schema.get("required") or () if key not in value
+    )
 
 
 def _check_keys(items: list[Any], keys: list[str], path: Path_, findings: Findings) -> None:

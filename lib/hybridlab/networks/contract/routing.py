@@ -91,9 +91,11 @@ def block_facts(obj: Obj) -> BlockFacts | None:
     borrowed: list[tuple[str, str]] = []
     if any(user != node for user in users):
         network = ipaddress.IPv4Network(spec["cidr"])
-        for ordinal, index in enumerate(spec.get("allocations") or ()):
-            if index is not None and users[index] != node:
-                borrowed.append((str(network[ordinal]), users[index]))
+        borrowed.extend(
+            (str(network[ordinal]), users[index])
+            for ordinal, index in enumerate(spec.get("allocations") or ())
+            if index is not None and users[index] != node
+        )
     return BlockFacts(cidr=spec["cidr"], node=node, borrowed=tuple(borrowed))
 
 

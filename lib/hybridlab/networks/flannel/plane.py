@@ -63,11 +63,12 @@ class FlannelOverlay(Flannel):
         return ()
 
     def node_annotations(self, machine: Machine) -> dict[str, str]:
-        windows = machine.os == "windows"
-        mac = (vtep_mac if windows else linux_vtep_mac)(machine.name)
+        mac = (vtep_mac if machine.os == "windows" else linux_vtep_mac)(machine.name)
         data = json.dumps({"VNI": self._vni, "VtepMAC": mac})
-        own = {f"{ANNOTATIONS}/backend-type": "vxlan", BACKEND_DATA: data}
-        return super().node_annotations(machine) | own
+        return super().node_annotations(machine) | {
+            f"{ANNOTATIONS}/backend-type": "vxlan",
+            BACKEND_DATA: data,
+        }
 
 
 class FlannelVxlan(Routed):
@@ -120,8 +121,7 @@ class FlannelVxlan(Routed):
     ) -> NodeProgram:
         """Return the tunnel and routes of flanneld; FelixConfiguration has no say in them."""
         by_router = super().program(node, facts, felix, windows).routes
-        mtu = self.mtu(None)
-        tunnel = tunnel_of(facts, node, vni=self._vni, port=DEFAULT_PORT, mtu=mtu)
+        tunnel = tunnel_of(facts, node, vni=self._vni, port=DEFAULT_PORT, mtu=self.mtu(None))
         made = None if tunnel is None else replace(tunnel, device=self.device)
         through, unknown = node_routes(facts, node, tunnel=made is not None)
         hidden = {
@@ -130,8 +130,9 @@ class FlannelVxlan(Routed):
             if here == node and there in facts.ends
         }
         remote = (block for block in through.remote_blocks if block.node_address not in hidden)
-        routes = replace(by_router, remote_blocks=tuple(remote))
-        return NodeProgram(tunnel=made, routes=routes, unknown=unknown)
+        return NodeProgram(
+            tunnel=made, routes=replace(by_router, remote_blocks=tuple(remote)), unknown=unknown
+        )
 
     def fabric(self, facts: RoutingFacts) -> FabricTable:
         return FabricTable(source_check=self.source_checked)
@@ -142,7 +143,6 @@ class FlannelVxlan(Routed):
     def _host_endpoint(self, windows: WindowsNode | None) -> None:
         """Return None: what kube-proxy makes for its source VIP is a remote endpoint, and no
         address of the host."""
-        return
 
     def _network(self, machine: Machine, block: str) -> NetworkSpec:
         """Return the network, with the endpoint of kube-proxy's source VIP, which has no name."""

@@ -218,15 +218,16 @@ class IPAM:
 
     def _usable(self, machine: Machine, pools: tuple[Pool, ...]) -> Iterator[Block]:
         networks = [ipaddress.IPv4Network(pool.cidr) for pool in pools]
-        for block in self.blocks_of(machine.name):
-            if any(block.cidr.subnet_of(network) for network in networks):
-                yield block
+        yield from (
+            block
+            for block in self.blocks_of(machine.name)
+            if any(block.cidr.subnet_of(network) for network in networks)
+        )
 
     def _claim(self, machine: Machine, pools: tuple[Pool, ...]) -> Block | None:
         """Claim and return the pools' first block that no node has."""
         for pool in pools:
-            network = ipaddress.IPv4Network(pool.cidr)
-            for cidr in network.subnets(new_prefix=pool.block_size):
+            for cidr in ipaddress.IPv4Network(pool.cidr).subnets(new_prefix=pool.block_size):
                 if not any(cidr.overlaps(taken) for taken in self._near(cidr, pool)):
                     return self._add(cidr, machine)
         return None

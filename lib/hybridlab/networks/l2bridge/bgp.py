@@ -153,8 +153,7 @@ class Bgp:
 
     def peers(self, node: str, facts: RoutingFacts) -> list[Peer]:
         """Return a node's peers by BGPConfiguration and BGPPeers, sorted by address."""
-        own = facts.ends.get(node)
-        if own is None or not self.configured(node):
+        if facts.ends.get(node) is None or not self.configured(node):
             return []
         found: dict[str, Peer] = {}
         if _settings(facts).get("nodeToNodeMeshEnabled", True):
@@ -210,9 +209,11 @@ class Bgp:
             node: {peer.address: peer for peer in self.peers(node, facts)}
             for node in {*facts.ends} - silent
         }
-        for cidr, owner in facts.elsewhere(""):
-            if router in peers.get(owner, {}) and self._reaches(owner, peers[owner][router]):
-                yield cidr, owner
+        yield from (
+            (cidr, owner)
+            for cidr, owner in facts.elsewhere("")
+            if router in peers.get(owner, {}) and self._reaches(owner, peers[owner][router])
+        )
 
     def learns(self, node: str, owner: str, facts: RoutingFacts) -> bool:
         """Return whether a node has another node's routes, by a session with it or with a
@@ -321,8 +322,10 @@ def _peers_by(node: str, spec: Mapping[str, Any], facts: RoutingFacts) -> Iterat
     if spec.get("peerSelector"):
         chosen = _selected(spec["peerSelector"], facts)
         others = (chosen if node in selected else set()) | (selected if node in chosen else set())
-        for name in others - {node}:
-            yield Peer(kind, facts.ends[name].address, as_of(facts.ends[name], facts), name)
+        yield from (
+            Peer(kind, facts.ends[name].address, as_of(facts.ends[name], facts), name)
+            for name in others - {node}
+        )
         return
     address, _, port = str(spec.get("peerIP") or "").partition(":")
     # Others are of IPv6: they concern BIRD6 alone.

@@ -177,8 +177,7 @@ async def _tcp(net: Net, server: str, packet: bytes) -> bytes:
         reader, writer = await asyncio.open_connection(sock=sock.dup())
         try:
             writer.write(len(packet).to_bytes(2, "big") + packet)
-            size = int.from_bytes(await reader.readexactly(2), "big")
-            return await reader.readexactly(size)
+            return await reader.readexactly(int.from_bytes(await reader.readexactly(2), "big"))
         except asyncio.IncompleteReadError:
             raise TimeoutError from None
         finally:

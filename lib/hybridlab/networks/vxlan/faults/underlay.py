@@ -70,8 +70,7 @@ More Fragments and the offset, 6 bytes into the inner IPv4 header."""
 def fragments_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Fragments of datagrams are lost between a node and the others."""
     address = lab.address(lab.node(parameters["node"]))
-    way = parameters["way"]
-    ends = {"out": ("saddr",), "in": ("daddr",), "both": ("saddr", "daddr")}[way]
+    ends = {"out": ("saddr",), "in": ("daddr",), "both": ("saddr", "daddr")}[parameters["way"]]
     rules = [
         ("f_fwd", f"ip {end} {address} udp dport {DEFAULT_PORT} {INNER_FRAGMENT} drop")
         for end in ends
