@@ -23,6 +23,7 @@ SAMPLES = {
     "policy-edit-ignored": {"node": "linux-1", "field": "order"},
     "backends-of-another": {},
     "backends-stale": {"node": "linux-1"},
+    "bare-packets-arrive": {"node": "windows-2022"},
     "backends-never-return": {"node": "linux-1"},
     "cluster-ip-needs-local-backend": {"node": "windows-2022"},
     "cni-file": {"node": "windows-2022", "plugin": "win-bridge"},
@@ -35,6 +36,7 @@ SAMPLES = {
     "host-reaches-all": {"node": "windows-2022"},
     "host-refused": {"node": "windows-2022"},
     "internal-policy-ignored": {},
+    "large-vni-sent": {"node": "windows-2022", "as": "other"},
     "last-backend-stays-away": {"node": "windows-2022"},
     "node-ports-missing": {"node": "linux-1"},
     "not-ready-left-out": {"node": "linux-1"},
@@ -42,6 +44,7 @@ SAMPLES = {
     "one-backend-of-datagrams": {},
     "one-port": {},
     "plugin-refuses": {"node": "windows-2022"},
+    "refusal-in-other-words": {"node": "windows-2022"},
     "session-affinity-closed": {"node": "windows-2022"},
     "session-affinity-early": {"node": "windows-2022"},
     "session-affinity-ignored": {},
@@ -52,6 +55,8 @@ SAMPLES = {
     "udp-node-ports-keep-clients": {"node": "linux-2"},
     "udp-node-ports-missing": {"node": "linux-1"},
     "unready-backends-used": {},
+    "windows-follows-the-port": {"node": "windows-2022"},
+    "windows-takes-any-vni": {"node": "windows-2022"},
     "windows-has-two-blocks": {},
 }
 

@@ -15,7 +15,7 @@ class HnsFaults:
     """A network that is made anew gets the VSID that the removed one had."""
     loses_services: dict[str, bool] = field(default_factory=dict)
     """Services do not come back with a network that is made anew, until kube-proxy starts again."""
-    takes_any_vni: dict[str, bool] = field(default_factory=dict)
+    takes_any_identifier: dict[str, bool] = field(default_factory=dict)
     """Networks with a VNI below 4096 are made as well."""
     fails: dict[str, str] = field(default_factory=dict)
     """It cannot be asked: ``error``, ``silent`` or ``garbled``, by the fault that wants it."""

@@ -63,10 +63,14 @@ def windows_follows_the_port(lab: LabParts, identity: str, parameters: Mapping[s
 
 
 @TYPES.fault("windows-takes-any-vni", "hns", WINDOWS_OR_ALL)
-def windows_takes_any_vni(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+def windows_takes_any_identifier(
+    lab: LabParts, identity: str, parameters: Mapping[str, str]
+) -> Fault:
     """A Windows node networks pods with a VNI below 4096."""
     words = "takes any VNI"
-    return hns_habit(lab, identity, parameters["node"], lambda faults: faults.takes_any_vni, words)
+    return hns_habit(
+        lab, identity, parameters["node"], lambda faults: faults.takes_any_identifier, words
+    )
 
 
 @TYPES.fault("refusal-in-other-words", "pods", WINDOWS_OR_ALL)

@@ -74,7 +74,7 @@ class FlannelOverlay(Flannel):
 class FlannelVxlan(Routed):
     """The overlay of a cluster."""
 
-    kind: ClassVar[str] = "flannel-vxlan"
+    kind: ClassVar[str] = "flannel"
     settings_type = FlannelSettings
 
     def __init__(self, profile: Profile) -> None:

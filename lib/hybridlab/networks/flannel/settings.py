@@ -15,14 +15,14 @@ SMALLEST_VNI = 4096
 class FlannelSettings(PlaneSettings):
     """flannel's backend ``vxlan``, as its ConfigMap sets it for a hybrid cluster."""
 
-    kind: Literal["flannel-vxlan"] = "flannel-vxlan"
+    kind: Literal["flannel"] = "flannel"
     vni: int = SMALLEST_VNI
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
         if not SMALLEST_VNI <= self.vni <= LARGEST_VNI:
             return "vni", f"is {self.vni}, expected {SMALLEST_VNI} to {LARGEST_VNI}"
         if profile.network.ipam != "host-local":
-            return "", "is flannel-vxlan: needs network.ipam=host-local"
+            return "", "is flannel: needs network.ipam=host-local"
         if profile.calico.install == "operator":
-            return "", "is flannel-vxlan, which Calico's operator does not know"
+            return "", "is flannel, which Calico's operator does not know"
         return None

@@ -350,5 +350,5 @@ def vtep_mac(node: str) -> str:
 
 
 def _too_small(windows: WindowsNode, vni: int) -> str:
-    fits = vni >= SMALLEST_VNI or windows.hns.faults.takes_any_vni
+    fits = vni >= SMALLEST_VNI or windows.hns.faults.takes_any_identifier
     return "" if fits else f"Windows does not support VXLANVNI < {SMALLEST_VNI}"

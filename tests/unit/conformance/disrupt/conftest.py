@@ -62,6 +62,10 @@ class Cluster:
         return self
 
     @property
+    def access(self) -> Any:
+        return SimpleNamespace(namespace="")
+
+    @property
     def discovery(self) -> Any:
         return SimpleNamespace(serves=lambda api, kind: self.served)
 

@@ -65,7 +65,10 @@ def test_a_list_of_a_release_is_the_one_with_all_its_known_defects() -> None:
     assert [text.count("XPOL-") for text in by_defects] == [0, 1, 1, 2]
     first, *_, last = by_defects.values()
     assert (first, last) == (mended, shipped)
-    assert "XPOL-6, ports of a Pass and of a rule behind it" in list(by_defects)[1]
+    assert (
+        "XPOL-6, if a Pass and a later rule have no port in common, any port matches"
+        in list(by_defects)[1]
+    )
 
 
 def test_a_policy_that_cannot_be_read_counts_where_it_may_select_the_pod() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 from conformance.journal.store import journals
@@ -38,6 +39,7 @@ class StandInKube:
         """Policies where Calico stores them."""
         self.locked = False
         self.discovery = self
+        self.access = SimpleNamespace(namespace="")
         self.asked: list[str] = []
         self.deleted: list[str] = []
         self.waited_for: set[str] = set()
