@@ -308,7 +308,8 @@ class Controller:
         if self.problems:
             session.exitstatus = 4
             return result
-        exitstatus = int(pytest.ExitCode.INTERRUPTED if self.by_user else exitstatus)
+        # An interruption counts more than failures, and less than what pytest.exit says.
+        exitstatus = max(int(exitstatus), pytest.ExitCode.INTERRUPTED if self.by_user else 0)
         self.interrupted = exitstatus in (2, 3)
         status = 7 if self.run.reach.unusable else exitstatus
         report, self.compared = self.qualification.apply(

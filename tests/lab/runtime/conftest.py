@@ -104,7 +104,7 @@ class Lab:
             )
             await self.plane.add_node(spec)
             blocks[name] = TunnelRoute(
-                cidr=f"192.168.{number}.0/26", node_address=spec.address, **tunnel
+                cidr=f"192.168.{number}.0/24", node_address=spec.address, **tunnel
             )
         for name, own in blocks.items():
             remote = tuple(block for block in blocks.values() if block is not own)
