@@ -245,10 +245,14 @@ class VniChange:
         }
         if not heads:
             return
-        for pod in {
-            server.node: server for server in self.now.windows_servers if server.node in heads
-        }.values():
-            self.expect.context.decided(None, pod, ClaimVerdict.VIOLATED, heads[pod.node], "read")
+        for pod in {server.node: server for server in self.now.windows_servers}.values():
+            self.expect.context.decided(
+                None,
+                pod,
+                ClaimVerdict.VIOLATED if pod.node in heads else ClaimVerdict.CONFIRMED,
+                heads.get(pod.node, because),
+                "read",
+            )
         node, head = next(iter(heads.items()))
         raise Nonconformance(
             f"{head}\n"

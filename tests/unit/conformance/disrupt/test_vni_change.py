@@ -237,7 +237,8 @@ def test_windows_nodes_that_part_company_are_violated() -> None:
     ):
         told.change.stays_behind(because="it keeps its VNI")
     assert [(decided.target, decided.verdict) for decided in told.seen] == [
-        ("w2", ClaimVerdict.VIOLATED)
+        ("w1", ClaimVerdict.CONFIRMED),
+        ("w2", ClaimVerdict.VIOLATED),
     ]
 
 
