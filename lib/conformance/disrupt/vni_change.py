@@ -22,8 +22,8 @@ from conformance.expect.case import Paths
 from conformance.expect.explain import message
 from conformance.expect.traffic import Expect
 from conformance.journal import NOT_RESTORED, Journalled
-from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Pair
+from conformance.verdicts.meaning import of_promise
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 
@@ -249,7 +249,7 @@ class VniChange:
             self.expect.context.decided(
                 None,
                 pod,
-                ClaimVerdict.VIOLATED if pod.node in heads else ClaimVerdict.CONFIRMED,
+                of_promise(pod.node not in heads),
                 heads.get(pod.node, because),
                 "read",
             )
