@@ -20,9 +20,9 @@ FROM_HOST = "allow-host-to-endpoint"
 """Id of the rule that lets the node reach its own pods."""
 HOST = "Host"
 """Type of the rules that are for the host's firewall."""
-LAST_OF_FELIX = 65000
-"""Priority after which Felix puts no rule (felix dataplane/windows/policysets); CNI plugins put
-what holds until Felix' first list at 65500."""
+OF_FELIX = range(900, 65001)
+"""Priorities of Felix' rules (felix dataplane/windows/policysets). CNI plugins put what holds until
+Felix' first list at 65500, and AKS its own blocks at 200."""
 OF_AZURE = {"168.63.129.16", "169.254.169.254"}
 """Addresses of Azure's own servers, from which AKS keeps pods (Azure/AgentBaker
 staging/cse/windows/azurecnifunc.ps1)."""
@@ -134,10 +134,11 @@ def observed_list(acls: Iterable[AclRule]) -> tuple[HnsRule, ...]:
 
 
 def _is_the_plugins(acl: AclRule) -> bool:
-    """Return whether a rule is the CNI plugin's: behind Felix' last, or a block of Azure's own
-    servers."""
-    return acl.priority > LAST_OF_FELIX or (
-        (acl.action, acl.direction) == ("Block", "Out")
+    """Return whether a rule is the CNI plugin's: behind Felix' last, or before its first a block of
+    Azure's own servers, which a policy may deny, too."""
+    return acl.priority >= OF_FELIX.stop or (
+        acl.priority < OF_FELIX.start
+        and (acl.action, acl.direction) == ("Block", "Out")
         and all(
             one.strip().removesuffix("/32") in OF_AZURE for one in acl.remote_addresses.split(",")
         )

@@ -187,6 +187,8 @@ def test_parts_of_a_rule_with_many_addresses_are_one() -> None:
         ({"priority": 65500, "action": "Block", "direction": "Out"}, False),
         ({"priority": 200, "action": "Block", "direction": "Out"}, False),
         ({"priority": 200, "action": "Block", "remote_addresses": "169.254.169.254"}, True),
+        # a policy may deny the same
+        ({"priority": 1000, "direction": "Out", "remote_addresses": "169.254.169.254/32"}, True),
         ({"priority": 200, "action": "Allow", "direction": "Out"}, True),
         ({"priority": 200, "direction": "Out", "remote_addresses": ""}, True),
         ({"priority": 65000, "action": "Allow", "remote_addresses": ""}, True),
