@@ -93,7 +93,7 @@ def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
     namespace = target.name if target.kind == "Namespace" else target.namespace
     if namespace in (RUNNER_NAMESPACE, own or RUNNER_NAMESPACE) and not isinstance(run, Shared):
         return (
-            f"namespace {namespace} holds the suite's users, or runs in the cluster; "
+            f"namespace {namespace} holds the suite's users or this run's own pod; "
             "no run changes it"
         )
     if target.kind.endswith("Policy") and run.is_watched(namespace):

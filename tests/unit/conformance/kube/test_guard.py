@@ -285,7 +285,7 @@ def test_no_run_changes_the_namespace_of_runs_in_the_cluster(
 ) -> None:
     target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
     change = Change(verb=verb, target=target, why="x", body={}, cluster_scoped_or_foreign=True)
-    refused = "namespace calico-conformance holds the suite's users, or runs in the cluster"
+    refused = "namespace calico-conformance holds the suite's users or this run's own pod"
     for own in ("", "calico-conformance", "sonobuoy"):
         with pytest.raises(GuardRefused, match=refused):
             check(change, RUN, own=own)
@@ -301,7 +301,9 @@ def test_no_run_changes_the_namespace_of_its_own_pod(
 ) -> None:
     target = ObjectRef(api_version="v1", kind=kind, name=name, namespace=namespace)
     change = Change(verb="delete", target=target, why="x", cluster_scoped_or_foreign=True)
-    with pytest.raises(GuardRefused, match="namespace sonobuoy holds the suite's users, or runs"):
+    with pytest.raises(
+        GuardRefused, match="namespace sonobuoy holds the suite's users or this run's own pod"
+    ):
         check(change, RUN, own="sonobuoy")
     check(change, RUN)
     check(change, RUN, own="another")
