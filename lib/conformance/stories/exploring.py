@@ -152,9 +152,12 @@ class Exploring:
 
 def written(story: Story) -> str:
     """Return a story as its file."""
-    body = {
-        "claim": story.world.claim,
-        "objects": list(story.world.objects),
-        "events": [event.told for event in story.events],
-    }
-    return manifest.dump([body])
+    return manifest.dump(
+        [
+            {
+                "claim": story.world.claim,
+                "objects": list(story.world.objects),
+                "events": [event.told for event in story.events],
+            }
+        ]
+    )

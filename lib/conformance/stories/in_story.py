@@ -29,6 +29,7 @@ class InStory(InWorld):
         happen = {event.pods for event in self.story.events}
         self.members.last = "ending" in happen
         self.members.fail = "failed" in happen
+        self.members.labels = self.story.world.relabelled  # a search tells many stories
         self.members.come()
         self._at_rest("before the story")
         seats.at_rest = False

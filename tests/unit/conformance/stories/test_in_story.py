@@ -37,9 +37,11 @@ class Actors:
     fail: bool = False
     acted: list[str] = field(default_factory=list)
     state: State = "gone"
+    came_with: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def come(self) -> None:
         self.state = "there"
+        self.came_with = self.labels
         self._sit()
 
     def act(self, event: str) -> None:
@@ -93,10 +95,15 @@ def judged(
     told_story: Story,
     reads: Callable[[Rig], World | None] = lambda rig: rig.now,
     breaks: str = "",
+    labels: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Stage:
-    """The stage once the story was told on it; raises what the story says."""
+    """The stage once the story was told on it; raises what the story says.
+
+    ``labels``: what the story before has left the members.
+    """
     stage = Stage(TIMINGS, reads=reads)
     stage.members.breaks = breaks
+    stage.members.labels = labels or {}
     ground: Any = stage
     members: Any = stage.members
     context = Context(claims=("POL-1",), sink=Sink(stage.kept))
@@ -163,3 +170,8 @@ def test_members_are_given_the_labels_that_the_story_has_given_them() -> None:
     stage = judged(told({"labels": {"m.linux": {"role": "member", "x": "9"}}}, {"pods": "failed"}))
     assert stage.members.labels == {"m.linux": {"role": "member", "x": "9"}}
     assert stage.members.fail
+
+
+def test_members_come_without_the_labels_that_an_earlier_story_has_given_them() -> None:
+    stage = judged(told({"put": ALLOWED}), labels={"m.windows": {"role": "friend"}})
+    assert stage.members.came_with == {}
