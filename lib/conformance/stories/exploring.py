@@ -73,7 +73,6 @@ class Exploring:
         sink = self.first.context.sink
         sink.record("random stories", self._ran)
         sink.record("random stories without verdict", self._undecided)
-        sink.progress(f"{self._ran} stories, {self._undecided} without verdict, seed {self.seed}")
         if self._shortest:
             story, failed = self._shortest
             failed.add_note(f"repeats  {self._repeated} of {REPEATS}, seed {self.seed}")
@@ -90,6 +89,9 @@ class Exploring:
         if text not in self._known:
             self._ran += 1
             self._known[text] = self._run(story)
+            self.first.context.sink.progress(
+                f"{self._ran} stories, {self._undecided} without verdict, seed {self.seed}"
+            )
         failed = self._known[text]
         if failed is None:
             return

@@ -76,6 +76,21 @@ def test_without_a_difference_it_lasts_as_long_as_was_said(tmp_path: Path) -> No
     assert len(set(map(written, first.told))) == len(first.told), "none is told twice"
 
 
+def test_a_search_says_after_each_story_how_many_there_were(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    class Terminal(Sink):
+        def progress(self, line: str) -> None:
+            said.append(line)
+
+    first = Told(
+        lambda told: EnvironmentBroken("late") if len(first.told) == 2 else None, sink=Terminal()
+    )
+    Exploring(first, 0.1, 7, tmp_path).holds(because="so it is")  # type: ignore[arg-type]
+    assert said[0] == "1 stories, 0 without verdict, seed 7"
+    assert said[-1] == f"{len(first.told)} stories, 1 without verdict, seed 7"
+
+
 def test_the_shortest_story_with_a_difference_is_kept_as_a_file_that_runs(tmp_path: Path) -> None:
     first = Told(lambda told: None)
 
