@@ -590,3 +590,33 @@ def test_the_newest_known_fact_counts_and_else_the_newest_word_of_it(
     assert facts["calico_on_nodes"][names[0]]["source"] == "no pod now"
     assert facts["calico_on_nodes"]["linux-1"] == second["facts"]["calico_on_nodes"]["linux-1"]
     assert facts["platform"] == first["facts"]["platform"]
+
+
+@pytest.mark.parametrize("lacks", [0, 1])
+def test_a_version_that_one_run_did_not_find_is_no_other_version(
+    whole: Plain, merged: Merge, lacks: int
+) -> None:
+    reports = [few(whole, number) for number in range(2)]
+    node = next(each["name"] for each in whole["facts"]["nodes"] if each["os"] == "windows")
+    versions = reports[lacks]["facts"]["calico_on_nodes"]
+    versions[node] = {"value": None, "source": "no pod"}
+    code, folder = merged(*reports)
+    assert code == 0
+    facts = read(folder).facts
+    assert facts is not None
+    assert facts.calico_on(node).known
+
+
+def test_claims_are_decided_by_what_all_runs_have_found_out(
+    whole: Plain, merged: Merge, tmp_path: Path
+) -> None:
+    reports = areas(whole)
+    found = []
+    for folder_name in ("with", "without"):
+        _, folder = merged(*reports)
+        found.append({name: str(one.verdict) for name, one in read(folder).claims.items()})
+        folder.rename(tmp_path / folder_name)
+        for name in ("platform", "mode", "datastore", "windows_dsr"):
+            reports[-1]["facts"][name] = {"value": None, "source": "not known"}
+    assert found[0] == found[1]
+    assert "NOT_APPLICABLE" in found[0].values()
