@@ -96,14 +96,13 @@ def _merged(reports: Sequence[Report], attachments: Mapping[str, Sequence[str]])
     for report in reports:
         tests = outcomes.together(tests, outcomes.tests(report))
     selection = _selection(reports)
-    run = newest.run
     return RunReport(
         run_id="+".join(str(report.run["id"]) for report in reports),
         started=str(reports[0].run["started"]),
         seconds=sum(float(report.run["seconds"]) for report in reports),
         exit_code=exit_code(tests, 0),
         command=f"calico-conformance merge {' '.join(report.where for report in reports)}",
-        cluster=run["cluster"],
+        cluster=newest.run["cluster"],
         facts=facts,
         tests=tests,
         claims=_claims(facts, tests, reports),
