@@ -51,10 +51,10 @@ def merge(given: Sequence[Path], folder: Path) -> int:
         folder.mkdir(parents=True)
     except FileExistsError:
         raise UsageProblem(f"--to {folder}: it exists already; name a new folder") from None
+    kept = [_attachments(report, folder) for report in reports]
     attachments = {
-        test: tuple(files)
-        for report in reports
-        for test, files in _attachments(report, folder).items()
+        test: [file for files in kept for file in files.get(test, ())]
+        for test in itertools.chain(*kept)
     }
     merged = _merged(reports, attachments)
     write_json(merged, folder / "conformance.json")
@@ -96,15 +96,13 @@ def _merged(reports: Sequence[Report], attachments: Mapping[str, Sequence[str]])
     for report in reports:
         tests = outcomes.together(tests, outcomes.tests(report))
     selection = _selection(reports)
-    run = newest.run
-    code = exit_code(tests, 0)
     return RunReport(
         run_id="+".join(str(report.run["id"]) for report in reports),
         started=str(reports[0].run["started"]),
         seconds=sum(float(report.run["seconds"]) for report in reports),
-        exit_code=code,
+        exit_code=exit_code(tests, 0),
         command=f"calico-conformance merge {' '.join(report.where for report in reports)}",
-        cluster=run["cluster"],
+        cluster=newest.run["cluster"],
         facts=facts,
         tests=tests,
         claims=_claims(facts, tests, reports),

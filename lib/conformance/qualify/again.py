@@ -130,7 +130,9 @@ def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResu
     verdicts = [item for item in (before.verdict, now.verdict) if item is not ClaimVerdict.NOT_RUN]
     prefix = (
         f"{FLAKY} ({', '.join(verdicts)}): "
-        if len(set(verdicts)) > 1 and verdict is not now.verdict
+        if len(set(verdicts)) > 1
+        and verdict is not now.verdict
+        and not reason.startswith(FLAKY)  # as a third run finds it
         else ""
     )
     return replace(speaker, verdict=verdict, reason=f"{prefix}{reason}", decisions=decisions)

@@ -125,11 +125,13 @@ class Watch:
         self._thread.start()
 
     def end(self) -> None:
-        """Remove its pods, unless they may stay."""
+        """Remove its pods, unless they may stay.  The run's own cleanup, which comes next, names
+        those that could not be removed."""
         self._over = True  # from now on it makes no namespace
         self._thread.join(self._timings.windows.agent_hello)
-        if not self._run.stays:
-            self._deployer.remove()
+        with contextlib.suppress(SuiteError):
+            if not self._run.stays:
+                self._deployer.remove()
 
     def _watch(self) -> None:
         error = ""

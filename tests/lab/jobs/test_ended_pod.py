@@ -92,4 +92,4 @@ def test_all_is_as_before_whenever_the_pod_is_deleted(
     assert code in (0, 2, DIED_EARLY), out
     assert left(lab, before) == [], out
     if code == DIED_EARLY:  # the interpreter was starting
-        assert out == ""
+        assert out == "", f"the signal ended a run that had begun, before it cleared up:\n{out}"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from conformance.expect.subjects.standing_watch import Kept, Watched
 from conformance.foreign.policy_events import PolicyEvents
 from conformance.foreign.snapshot import STAGED
 from conformance.kube.ownership import Ownership
+from conformance.kube.reach import ApiGone
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.codec import from_plain, to_plain
 from conformance.model.observation import Observation, Verdict
@@ -268,3 +270,16 @@ def test_a_gap_while_the_run_had_the_node_to_itself_is_its_own_doing(tmp_path: P
     (directory.turns / "gw0.jsonl").write_text(json.dumps({**line, "released": 3.0}) + "\n")
     assert notes(directory, watched("dns", (1.0, OK), (2.0, FAILED), (5.5, OK))) == []
     assert notes(directory, watched("dns", (1.0, OK), (20.0, FAILED), (25.5, OK))) != []
+
+
+def test_a_watch_that_cannot_remove_its_pods_leaves_the_report_and_the_cleanup_to_the_run() -> None:
+    def refused() -> None:
+        raise ApiGone("GET pods: not sent, since the run was interrupted")
+
+    watch: Any = object.__new__(standing_watch.Watch)
+    watch._run = SimpleNamespace(stays=False)
+    watch._timings = load_timings(lab=True)
+    watch._thread = threading.Thread(target=int, daemon=True)
+    watch._deployer = SimpleNamespace(remove=refused)
+    watch.begin()
+    watch.end()
