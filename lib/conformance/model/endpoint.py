@@ -39,7 +39,7 @@ class Workload:
     created: str = ""
     """Its creationTimestamp (RFC 3339); empty: not known."""
     is_ending: bool = False
-    """A test has deleted it, and asks it while its grace period lasts."""
+    """A test has deleted the pod, and probes it during its grace period."""
 
     @property
     def build(self) -> str:

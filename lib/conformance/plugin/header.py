@@ -28,7 +28,7 @@ from conformance.settings import Settings
 
 NO_WATCH = "--no-watch: whether policies stay in force all through the run (POL-1) is not watched"
 SHOWN = 3
-"""Kinds of nodes that are named where they are left out; the rest is counted."""
+"""How many kinds of uncovered nodes are named; further kinds are only counted."""
 
 
 def lines(run: Run, *, whole: bool) -> list[str]:
@@ -84,8 +84,8 @@ def assumed_versions(settings: Settings) -> list[str]:
 
 
 def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
-    """Return lines with nodes and facts; the operator's status only if something is not well, or
-    with ``whole``.
+    """Return lines with nodes and facts. The operator's status is included only if something is
+    wrong, or with ``whole``.
     """
     named: list[tuple[str, Fact[str]]] = [
         ("Calico", facts.calico_version),
@@ -119,7 +119,8 @@ def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
 
 
 def parts_elsewhere(facts: Facts) -> list[str]:
-    """Parts that are not about this cluster or may not be, of claims that are, by the reason."""
+    """Return the parts that are not, or may not be, about this cluster although their claims are,
+    grouped by reason."""
     found: dict[tuple[str, str], list[str]] = {}
     for ident, parts in suite_parts().items():
         claim = catalog()[ident]
@@ -186,7 +187,7 @@ def _unlike_line(unlike: Sequence[str]) -> str:
 
 
 def covered(facts: Facts, settings: Settings) -> dict[str, str]:
-    """Covered node to why it is."""
+    """Map each covered node to the reason why it is covered."""
     return {item.node.name: item.why for item in covered_nodes(facts, settings)}
 
 
@@ -294,7 +295,7 @@ def _version(facts: Facts) -> list[str]:
 
 
 def known_release(text: str) -> Version | str:
-    """Return the release that a version names; the text where it names none."""
+    """Return the release that a version names, or the text itself if it names none."""
     try:
         return Version.parse(text)
     except ValueError:
@@ -310,7 +311,8 @@ def installs(facts: Facts) -> Fact[str]:
 
 
 def planes(facts: Facts) -> str:
-    """Return the network of Windows nodes' pods, such as ``overlay``; several if nodes differ."""
+    """Return the network of Windows nodes' pods, such as ``overlay``; if nodes differ, all of
+    them."""
     return (
         " and ".join(sorted({node.plane.value or "unknown" for node in facts.by_os("windows")}))
         or "unknown"

@@ -19,7 +19,7 @@ from conformance.printing import say
 NAME = "conformance-rehearsal"
 """The name of the plugin, by which fixtures find it."""
 SHOWN = 40
-"""Lines of a change's content that are printed; programs and the like are longer."""
+"""At most so many lines of a change's content are printed; programs, for example, are longer."""
 REMEDY = "run it without --dry-run"
 SIGN = "dry run: "
 
@@ -54,15 +54,15 @@ class Rehearsal:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Return no letters, so that none stand between the lines."""
+        """Return no letters, since they would stand between the printed lines."""
         return (
             None if report.when == "teardown" or report.passed else ("rehearsed", "", "REHEARSED")
         )
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        """End a test with a set-up that would change something; a test that would not run never
-        gets here."""
+        """End a test if its set-up would change something. A test that would not run never gets
+        here."""
         self.begun += 1
         return (yield from self._as_far_as_it_goes())
 

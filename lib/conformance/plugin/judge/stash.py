@@ -17,8 +17,8 @@ STATEMENT = pytest.StashKey[Statement]()
 EARLIER = pytest.StashKey[list[TestOutcome]]()
 """The outcomes of a test's earlier attempts."""
 PUT_OFF = pytest.StashKey[bool]()
-"""The test is run once more at the end, since the disturbance may have passed; False: it was, or
-this is that run."""
+"""The test is run once more at the end, since the disturbance may have passed. False: this is that
+second run, or it is over."""
 WAITS = "run once more later"
 """pytest's first status of such a test, in place of passed or failed."""
 BEGAN = pytest.StashKey[float]()

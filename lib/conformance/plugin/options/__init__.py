@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: options, and what they mean as settings.  Contradictions and unknown values are one clear line.
+"""The command line: options, and the settings that they mean. Each contradiction or unknown value
+gives one clear line.
 
 Messages write ``--kubeconfig=PATH`` with the equals sign: before pytest knows these options it takes a separate word
 that is an existing path for a test path, and looks for its configuration there instead of in the checkout.
@@ -36,7 +37,7 @@ from conformance.settings import (
 GRACE = "CALICO_CONFORMANCE_GRACE"
 """Environment variable with the seconds that Kubernetes gives the run's pod to end."""
 GRACE_LEFT = 30.0
-"""s.  Of these, for the report, once all is put back."""
+"""s. The part of this time that is kept for the report, after everything is restored."""
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
     ("cluster", "cluster that the conformance suites run on"): {
@@ -133,7 +134,7 @@ EXAMPLES = {
     "--kubeconfig=lane.yaml --plan": "what would run on a cluster, and why; only reads",
     "--kubeconfig=lane.yaml -n auto --require core": "does the cluster qualify?",
 }
-"""Options of a run, with what it does."""
+"""Options that decide what a run does."""
 OF_TYPE: dict[str, dict[str, Any]] = {
     "--cluster": {"choices": ("lab", "kubeconfig", "in-cluster"), "metavar": None},
     "--max-nodes-per-os": {"type": int},
@@ -147,7 +148,7 @@ OF_TYPE: dict[str, dict[str, Any]] = {
 
 
 def help_lines(command: str) -> list[str]:
-    """Return what stands above the options in a run's help: its purpose, examples, exit codes."""
+    """Return the text above the options in a run's help: its purpose, examples, exit codes."""
     return [
         "Run the conformance suite for Calico for Windows on a cluster, or on a lab of its own.",
         "",
