@@ -31,8 +31,8 @@ STATUS = {
     ClaimVerdict.NOT_RUN: Status.UNKNOWN,
     ClaimVerdict.NOT_APPLICABLE: Status.SKIPPED,
 }
-"""Every other verdict is ``passed``.  What was not run is ``unknown``, so that Allure's ring is not
-green by it."""
+"""Every other verdict is ``passed``. Claims that were not run are ``unknown``, so that they do not
+make Allure's ring green."""
 
 
 def retell(report: RunReport, folder: Path) -> None:
@@ -231,9 +231,8 @@ def added(
     labels: Sequence[tuple[str, str]],
     report: RunReport,
 ) -> dict[str, Any]:
-    """Return the result of a test or claim of which Allure has none, as of the run's beginning.
-
-    ``key``: what stays the same from run to run.
+    """Return a result for a test or claim that Allure lacks, with the run's start as its time.
+    ``key``: its identity, which is the same in every run.
     """
     ident = hashlib.sha256(f"{report.run_id} {key}".encode()).hexdigest()
     status = STATUS.get(outcome.verdict, Status.PASSED) if outcome.verdict else Status.SKIPPED

@@ -30,15 +30,16 @@ TRANSFER = 1_200_000
 """Bytes there and back over TCP: more than a connection sends before the first acknowledgement (RFC
 6928), and more than 64 KiB and 1 MiB, at which windows and counters end."""
 ROUND_TRIPS = 20
-"""Round trips that :data:`TRANSFER` takes there and back at most: a connection begins with ten packets (RFC 6928) and
-doubles them with each, seven times each way, and needs some for its beginning and for what is lost."""
+"""Most round trips that :data:`TRANSFER` takes in both directions. A connection begins with ten
+packets (RFC 6928) and doubles them with each round trip, seven times in each direction; it needs
+some more for its start and for lost packets."""
 BETWEEN = tuple(range(100, 1300, 100))
 """Sizes in bytes that fit into a packet, to which the path adds less than 100 more: a fault that
 loses packets of some sizes only may let the full and the smallest packets pass."""
 SENT_BACK = BETWEEN[-1]
 """The size among these at which a datagram is returned whole, so that its bytes are compared."""
 TINY = 50
-"""Bytes that pass where any do: less than those sizes."""
+"""Bytes of a datagram that passes wherever any datagram does; smaller than those sizes."""
 DO = {
     "udp": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on both "
     "nodes and between them",

@@ -43,12 +43,12 @@ class Carrier:
 
     name: str
     blamed: str
-    """The culprit where all entries are right, and packets do not pass between the nodes."""
+    """The likely cause if all entries are right and packets still do not pass between the nodes."""
     whole: str
-    """The entries that are right on both nodes then."""
+    """The entries that are right on both nodes in that case."""
     do: str
     see: str
-    """The claims about what nodes have for each other's pods."""
+    """The claims about the entries that nodes have for each other's pods."""
 
 
 VXLAN = Carrier(
@@ -319,7 +319,7 @@ class Fabric(Overlay):
 
 
 class Unread:
-    """Entries of nodes for each other's pods that nothing here reads; the fabric is the likely
+    """A stand-in for entries that cannot be read on this cluster; the fabric is then the likely
     cause."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:

@@ -25,7 +25,7 @@ from conformance.timing import Settled, until
 from conformance.verdicts.meaning import of_chance, of_failure, of_promise
 
 REFUSALS = frozenset({Verdict.REFUSED, Verdict.RESET})
-"""Answers of the pod, unless the client gets them from everybody."""
+"""Results that are answers of the pod, unless the client gets them from every target."""
 
 LOOK_AT: dict[OS, str] = {
     "linux": "look for the chains of the new endpoint on its node: iptables-save or nft list table ip calico",

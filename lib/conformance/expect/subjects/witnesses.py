@@ -54,16 +54,15 @@ class Restart:
 
 @dataclass
 class Opens(Subject):
-    """Paths that policies close and that a change opens: both are the policy's work, on every
-    subject's node."""
+    """Paths that policies close and that a change opens, on the node of each pod that the test is
+    about."""
 
     rows: Sequence[Row] = ()
     """The rows that the change opens."""
 
     def closed_by(self, *policies_and_rows: Policies | Row) -> None:
-        """Policies close all of them, and leave an open path to each source.
-
-        Decided as every denial is: all are open before, and a lost packet is no denial.
+        """Expect policies to close all of them, and to leave each source an open path. This is
+        decided like every denial: all paths are open before, and a lost packet is no denial.
         """
         with self._witness("before the change"):
             self.expect.under(*policies_and_rows)
@@ -99,8 +98,8 @@ class Restarted:
     restart: Restart
 
     def after(self) -> str:
-        """Another Felix has applied everything once: its pod is ready (win_dataplane.go,
-        doneFirstApply)."""
+        """Wait until another Felix has applied everything once, so that its pod is ready
+        (win_dataplane.go, doneFirstApply)."""
         restart = self.restart
         more = f"; {restart.note}" if restart.note else ""
         return f"Felix on node {restart.node} restarted in {restart.seconds:.2f} s, {restart.before} -> {restart.after}{more}"
