@@ -27,7 +27,7 @@ from conformance.verdicts.meaning import of_chance, of_error
 
 BURST = 30
 LEAST = 10
-"""Pods that come at once, and the fewest that show anything."""
+"""How many pods start at once, and the smallest number that shows anything."""
 BLOCK = "IPAM-4"
 FULL = "IPAM-7"
 DOCUMENTED = 60

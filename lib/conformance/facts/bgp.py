@@ -33,12 +33,12 @@ class BgpFacts:
     """The BGP facts that a single test reads."""
 
     ABOUT = Conditions(modes=("bgp",))
-    """On other clusters no node speaks BGP."""
+    """The only mode in which nodes speak BGP."""
 
     OWN = "its blocks"
     """The networks that a Windows node has to announce."""
     BY_A_REFLECTOR = "by a Linux node"
-    """By whom a Windows node learns the blocks of nodes that are no peers of its own."""
+    """The node from which a Windows node learns the blocks of nodes that are not its peers."""
 
     def __init__(
         self, calico: CalicoObjects, hosts: Hosts, looked_into: Collection[str] = ()

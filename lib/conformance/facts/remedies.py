@@ -77,7 +77,8 @@ class Remedies:
         )
 
     def felix(self, field: str) -> str:
-        """Give FelixConfiguration its default for a field again, or take away what wins over it."""
+        """Reset a field of FelixConfiguration to its default, or remove the setting that overrides
+        it."""
         if variables := ruled(self._overriding, field):
             return f"take away what wins over FelixConfiguration default: {variables}"
         patch = _json({"spec": {field: None}})

@@ -21,7 +21,7 @@ POOL = "IPPool"
 INSTALLATION = "Installation"
 NETWORK = "spec.calicoNetwork"
 BOOKKEEPING = ("IPAMBlock", "BlockAffinity", "IPAMHandle")
-"""IPAM's own records of blocks: a node that loses an affinity gets another block."""
+"""Kinds of IPAM's own records of blocks; a node that loses an affinity gets another block."""
 ASKING = tuple(
     f"cni.projectcalico.org/{name}"
     for name in ("ipv4pools", "ipv6pools", "ipAddrs", "ipAddrsNoIpam")

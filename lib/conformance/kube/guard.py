@@ -22,10 +22,10 @@ CALICO_GLOBAL = ("GlobalNetworkPolicy", "StagedGlobalNetworkPolicy")
 ADMIN = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy")
 TIER = "Tier"
 FOREVER_REFUSED = ("HostEndpoint",)
-"""Selects no namespace at all: one without an allowing profile denies a node everything but
-failsafe ports."""
+"""Kinds that no namespace limits: without an allowing profile, such an object denies a node
+everything but failsafe ports."""
 GUARDED = (*CALICO_GLOBAL, TIER, *ADMIN, *FOREVER_REFUSED)
-"""Kinds that are judged by what they select, wherever they are."""
+"""Kinds that are judged by their selectors, in whatever namespace they are."""
 FOR_HOSTS = ("applyOnForward", "preDNAT", "doNotTrack")
 """Fields of a policy that is about host endpoints as well."""
 NAMESPACE_KEYS = ("projectcalico.org/name", "kubernetes.io/metadata.name")

@@ -30,14 +30,14 @@ class ExclusiveMark:
     worker: str
     exclusivity: Exclusivity
     problem: str = ""
-    """Why it is not known to be as it was, in one line; empty while the test runs, and when its
+    """Why the cluster may not be as before, in one line; empty while the test runs, and after its
     worker has died."""
     everywhere: bool = False
     """Whether the problem is the whole cluster's, although the test had nodes to itself."""
 
     def forbids(self, exclusivity: Exclusivity) -> bool:
-        """Return whether this mark forbids to judge that test's turn: all but the turns of other
-        nodes."""
+        """Return whether this mark forbids that test's turn. It forbids every turn except those on
+        other nodes."""
         return self.everywhere or not (
             self.exclusivity.kind == exclusivity.kind == "node"
             and not set(self.exclusivity.nodes) & set(exclusivity.nodes)
