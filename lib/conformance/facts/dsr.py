@@ -36,7 +36,7 @@ BEGINS = re.compile(r"kube-proxy\.exe|\bFLAG: --config=")
 """Lines of a log that show whether a file has the settings; kube-proxy logs its flags sorted by
 name, so this line precedes that of ``--enable-dsr``."""
 FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
-"""Go's spellings of true."""
+"""Go's spellings of false."""
 NAMESPACE = "kube-system"
 PREFIX = "kube-proxy"
 HEAD = 64 * 1024

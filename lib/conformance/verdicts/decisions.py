@@ -18,8 +18,7 @@ BETWEEN_TWO = (
     ClaimVerdict.CONFIRMED,
     ClaimVerdict.NOT_APPLICABLE,
 )
-"""The precedence between a pair of nodes: a path that is as it should be stands beside a
-limitation."""
+"""The precedence between a pair of nodes, which may have a path as expected beside a limitation."""
 
 
 def folded(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
