@@ -25,11 +25,11 @@ DEFAULT = ("promise", "windows")
 
 @dataclass(frozen=True)
 class Result:
-    """An assertion, and the paths that are otherwise."""
+    """An assertion, and the paths that contradict it."""
 
     name: str
     asked: int
-    """Paths, each once a column."""
+    """Paths, each once per column."""
     wrong: tuple[str, ...]
 
 
@@ -55,8 +55,8 @@ def is_address(text: str) -> bool:
 
 
 def results(reach: Reach, documents: Sequence[Any]) -> list[Result]:
-    """Return the result of each assertion.  Raise UsageProblem for an assertion that cannot be
-    read, or that is about nobody."""
+    """Return the result of each assertion. Raise UsageProblem for an assertion that cannot be read,
+    or that matches no end."""
     return [_result(reach, one, number) for number, one in enumerate(_listed(documents), start=1)]
 
 

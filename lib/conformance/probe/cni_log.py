@@ -38,7 +38,7 @@ STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?=\.)")
 FORBIDDEN = re.compile(r" was refused: 403\b")
 NO_RIGHT = "no right to run commands in Calico's pods"
 ZONES = timedelta(minutes=15)
-"""s. The offsets of all time zones are multiples of this."""
+"""The offsets of all time zones are multiples of this."""
 
 
 def read(  # noqa: PLR0917 - as the last look calls it
