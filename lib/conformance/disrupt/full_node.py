@@ -155,7 +155,8 @@ class FullNode:
         wrong += [f"pod {pod} waits for it" for node in there for pod in self._waiting(node)]
         if wrong:
             raise MissingCapability(
-                f"{', '.join(names)} is not to be filled: {wrong[0]}", "run it when all is at rest"
+                f"{', '.join(names)} is not to be filled: {wrong[0]}",
+                "run it when the node is at rest",
             )
         return [(node, room[node.name]) for node in there]
 

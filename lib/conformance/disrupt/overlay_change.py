@@ -232,7 +232,7 @@ class OverlayChange:
             every=vni.patience.poll_every,
             clock=vni.clock,
             description=what,
-            late=f"{what}: this did not come about",
+            late=f"{what}: this did not happen",
         )
 
     def _linux(self) -> dict[str, LinuxFacts]:

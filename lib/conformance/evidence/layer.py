@@ -100,8 +100,8 @@ def _blocked(closing: Sequence[End], *, arrives: bool) -> str:
     if arrives:
         return f"the list of {nodes} {state}, blocks the packet, and it arrives: below HNS' list"
     return (
-        f"{UNKNOWN}: the list of {nodes} {state}, and blocks the packet now, which arrives no "
-        "more; either Felix programmed it late, or the fault is below it"
+        f"{UNKNOWN}: the list of {nodes} {state}, and now blocks the packet, which no longer "
+        "arrives; either Felix programmed it late, or the fault is below it"
     )
 
 

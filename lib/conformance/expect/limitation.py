@@ -179,7 +179,7 @@ def _ends(case: LimitedCase, first: _Answer, second: _Answer) -> list[Exception]
         if verdict not in (ClaimVerdict.CONFIRMED, ClaimVerdict.LIFTED):
             error = answer.failure(pair, reason, verdict)
             if isinstance(error, Nonconformance) and documented:
-                error.add_note("  neither   as documented nor as where the limitation is gone")
+                error.add_note("  neither   as documented nor as without the limitation")
             errors.append(error)
     return errors
 

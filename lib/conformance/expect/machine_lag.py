@@ -16,7 +16,7 @@ from conformance.expect.session import Session
 
 TENTH = 0.1
 """s.  The shortest lag that a message mentions."""
-OVERWHELMED = "the machine of the lab was overwhelmed all the while"
+OVERWHELMED = "the machine of the lab was overwhelmed throughout"
 REMEDY = "run again when less else runs on this machine, with fewer workers (-n), or with the lab on another machine"
 
 

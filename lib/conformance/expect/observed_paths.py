@@ -58,7 +58,7 @@ class ObservedPaths:
             if before not in now.split(", "):
                 text = (
                     f"{attempt.label}: the name led to {before} while the path was open, and leads to "
-                    f"{now or 'nothing'} now: that nothing arrived proves nothing"
+                    f"{now or 'nothing'} now: so a missing answer proves nothing"
                 )
                 outcome.standing = Broken(ControlBroken(text, control="name"))
 

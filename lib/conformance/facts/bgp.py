@@ -354,7 +354,7 @@ class BgpFacts:
     def _down(self, windows: str, host: BgpHost, other: NodeFacts) -> str:
         """Describe which end of a session is down, as far as the covered Windows nodes show it."""
         if not host.peers:
-            return f"node {windows} is told of no peer: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"
+            return f"node {windows} has no peer configured: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"
         if len(host.peers) > 1 and not _has_session(host):
             return f"the end that is down is node {windows}: it has no session at all"
         at_other_end = self._host(other.name) if other.name in self._looked_into else None
@@ -393,7 +393,7 @@ def _has_session(host: BgpHost) -> bool:
 def _left_the_mesh(reflector: str, windows: str) -> str:
     return (
         f"node {reflector} is a route reflector, which leaves the mesh, and node {windows} does "
-        "not know that: confd's template for Windows skips no reflector; make a BGPPeer of them"
+        "not know that: confd's template for Windows skips no reflector; make a BGPPeer between them"
     )
 
 

@@ -130,7 +130,7 @@ class OperatorFacts:
         found = workloads(self._reading)
         own = described(found.windows) if found.of_the_operator else NOTHING
         return {
-            "what the operator has laid on Windows nodes": Fact(
+            "what the operator installed on Windows nodes": Fact(
                 own, "DaemonSets that Installation default owns"
             )
         }

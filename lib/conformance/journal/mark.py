@@ -118,7 +118,7 @@ def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
     if entry.act == "patch" and not any(
         content_at(current, field.path) == field.ours for field in entry.fields
     ):
-        return f"{target.label} holds nothing any more of what the run wrote"
+        return f"{target.label} no longer holds any value that the run wrote"
     return ""
 
 

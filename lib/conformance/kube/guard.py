@@ -72,8 +72,8 @@ def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] |
     target = change.target
     if target.kind == TIER and not run.has_namespace(target.name):
         return (
-            "a tier decides about every policy in it; only one whose name begins with a "
-            f"namespace of this run ({run.namespace}-...) holds no policies but the run's"
+            "a tier decides about every policy in it; give it a name that begins with a "
+            f"namespace of this run ({run.namespace}-...), so that it has only the run's policies"
         )
     if change.verb == "delete":
         foreign = current is not None and not run.owns(dict(current))
@@ -97,7 +97,7 @@ def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
             "no run changes it"
         )
     if target.kind.endswith("Policy") and run.is_watched(namespace):
-        return "the standing watch's pods are no test's to select"
+        return "no test may select the standing watch's pods"
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:
         return ""
     where = f"namespace {namespace}" if namespace else "the whole cluster"

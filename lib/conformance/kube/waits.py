@@ -217,7 +217,7 @@ class Waits:
     def _refusals(makers: Sequence[Obj]) -> Iterator[str]:
         for maker in makers:
             if value_at(maker, "spec", "replicas") == 0:
-                yield f"somebody scaled {maker['metadata'].get('name')} to no pods"
+                yield f"somebody scaled {maker['metadata'].get('name')} to 0 pods"
             for condition in list_at(maker, "status", "conditions"):
                 if (condition.get("type"), condition.get("status")) in REFUSED:
                     yield f"{condition.get('reason')}: {condition.get('message')}"

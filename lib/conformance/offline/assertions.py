@@ -140,7 +140,7 @@ def lines(found: Sequence[Result], most: int) -> Iterator[str]:
     failed = [one for one in found if one.wrong]
     yield f"{len(found) - len(failed)} of {len(found)} assertions hold"
     for one in failed:
-        yield f"FAILED {one.name}: {len(one.wrong)} of {one.asked} paths are otherwise"
+        yield f"FAILED {one.name}: {len(one.wrong)} of {one.asked} paths differ"
         yield from (f"  {line}" for line in one.wrong[:most])
         if len(one.wrong) > most:
             yield f"  and {len(one.wrong) - most} more: --all"
@@ -157,7 +157,7 @@ def junit(found: Sequence[Result]) -> str:
     for one in found:
         case = ElementTree.SubElement(suite, "testcase", classname="policy", name=plain(one.name))
         if one.wrong:
-            message = plain(f"{len(one.wrong)} of {one.asked} paths are otherwise")
+            message = plain(f"{len(one.wrong)} of {one.asked} paths differ")
             ElementTree.SubElement(case, "failure", message=message).text = plain(
                 "\n".join(one.wrong)
             )

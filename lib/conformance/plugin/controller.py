@@ -209,7 +209,7 @@ class Controller:
         self.running = [name for name in self.running if name != nodeid]
         self.run.alive.test_ended(nodeid)
         over = self.following.pace.over
-        idle = "all tests have ended, and processes end" if over else "the next test is waited for"
+        idle = "all tests have ended, and processes end" if over else "waits for the next test"
         self.run.alive.doing("" if self.running else idle)
 
     def pytest_enter_pdb(self) -> None:
@@ -334,10 +334,10 @@ class Controller:
         """Restore the run's changes, remove its objects, and note what stays."""
         if self._watch:
             self._watch.end()
-        self.run.alive.doing("what the run made is removed, and reports are written")
+        self.run.alive.doing("removes the run's objects, and writes reports")
         self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
-        self.run.alive.doing("logs of Calico and kube-proxy are read")
+        self.run.alive.doing("reads logs of Calico and kube-proxy")
         if self.run.facts:
             self.logged = self.run.last_look(header.covered(self.run.facts, self.run.settings))
         if directory.problem.exists():

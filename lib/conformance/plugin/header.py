@@ -46,7 +46,7 @@ def lines(run: Run, *, whole: bool) -> list[str]:
         else "",
         *(_of_facts(run, run.facts, whole=whole) if run.facts else ()),
         f"note: this machine is busy ({busy}): {late} may be late, "
-        "and budgets are stretched by what is measured"
+        "and budgets are extended by the measured lag"
         if busy
         else "",
         "" if run.settings.workers.watch else f"note: {NO_WATCH}",
@@ -147,7 +147,7 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
         *_line("note: no node of Windows build {} is covered", sorted(builds)),
         *_left_out_lines(facts),
         *_line(
-            "note: not ready, and nothing is decided on: {}",
+            "note: not ready, so nothing is decided about: {}",
             [f"{node.name} ({node.unready})" for node in others if node.unready],
         ),
         *([_unlike_line(unlike)] if unlike else []),
@@ -159,7 +159,7 @@ def _left_out_lines(facts: Facts) -> list[str]:
     virtual nodes."""
     return [
         *_line(
-            "note: without Calico, and nothing is decided on: {}",
+            "note: without Calico, so nothing is decided about: {}",
             [f"{node.name} ({node.without_calico})" for node in facts.left_out if not node.virtual],
         ),
         *_line(
@@ -263,8 +263,8 @@ def _unannounced(facts: Facts) -> list[str]:
 def _windows_versions(facts: Facts) -> list[str]:
     unknown = [node.name for node in facts.by_os("windows") if not facts.calico_on(node.name).known]
     return _line(
-        "Calico's version on Windows nodes is not known ({}): tests that depend on it look into "
-        "the nodes; --windows-calico-version names it",
+        "Calico's version on Windows nodes is not known ({}): tests that depend on it read "
+        "it on the nodes; --windows-calico-version names it",
         unknown,
     )
 
@@ -275,7 +275,7 @@ def _felix(facts: Facts) -> list[str]:
         for node in facts.by_os("windows")
         if node.felix and not node.felix.known
     ]
-    return _line("whether Calico runs on a Windows node a look into it decides: {}", unknown)
+    return _line("only a reading on the node shows whether Calico runs there: {}", unknown)
 
 
 def _version(facts: Facts) -> list[str]:

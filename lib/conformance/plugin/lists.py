@@ -156,7 +156,7 @@ def _costs(run: Run, going: Sequence[PlannedTest]) -> Iterator[str]:
     yield from ("", "What this costs others")
     yield f"  each Windows node is drained, one after the other: {', '.join(windows)}"
     if len(windows) == 1:
-        yield "  it is the only one: what runs on Windows waits for it meanwhile"
+        yield "  it is the only Windows node: everything that runs on Windows waits meanwhile"
     yield from (
         f"  node {node}: pods of DaemonSets lose their network, and are deleted and made anew: {', '.join(pods)}"
         for node, pods in run.inspection.third_party_pods.items()

@@ -48,7 +48,7 @@ def watch_left_out(config: pytest.Config, planned: Sequence[PlannedTest], watch:
         return ""
     return (
         f"-k {config.option.keyword!r} leaves the standing watch out: policy between and "
-        "beside these tests was not observed (or standing_watch, in -k, takes it in)"
+        "beside these tests was not observed (`or standing_watch` in -k includes it)"
     )
 
 
@@ -65,10 +65,10 @@ def loss_of_cluster(reach: Reach) -> str:
     answered."""
     if (gone := reach.gone) and not reach.unusable:
         return (
-            f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there"
+            f"{gone}; the remaining tests are INCONCLUSIVE, and objects of the run may still exist"
         )
     back = reach.was_gone
-    return f"{back}; it answers again, and what was left then is INCONCLUSIVE" if back else ""
+    return f"{back}; it answers again, and the remaining tests are INCONCLUSIVE" if back else ""
 
 
 def cut_short(tests: Sequence[TestOutcome], *, interrupted: bool) -> str:

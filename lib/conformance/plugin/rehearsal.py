@@ -78,7 +78,7 @@ class Rehearsal:
         try:
             return (yield)
         except Exception as error:
-            self._say(f"clearing up goes on as the cluster answers ({first_line(error)})")
+            self._say(f"clearing up depends on the cluster's answers ({first_line(error)})")
             return None
 
     def _as_far_as_it_goes(self) -> Generator[None, object, object]:
@@ -88,9 +88,9 @@ class Rehearsal:
             raise
         except Exception as end:
             why = reason_of(end)
-            self._say(f"from here on it goes as the cluster answers ({why})")
+            self._say(f"from here on it depends on the cluster's answers ({why})")
             raise MissingCapability(
-                f"dry run: it goes on as the cluster answers ({why})", REMEDY
+                f"dry run: the rest depends on the cluster's answers ({why})", REMEDY
             ) from None
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -101,8 +101,8 @@ class Rehearsal:
             terminalreporter.write_line(f"{SIGN}nothing would run, so nothing would be changed")
             return
         terminalreporter.write_line(
-            f"{SIGN}{counted(self.count, 'change')} would be made up to there, and none was; "
-            "what a test changes beyond its namespaces it puts back, and the namespaces go at the end.  "
-            "Not known: addresses of pods that are not there (written 0.0.0.0), "
-            "and what tests do by the cluster's answers"
+            f"{SIGN}{counted(self.count, 'change')} would be made up to this point; "
+            "nothing was changed.  A test restores its changes beyond its namespaces, and the "
+            "namespaces are removed at the end.  Not known: addresses of pods that do not exist "
+            "(written 0.0.0.0), and steps that depend on the cluster's answers"
         )

@@ -141,7 +141,9 @@ def _random(option: Any) -> ParameterSet:
             "--explore needs hypothesis: pip install 'calico-windows-conformance[explore]'"
         )
     if option.dry_run:
-        raise pytest.UsageError("--explore makes its stories up as it runs: nothing to print here")
+        raise pytest.UsageError(
+            "--explore draws its stories during the run: there is nothing to print"
+        )
     mark = verifies("POL-1", part="stories at random", provisional=True)
     return pytest.param(None, marks=[mark], id="explore")
 

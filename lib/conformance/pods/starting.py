@@ -115,7 +115,7 @@ def strangers(pod: Obj) -> str:
         if not ready.pop(container["name"], True)
     ]
     return (
-        f"only container {late[0]} is not, which the run did not ask for"
+        f"only container {late[0]} is not, which the run did not request"
         if late and all(ready.values())
         else ""
     )

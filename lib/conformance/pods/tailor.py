@@ -119,7 +119,7 @@ def redirecting(pod: Obj) -> str:
         may = LEADS.intersection((context.get("capabilities") or {}).get("add") or ())
         named = f"{container['name']} {str(container.get('image')).rpartition('/')[2]}"
         if may or context.get("privileged") or OF_A_MESH.search(named):
-            return f"container {container['name']} ({container.get('image')}), which the run did not ask for"
+            return f"container {container['name']} ({container.get('image')}), which the run did not request"
     return ""
 
 

@@ -221,7 +221,7 @@ class Agent:
         if late is not None:
             self._give_up(f"batch {late.name} was not answered within {late.within:.0f} s")
         elif quiet > self._silence:
-            self._give_up(f"nothing was heard from it for {quiet:.0f} s, not even its heartbeat")
+            self._give_up(f"nothing was received from it for {quiet:.0f} s, not even its heartbeat")
 
     @property
     def alive(self) -> bool:

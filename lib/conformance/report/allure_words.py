@@ -164,7 +164,9 @@ def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) 
             if result.part and result.verdict is ClaimVerdict.NOT_APPLICABLE
         ),
         f"What to do: {_plain(test.remedy)}" if test.remedy else "",
-        f"FLAKY: attempts said {', '.join(test.attempts)}; the worst counts." if test.flaky else "",
+        f"FLAKY: attempts ended as {', '.join(test.attempts)}; the worst counts."
+        if test.flaky
+        else "",
     )
     return filter(None, lines)
 

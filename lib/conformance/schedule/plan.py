@@ -24,7 +24,7 @@ BEYOND_NAMESPACES = {
     "disruption": "it changes more than what is in the prepared namespaces",
     "cluster policies": "it makes a policy or a tier of the whole cluster, which is in no namespace",
     "namespaces": "it labels or deletes a namespace, and prepared ones are their owner's",
-    "nodes": "it takes a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
+    "nodes": "it needs a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
 }
 """Map resources that no run with ``--namespaces-prefix`` has to the reason."""
 CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
@@ -196,7 +196,7 @@ def _near_home(
         return None
     if test.needs.vni_delivery and own.overlay:
         return (
-            "it takes the overlay its VNI, and this run's own path to the API server may cross "
+            "it changes the overlay's VNI, and this run's own path to the API server may cross "
             f"it: {own.overlay}",
             "run it from outside the cluster, by --kubeconfig=PATH",
         )
@@ -294,12 +294,12 @@ def _lack(
         ),
         (
             needs.vni_delivery and bool(variables),
-            f"{variables} rules the VNI, whatever FelixConfiguration default says",
-            "take it away, and set vxlanVNI of FelixConfiguration default",
+            f"{variables} overrides the VNI of FelixConfiguration default",
+            "remove it, and set vxlanVNI of FelixConfiguration default",
         ),
         (
             needs.node_fill and not settings.node_fill,
-            "it has a Windows node to itself and brings it as many pods as it takes",
+            "it needs a Windows node to itself and fills it with pods",
             "allow that with --allow-node-fill, which takes minutes",
         ),
         (

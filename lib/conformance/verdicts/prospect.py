@@ -101,7 +101,7 @@ def applying(
     looks = looks and any(answer.look for answer in undecided.values())
     if looks:
         assumed += [
-            f"{answer.condition}, which a look into the Windows nodes has to show"
+            f"{answer.condition}, which has to be read on the Windows nodes"
             for answer in undecided.values()
         ]
         undecided = {}

@@ -248,7 +248,7 @@ class Path:
 class Why(StrEnum):
     """The fault of a path, or why it could not be decided."""
 
-    LEAK = "a packet arrived after the route had been closed"
+    LEAK = "a packet arrived after the path had been closed"
     OPEN = "packets arrive"
     NO_DENIAL = "it fails, but not as packets that vanish do"
     CLOSED = "nothing connects"
@@ -256,7 +256,7 @@ class Why(StrEnum):
     ANOTHER_POD = "another pod answers"
     SILENT = "the server takes connections and does not answer"
     CONTROL = "its control was lost"
-    ASTRAY = "the attempts never went to the target"
+    ASTRAY = "the attempts were never sent to the target"
     BROKEN = "a probe broke"
 
 

@@ -57,7 +57,7 @@ def open_path(attempt: Attempt, observations: Sequence[Observation]) -> str:
         return (
             f"see CONN-3, {TRANSLATES} of pod {attempt.source.pod} on node {attempt.source.node} "
             "with natOutgoing of its IPPool: without OutBoundNAT, or with the target in the "
-            "exceptions, no answer finds back"
+            "exceptions, no answer returns"
         )
     if last is None or target is None:
         return f"look at the pods, and for packet loss {nodes}"

@@ -95,7 +95,7 @@ class DnsAnswers:
     def _advice(self) -> str:
         node = self.server.attempt.source.node
         if self.silent:
-            return f"the Service leads a share of all questions to {self.named_silent}: look at its log and node"
+            return f"the Service sends a share of all queries to {self.named_silent}: look at its log and node"
         if self.answered_late:
             return f"look at the load of the DNS pods, and for loss between node {node} and their nodes"
         if self.pods and not any(map(_answers, self.pods)):

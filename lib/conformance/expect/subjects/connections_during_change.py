@@ -244,16 +244,14 @@ class ConnectionsDuringChange:
         begun = self._opened()
         streams = self.streams
         if survives != begun.beside or not set(watched) <= set(begun.streams):
-            raise UsageProblem(
-                "connections are judged that were never opened: begin(...) opened others"
-            )
+            raise UsageProblem("these connections were never opened; begin(...) opened others")
         chosen = [begun.streams[pair] for pair in watched]
         streams.mark("the change is made")
         witnesses: list[Witness] = [Restarted(restart) for restart in restarts]
         witnesses += [Opens(self.expect, opened)] if opened else []
         if not witnesses:
             raise ControlBroken(
-                "nothing shows that the change took effect: no route opens by it", control="witness"
+                "nothing shows that the change took effect: no path opens by it", control="witness"
             )
         try:
             for witness in witnesses:

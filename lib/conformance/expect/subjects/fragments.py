@@ -43,8 +43,8 @@ TINY = 50
 DO = {
     "udp": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on both "
     "nodes and between them",
-    "http": "compare the pods' MTU with that of the way, and look at network adapters' offloads of TCP on both nodes",
-    "small": "look for what drops or changes packets by their length on and between both nodes: firewalls, offloads",
+    "http": "compare the pods' MTU with that of the path, and look at network adapters' offloads of TCP on both nodes",
+    "small": "look for anything that drops or changes packets by their length on and between both nodes: firewalls, offloads",
 }
 
 
@@ -170,7 +170,7 @@ class Fragments(Subject):
         if not polled.agreed(beside, lambda observation: as_wanted(observation, True)):
             lines = {
                 "beside": f"{whole} in the same rounds: {message.summary(lost)}",
-                "do": "see CONN-3 on this way first: while small packets vanish, larger ones cannot be judged",
+                "do": "see CONN-3 on this path first: while small packets vanish, larger ones cannot be judged",
             }
             return polled.broken_control(beside, f"{little} answered", lines)
         lines = {

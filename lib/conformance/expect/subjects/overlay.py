@@ -137,7 +137,7 @@ class Overlay:
         raise self._failure(
             polled,
             found,
-            f"{len(found)} of {count} routes between nodes do not connect; routes inside one node connect, and "
+            f"{len(found)} of {count} paths between nodes do not connect; paths inside one node connect, and "
             f"{node.node} reaches {', '.join(addresses)} ({UNTOLD} there)",
         )
 
@@ -265,7 +265,7 @@ class Overlay:
             "routes": found[index].unread or self.by.whole,
         }
         lines |= (
-            {"also": f"other routes do not connect for another reason: {names[0]}"} if names else {}
+            {"also": f"other paths do not connect for another reason: {names[0]}"} if names else {}
         )
         lines["do"] = self.by.do
         text = polled.message(index, "CONNECTED", lines)
@@ -323,7 +323,7 @@ class Unread:
     cause."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
-        raise MissingCapability(f"flannel has laid them, for node {toward}", "ip route")
+        raise MissingCapability(f"flannel sets them, for node {toward}", "ip route")
 
 
 @dataclass

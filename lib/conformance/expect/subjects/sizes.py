@@ -357,7 +357,7 @@ class Sizes(Subject):
                 "passed": f"packets of up to {carried.mtu} bytes",
                 "beside": f"packets of {SMALLEST} bytes in the same rounds: "
                 f"{message.summary(small)} ({len(small)} of {len(small)})",
-                "do": "compare the MTU of the pod with that of the way: underlay - 50 for VXLAN; and let ICMP "
+                "do": "compare the MTU of the pod with that of the path: underlay - 50 for VXLAN; and let ICMP "
                 "fragmentation-needed pass",
             },
             observed=f"no answer from {carried.mtu + 1} bytes on",

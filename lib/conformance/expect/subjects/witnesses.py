@@ -73,7 +73,7 @@ class Opens(Subject):
         with self._witness("after the change"):
             self.expect.control(pairs, because="the change opens this path")
         seconds = self.expect.clock.monotonic() - began
-        return f"{counted(len(pairs), 'route')} opened by it {seconds:.2f} s after it"
+        return f"{counted(len(pairs), 'path')} opened by it {seconds:.2f} s after it"
 
     @staticmethod
     @contextmanager

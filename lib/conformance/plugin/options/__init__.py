@@ -103,13 +103,13 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "its owner has opted in",
         "--max-disrupted-nodes=N": "of so many Windows nodes at most (default: 4)",
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
-        "--allow-node-fill": "also tests that cordon a Windows node and bring it as many pause "
-        "pods as it takes (IPAM-4, IPAM-7, XLC-4)",
+        "--allow-node-fill": "also tests that cordon a Windows node and fill it with pause "
+        "pods (IPAM-4, IPAM-7, XLC-4)",
         "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "
         "is tried again",
-        "--no-watch": "ask no paths that no test touches all through the run (POL-1)",
+        "--no-watch": "leave out the standing watch, which probes paths all through the run (POL-1)",
         "--events=FILE": "write a JSON line for each test begun and ended, decision, cause and "
         "note as it happens (docs/schema)",
         "--report-dir=DIR": "where reports go, one folder per run (default: reports)",
@@ -216,10 +216,10 @@ def read_choice(config: pytest.Config) -> Choice:
         is_once = takes and not described.endswith("(repeatable)")
         # A job's variable that is not set must take no gate or cluster away.
         if getattr(option, name[2:].replace("-", "_")) in ("", [""]):
-            raise UsageProblem(f"{name}= names nothing: leave it out, or say what")
+            raise UsageProblem(f"{name}= has no value: leave it out, or give one")
         if is_once and given[name] > 1:
             raise UsageProblem(
-                f"{name} is given {given[name]} times, and one counts: write it once, as {words}"
+                f"{name} is given {given[name]} times, but only one can count: write it once, as {words}"
             )
     return choose(
         cluster=option.cluster,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may give a Windows node a second block of addresses is refused, whatever a change declares."""
+"""Changes that may give a Windows node a second block of addresses are refused, whatever they
+declare."""
 
 from __future__ import annotations
 
