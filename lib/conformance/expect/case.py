@@ -72,8 +72,8 @@ class Case(_Row):
             raise UsageProblem(f"{self._name}: asks nothing, since one of its groups is empty")
         if servers and any((self.tcp, self.udp, self.through)) is bool(self._targets):
             raise UsageProblem(
-                f"{self._name}: name tcp=, udp= or through= of pods, "
-                "and none of targets with a port"
+                f"{self._name}: name tcp=, udp= or through= for pods, "
+                "and none of them for targets with a port"
             )
 
     @property

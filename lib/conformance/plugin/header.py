@@ -243,7 +243,7 @@ def _versions_on_nodes(facts: Facts) -> list[str]:
         there.append(f"the cluster says {cluster}")
     line = (
         f"nodes run different versions of Calico ({'; '.join(there)}): claims about Windows are "
-        "judged by that of its nodes"
+        "judged by the version of the Windows nodes"
     )
     return [line] if len(releases) > 1 or len(there) > len(nodes) else []
 
@@ -254,8 +254,8 @@ def _unannounced(facts: Facts) -> list[str]:
     if facts.mode.value == "policy-only" or len(missing) == len(facts.nodes):
         return []
     return _line(
-        f"no annotation {ADDRESS} is on {{}}: Calico has announced no address there, and others "
-        "have no way to its pods; read calico-node's log on that node",
+        f"no annotation {ADDRESS} is on {{}}: Calico has announced no address there, and other "
+        "nodes have no route to its pods; read calico-node's log on that node",
         missing,
     )
 

@@ -110,7 +110,7 @@ class HeldLocks:
 
 
 class ReadWriteGate:
-    """The gate of one run; each of its processes has its own on the same files."""
+    """The gate of one run; each of its processes has an object of its own on the same files."""
 
     def __init__(self, locks: Path, nodes: Iterable[str], *, patience: float) -> None:
         """``patience``: seconds after which a test that waits says for whom."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sum of decisions: between two nodes, of a Windows build, of a claim."""
+"""Combines decisions: between two nodes, about a Windows build, and about a claim."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace

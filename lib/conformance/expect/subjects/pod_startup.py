@@ -298,9 +298,11 @@ class PodStartup(Subject):
         until_answered: bool,
     ) -> tuple[Settled[list[_Look]], dict[int, float]]:
         """Make the attempts again and again until each pod's first action is done and each has been
-        silent for a while; return the looks, and since when each pod acts.
+        silent for a while; return the observations, and for each pod the time at which it began to
+        act.
 
-        ``until_answered``: the first answer of a new pod, and silence of the pod beside them, end it.
+        ``until_answered``: end at the first answer of a new pod, or at silence of the pod beside
+        them.
         """
         expect = self.expect
         clock = expect.clock
