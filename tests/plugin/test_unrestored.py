@@ -152,7 +152,7 @@ def test_node(number, changed):
     for number in (1, 2, 3):
         assert tests[f"test_node[{number}]"]["verdict"] == "INCONCLUSIVE"
         assert tests[f"test_node[{number}]"]["reason"].endswith(
-            "not put back: node win-1 is not Ready again"
+            "not restored: node win-1 is not Ready again"
         )
 
 

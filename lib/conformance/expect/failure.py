@@ -303,8 +303,8 @@ def _control_advice(lost: Path) -> str:
 
 
 def _lost_control(path: Path) -> Path | None:
-    """Return the least connected control of a closed path, of the kind whose best control is
-    worst."""
+    """Return a control of a closed path that explains the failure: the worst one, of the kind whose
+    best control is worse than the other kind's."""
     kinds = [max(map(_connected, kind)) for kind in path.controls]
     if not kinds:
         return None

@@ -130,9 +130,9 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
     hosts = next((field for field in FOR_HOSTS if spec.get(field)), "")
     if hosts and not limits(str(spec.get("selector") or ""), POD_NAMESPACE_KEYS, run):
         return (
-            f"{hosts} makes it a policy for host endpoints, too, which no run owns, and its selector "
-            f"{spec.get('selector')!r} may match their labels; let it ask for projectcalico.org/namespace == "
-            f"'{run.namespace}', which only pods have"
+            f"{hosts} makes the policy apply to host endpoints, too. No run owns these, and selector "
+            f"{spec.get('selector')!r} may match their labels; add projectcalico.org/namespace == "
+            f"'{run.namespace}' to it, a label that only pods have"
         )
     for field, keys in (("namespaceSelector", NAMESPACE_KEYS), ("selector", POD_NAMESPACE_KEYS)):
         text = spec.get(field)

@@ -87,8 +87,8 @@ class Addressing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The target of an attempt.  ``backends`` are the workloads that may answer there, of a Service
-    often more than one."""
+    """The target of an attempt. ``backends`` are the workloads that may answer there; a Service
+    often has several."""
 
     host: str
     """Address or DNS name, exactly as given to the probe."""

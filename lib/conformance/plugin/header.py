@@ -284,7 +284,7 @@ def _version(facts: Facts) -> list[str]:
     release = known_release(version)
     if isinstance(release, str):
         return [
-            f"the Calico version is {version} ({facts.calico_version.source}): claims are judged as for the newest; "
+            f"the Calico version is {version} ({facts.calico_version.source}): claims are judged as for the newest version; "
             "name it by --calico-version"
         ]
     newer = (

@@ -42,7 +42,7 @@ class Service:
 
     @property
     def name_and_namespace(self) -> str:
-        """Return its name as pods of any namespace may use it: ``web.ns``."""
+        """Return the Service's name as pods of any namespace may use it: ``web.ns``."""
         return f"{self.name}.{self.namespace}"
 
     @property

@@ -251,7 +251,9 @@ def _terms(selector: Mapping[str, Any]) -> list[Predicate]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"values are texts: {shown(value)!r} in quotes, not {shown(value)}")
+        raise ValueError(
+            f"values must be texts: write {shown(value)!r} with quotes, not {shown(value)}"
+        )
     return value
 
 

@@ -128,7 +128,7 @@ class AclLists(Subject):
         itself.  NOT_OBSERVED for a pod that lost no stream: there is nothing to explain.
         """
         if not self._had:
-            raise UsageProblem("which ACL lists? remember(...) reads them before the change")
+            raise UsageProblem("no ACL lists to compare: call remember(...) before the change")
         patience = self.expect.timings.windows
         settled = until(
             lambda: [self.acls(pod.node, pod) for pod, _ in self._had],
@@ -231,7 +231,7 @@ def _entries(rules: Rules, others: Rules) -> int:
 
 
 def _difference(had: Rules, now: Rules) -> str:
-    """Return both lists, a rule a line: ``-`` before only, ``+`` after only."""
+    """Return both lists with one rule a line; ``-``: only before, ``+``: only after."""
     return "\n".join(
         line.rstrip()
         for line in ndiff([str(acl_rule) for acl_rule in had], [str(acl_rule) for acl_rule in now])

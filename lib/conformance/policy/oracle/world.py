@@ -153,8 +153,8 @@ class World:
                 if not isinstance(value, str):
                     shown = fields.shown(value)
                     raise UsageProblem(
-                        f"{where}: label {str(name)[:80]} is a text: {shown!r} in quotes, "
-                        f"not {shown}"
+                        f"{where}: label {str(name)[:80]} must be a text: write "
+                        f"{shown!r} with quotes, not {shown}"
                     )
             return self._take(obj, where)
 

@@ -138,8 +138,8 @@ def _builds(content: Content) -> dict[str, Any]:
 
 
 def _times(content: Content) -> list[dict[str, Any]]:
-    """Return drawings of how long policy changes took to show, and new connections to be there
-    after a disturbance; all have the same scale.
+    """Return drawings of two durations: until policy changes were visible, and until new
+    connections opened after a disturbance. All have the same scale.
     """
     recoveries = {
         f"{claim['id']} {result['part']}".strip(): float(seconds)

@@ -113,7 +113,7 @@ def test_a_policy_for_hosts_is_let_through_only_where_no_host_endpoint_can_match
     check(policy({"selector": own, field: True}), RUN)
     by_namespace = {"namespaceSelector": "kubernetes.io/metadata.name == 'calico-demo-r1-gw0'"}
     for spec in ({"selector": "all()"}, {}, by_namespace, {"selector": f"{own} || has(host)"}):
-        with pytest.raises(GuardRefused, match="makes it a policy for host endpoints, too"):
+        with pytest.raises(GuardRefused, match="makes the policy apply to host endpoints, too"):
             check(policy({**spec, field: True}), RUN)
 
 
