@@ -74,7 +74,7 @@ def name_leads_to(expect: Session, outcome: Outcome) -> str:
 
 @dataclass(frozen=True)
 class _Failure:
-    """The paths of an expectation, the first of which fails and is not broken."""
+    """The paths of an expectation. The first path fails, and its attempts are not broken."""
 
     expect: Session
     outcomes: Sequence[Outcome]

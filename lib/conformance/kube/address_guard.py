@@ -34,7 +34,7 @@ def danger(change: Change, run: Ownership) -> str:
     """Return why a change may cost a Windows node its network; empty: it cannot."""
     kind = change.target.kind
     if kind in BOOKKEEPING:
-        return f"a {kind} is IPAM's own account of a node's block; another block costs a Windows node its HNS network"
+        return f"a {kind} records for IPAM which node has a block; another block costs a Windows node its HNS network"
     if kind == POOL:
         return _pool(change, run)
     if kind == INSTALLATION and not _leaves_pools(change):

@@ -273,8 +273,8 @@ class _OfNode:
         return bool(path.gone and at > path.gone - noticed)
 
     def _pauses(self, path: Watched, since: float, until: float) -> list[Mapping[str, Any]]:
-        """Return the turns in which the run had the node of an end to itself then, each with the
-        time after it in which policy may still come back."""
+        """Return the turns in which the run had the node of an end to itself. Each includes the
+        time afterwards in which policy may still be missing."""
         nodes = {end.node for end in path.ends}
         after = self._patience(path)
         return [
