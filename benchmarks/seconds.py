@@ -259,12 +259,12 @@ def paragraph(found: Mapping[str, Any]) -> str:
     """Return what docs/selecting.md says of ``--quick``; ``found``: as in the data file."""
     rows = found["rows"]
     text = (
-        f"It has {found['tests']} tests: one at least of each claim of the set `core`, then those "
-        "that show most known faults in a second. With real timings they take "
-        f"{found['real']} seconds of a worker. Of the {rows} rows of the detection table that turn "
-        f"a claim red, it has all tests that may be red in {found['all']} "
-        f"({100 * found['all'] // rows} %), and some of them in {found['any']} "
-        f"({100 * found['any'] // rows} %): what it finds lies between."
+        f"It has {found['tests']} tests: at least one for each claim of the set `core`, then those "
+        "that show most known faults per second. With real timings they take "
+        f"{found['real']} seconds of a worker. In the detection table, {rows} rows turn a claim "
+        f"red. For {found['all']} of them ({100 * found['all'] // rows} %) the quick run has every "
+        f"test that may be red, for {found['any']} ({100 * found['any'] // rows} %) at least one. "
+        "The share that it finds lies between these two."
     )
     return "\n".join((BEGIN, textwrap.fill(text, 120), END))
 

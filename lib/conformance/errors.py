@@ -26,12 +26,13 @@ class Nonconformance(AssertionError):
     """The cluster contradicts the claim. ``seen`` holds the observations that show this."""
 
     explanation: Explanation | None = None
-    """The explanation behind its text, where an expectation about an attempt raised it."""
+    """The explanation from which the text was made, if an expectation about an attempt raised the
+    error."""
     paths: Sequence[Attempt] = ()
-    """An attempt of each path that is wrong, the worst first, where the expectation can tell them
-    from the others."""
+    """An attempt of each wrong path, the worst first, if the expectation can distinguish wrong
+    paths."""
     cause: str = ""
-    """The cause in words that other failures may share, where the explanation has none."""
+    """The cause, in words that other failures may share, if the explanation has none."""
 
     def __init__(
         self, message: str | Explanation, observations: Sequence[Observation] = ()
@@ -46,7 +47,7 @@ class Unmet(Nonconformance):
 
 
 class SuiteError(Exception):
-    """Base of everything that says nothing about the cluster's conformance."""
+    """The base of all errors that say nothing about the cluster's conformance."""
 
     explanation: Explanation | None = None
     """The explanation, see :class:`Nonconformance`."""
@@ -102,8 +103,8 @@ class MissingCapability(SuiteError):
 
 
 class NotObservable(MissingCapability):
-    """The cluster cannot show the claim, however the test is run: NOT_RUN, and no gap of the
-    run."""
+    """The cluster cannot show the claim, however the test is run: NOT_RUN, but not counted as a gap
+    of the run."""
 
     BEGINS = "cannot be seen here"
 
@@ -112,7 +113,7 @@ class NotObservable(MissingCapability):
 
 
 class NotAboutThisCluster(MissingCapability):
-    """The cluster has nothing that the claim is about, by the test's own readings:
+    """By the test's own readings, the cluster has nothing that the claim is about:
     NOT_APPLICABLE."""
 
     def __init__(self, message: str) -> None:
@@ -126,8 +127,8 @@ class EnvironmentBroken(SuiteError):
 
 
 class Wavered(EnvironmentBroken):
-    """A path that loses some connections, or a result with a foreign policy changed meanwhile:
-    run the test once more at the end.
+    """A path lost some connections, or a foreign policy changed during the test: run the test once
+    more at the end.
     """
 
 

@@ -28,8 +28,8 @@ BUILDS = {
     "17763": ">=17763 <17764", "18362 to 19042": ">=17764 <20348", "20348": ">=20348 <20349",
     "20349 to 26099": ">=20349 <26100", "26100": ">=26100",
 }  # fmt: skip
-"""Windows builds that distinguish parts, each build in a single group: Server 2019, builds up to
-20H2, Server 2022, builds before 2025, Server 2025 and later."""
+"""Ranges of Windows builds that distinguish parts; each build is in exactly one range: Server 2019,
+builds up to 20H2, Server 2022, builds before 2025, Server 2025 and later."""
 
 
 def verifies(
@@ -45,14 +45,14 @@ def verifies(
     marks.
 
     ``part`` is stable from run to run, may name parameters in braces; ``linux->windows pod-ip``
-    (client's OS, server's OS, path) makes it a cell of the report's matrix. ``active``: it is the
-    half that changes something, with the isolation the catalog gives that half. ``alone_on``: the
-    operating system of the nodes that the part has to itself, in braces too; without it that of
-    the catalog.
+    (client's OS, server's OS, path) makes it a cell of the report's matrix. ``active``: the part is
+    the half of the claim that changes something, and has the isolation that the catalog gives to
+    this half. ``alone_on``: the operating system of the nodes that the part has to itself (may be a
+    parameter in braces); by default as in the catalog.
 
     ``applies``: the claim's clusters that the part is about, in the catalog's words: ``{"modes":
-    ["vxlan"]}``. ``provisional``: the part is new and no real cluster has shown it yet; gates do
-    not ask for it, and its VIOLATED counts all the same.
+    ["vxlan"]}``. ``provisional``: the part is new, and no real cluster has shown it yet. Gates do
+    not demand it, but its VIOLATED counts.
     """
     claims = catalog()
     if claim not in claims:
@@ -197,7 +197,8 @@ def each_os(parameter: str) -> pytest.MarkDecorator:
 def each_build(claim: str, part: str) -> pytest.MarkDecorator:
     """Parameter ``builds``, a range of Windows builds, is each of :data:`BUILDS` in turn.
 
-    ``part`` of the claim has ``{build}`` in it, and is about clusters with a node of that build alone.
+    ``part`` of the claim contains ``{build}``, and applies only to clusters with a node of that
+    build.
     """
     return pytest.mark.parametrize(
         "builds",

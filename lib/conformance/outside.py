@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says in plain words that a path stood apart from its option, so that pytest read another project's settings.
+"""An error message for a path that is separated from its option by a blank, so that pytest read
+another project's settings.
 
-Before pytest knows an option, it takes a path that stands by itself for the place of the tests: ``--timings
-/tmp/x.yaml`` makes ``/tmp`` the root, the checkout's ``conftest.py`` is not loaded, and pytest says ``unrecognized
-arguments: --timings``.  This is therefore the suite's only entry point for pytest.  It refuses such a command line,
-and does nothing in any other run.
+Before pytest knows an option, it takes a separate path for the place of the tests: ``--timings
+/tmp/x.yaml`` makes ``/tmp`` the root, the checkout's ``conftest.py`` is not loaded, and pytest says
+``unrecognized arguments: --timings``. This is therefore the suite's only entry point for pytest. It
+refuses such a command line, and does nothing in any other run.
 """
 
 import difflib
@@ -17,7 +18,8 @@ import pytest
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None]:
-    """Raise UsageError for options of the suite that nobody has registered once the conftest.py files are loaded."""
+    """Raise UsageError for options of the suite that are still not registered after all conftest.py
+    files are loaded."""
     yield
     given = [flag for flag in parser.parse_known_and_unknown_args(args)[1] if flag.startswith("--")]
     if early_config.pluginmanager.has_plugin("conformance.plugin"):

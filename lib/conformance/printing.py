@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one door for text that leaves the suite: what a cluster wrote commands no terminal and no CI
-system.
-
-Names, conditions, logs and answers of a cluster are written by whoever owns a node, a pod or the
-API server.  :func:`plain` is for files, :func:`line` and :func:`block` are for terminals and the
-logs of CI systems, :func:`single` makes a name one line where it is read, and :class:`Door` guards
-a stream that others write to.
+"""The only door for text that leaves the suite: no terminal and no CI system obeys text from a
+cluster. The owner of any node, pod or API server can write a cluster's names, conditions, logs and
+answers. :func:`plain` is for files, :func:`line` and :func:`block` are for terminals and the logs
+of CI systems, :func:`single` makes a name one line where it is read, and :class:`Door` guards a
+stream that others write to.
 """
 
 import itertools
@@ -18,25 +16,27 @@ from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 KEPT = "\t\n\u00a0\u200c\u200d"
-"""Harmless, though not printable by Unicode's categories: some scripts need the last two."""
+"""Characters that are harmless although Unicode's categories call them not printable; some scripts
+need the last two."""
 _SUSPECT = re.compile(r"[^ -~\t\n]")
 _BREAKS = re.compile("\r\n|[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """Where ``str.splitlines`` and the readers of CI logs end a line; tabs, too."""
 _BRACKET = re.compile(r"(##\w*)\[")
 """``##vso[`` and ``##[`` of Azure Pipelines, found anywhere in a line, and TeamCity's."""
 _COLOUR = r"\x1b\[[0-79]{0,3}(?:;[0-79]{1,3})*m"
-"""A change of colour or weight.  No 8 is among them, by which text is hidden."""
+"""Changes of colour or weight. 8 is left out, since it hides text."""
 _COLONS = re.compile(rf"^((?:[^\S\n]|{_COLOUR})*:):", re.MULTILINE)
 """``::error`` of GitHub Actions, which begins a line, after blanks too."""
 _BLANK = re.compile(rf"(?:[^\S\n]|{_COLOUR})*(:?)")
 _OWN = re.compile(rf"\A\r|{_COLOUR}|\x1b\]9;4;[0-9;]*\x1b\\")
-"""What pytest itself writes to a terminal: the line once more, colours, its progress."""
+"""Control sequences that pytest itself writes: repeating a line, colours, progress."""
 _TAIL = 64
 """Characters of an unfinished line by which its continuation is judged."""
 
 
 def plain(text: str) -> str:
-    """Escape, visibly, what a terminal obeys, XML cannot hold, or turns letters round.
+    """Escape visibly all characters that control a terminal, that XML cannot hold, or that reverse
+    the direction of text.
 
     Line breaks (those of Windows are made usual ones) and tabs stay.  JSON stays the same JSON.
     """
@@ -120,7 +120,7 @@ class Door:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Let all that is printed go through doors meanwhile, tracebacks too."""
+    """Return a context in which all printed text, tracebacks included, goes through doors."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast("TextIO", Door(stream)) for stream in before)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts without what looks like a secret: what of logs and objects may be handed on.
+"""Removal of texts that look like secrets, so that logs and objects can be passed on.
 
 The rules are the suite's own (docs/decisions): scanners of repositories look for other forms, and
 take image digests and UIDs for secrets.  Each form has a line in
@@ -11,16 +11,16 @@ import re
 
 HIDDEN = "(removed)"
 _QUOTE = r"(?:\\*(?:[\"']|&(?:#3[49]|#x2[27]|quot|apos);))?"
-"""As JSON, HTML and JSON within them write it."""
+"""A quotation mark in text, JSON, HTML, and JSON inside these."""
 _QUOTED = (
     r"(?P<open>\\*(?:[\"']|&(?:#3[49]|#x2[27]|quot|apos);))(?!\(removed\))"
     r"(?P<secret>(?:(?!(?<!\\)(?P=open))[^\n]){1,2000}+)(?P=open)"
 )
-"""A value to the quote that is written as its first."""
+"""A value up to the quotation mark with the form of its first."""
 _BARE = r"(?P<secret>(?!null|true|false|\(removed\))[^\s\"'\\,;}\])&<{\[(][^\s\"'\\,;}\])&<]*)"
 _GAP = r"(?:\s|\\+[nr]|&#1[03];)"
 _BEGINS = r"(?:^|(?<=\\n)|(?<=&#10;))"
-"""Where a line does, of a text within JSON or HTML, too."""
+"""The beginning of a line, also of a text inside JSON or HTML."""
 _NAME = (
     r"[acekpstACEKPST](?i:(?<=p)ass(?:word|wd|phrase)|(?<=t)oken|(?<=s)ecret(?:[-_.]?key)?"
     r"|(?<=c)(?:redentials?|aBundle|a[-.](?:data|crt)|ertificate-data|lient-key)"
@@ -28,11 +28,11 @@ _NAME = (
     r"|(?<=s)(?:as|igning|hared)[-_.]?key|(?<=e)ncryption[-_.]?key|(?<=k)ey-data"
     r"|(?<=a)uthority-data|(?<=t)ls\.(?:key|crt))(?:[-_]?\d{1,2})?"
 )
-"""The end of a name that says that its value is secret."""
+"""The end of a name that marks its value as secret."""
 _NAMES = ("pass", "token", "secret", "credential", "key", "-data", "cabundle", ".crt")
-"""One of these is in every such name: to look for them first is ten times as quick."""
+"""Every such name contains one of these words; searching for them first is ten times as fast."""
 _PROSE = r"(?!(?-i:[a-z]+) +(?-i:[a-z]))"
-"""Not the words of a sentence: ``token: the node is not ready``."""
+"""A value that is not the beginning of a sentence: ``token: the node is not ready``."""
 
 
 def _rule(hints: str | tuple[str, ...], pattern: str) -> tuple[tuple[str, ...], re.Pattern[str]]:
@@ -197,7 +197,7 @@ _BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/]{32,}={0,2}(?![\w+/=-])")
 
 
 def scrubbed(text: str) -> str:
-    """Return a text without what looks like a secret, base64 of such a text included."""
+    """Return a text without everything that looks like a secret, also inside base64."""
     text = _BASE64.sub(_hidden_in_base64, text)
     lower = text.lower()
     for hints, pattern in _RULES:

@@ -18,8 +18,8 @@ from conformance.model.counted import counted
 T = TypeVar("T")
 
 AT_LEAST = 2
-"""Questions asked before a wait may end unconverged: one answer alone is no evidence of a lasting
-state."""
+"""How often a wait asks before it may end unconverged, since a single answer is no evidence of a
+lasting state."""
 
 
 class Clock(Protocol):
@@ -121,12 +121,12 @@ def until(
     """Observe every ``every`` seconds until ``agree`` answers in a row are accepted, or ``within``
     seconds are over.
 
-    ``agree_every``: seconds after an accepted answer, and after the first that is not accepted;
-    ``every``, if None.  After each further answer that is not accepted they double, up to
-    ``every``. A run of accepted answers that began in time may finish: slow observations must not
-    turn agreement into failure.  A ``hopeless`` answer, which is never an accepted answer, ends the
-    wait at once, unconverged.  ``more``: seconds beyond ``within``, once it is over, of a wait that
-    began then by the clock; asked once.
+    ``agree_every``: the pause after an accepted answer, and after the first answer that is not
+    accepted; None: ``every``. After each further answer that is not accepted, the pause doubles, up
+    to ``every``. A run of accepted answers that began in time may finish: slow observations must
+    not turn agreement into failure. A ``hopeless`` answer, which is never an accepted answer, ends
+    the wait at once, unconverged. ``more``: called once after ``within`` is over, with ``within``
+    and the wait's start by the clock; returns further seconds.
     """
     if agree < 1 or within < 0:
         raise ValueError(f"until({description}): agree must be at least 1 and within not negative")

@@ -6,7 +6,7 @@ from conformance.fixtures import OS, Case, Expect, PlatformObjects, Readings, Su
 from conformance.marks import about, directions, needs, verifies
 
 HOST_GATEWAY = (
-    "flannel host-gw lays a route to every node on its own layer 2 network, and that node forwards"
+    "flannel host-gw sets a route to every node on its own layer 2 network, and that node forwards"
 )
 BY_HAND = "win-bridge gives pods addresses of their node's podCIDR, and routes lead there"
 
@@ -45,7 +45,7 @@ def test_flannels_overlay_does_not_carry_windows_pods(
 def test_flannel_keeps_its_data_in_the_kubernetes_api(
     platform_objects: PlatformObjects, requires: Readings
 ) -> None:
-    because = "on Windows flannel finds other nodes there alone, and it tells so on each node that it manages"
+    because = "on Windows flannel finds other nodes there alone, and it annotates each node that it manages so"
     do = "start every flanneld with --kube-subnet-mgr"
     windows = platform_objects.windows
     requires.that(platform_objects.subnet_manager, "true", on=windows, because=because, do=do)

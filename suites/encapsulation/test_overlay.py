@@ -7,7 +7,7 @@ from conformance.marks import needs, verifies, windows_directions
 
 WRAPPED = "the overlay wraps packets of pods, and changes nothing inside them"
 OPEN = "firewalls let UDP 4789 through"
-WITHIN = "within a node nothing goes by the overlay"
+WITHIN = "within a node no packet crosses the overlay"
 
 
 @verifies("VXLAN-1", part="{client_os}->{server_os} overlay")

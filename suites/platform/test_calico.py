@@ -44,7 +44,9 @@ def test_calico_is_recent_enough_for_windows(
 def test_there_are_three_linux_workers_for_typha(
     cluster_wide: ClusterWide, requires: Readings
 ) -> None:
-    because = "with fewer Typha cannot be highly available, and one node's end is the end of it"
+    because = (
+        "with fewer Typha is not highly available: the end of one node can be the end of Typha"
+    )
     do = "add Linux workers, or uncordon them"
     requires.that(cluster_wide.workers(), lambda n: n >= 3, "at least 3", because=because, do=do)
 

@@ -26,7 +26,7 @@ def test_no_two_pods_of_a_node_have_one_address(
     pods: WorkerPods, hns_health: HnsHealth, requires: Readings
 ) -> None:
     pods.ensure_ready("windows-server")
-    because = "HNS gives what is for an address to a single endpoint"
+    because = "HNS delivers packets for an address to a single endpoint"
     do = (
         "find which of the endpoints' pods is gone (kubectl get pods -o wide), and remove its "
         "endpoint: Get-HnsEndpoint | Where-Object ID -eq ... | Remove-HnsEndpoint"

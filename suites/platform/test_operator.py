@@ -10,7 +10,7 @@ STATUS = "kubectl describe tigerastatus calico-windows"
 
 @verifies("XOP-1", part="demands")
 def test_the_operator_is_given_what_it_demands(operator: OperatorFacts, requires: Readings) -> None:
-    because = "without one of these it degrades and lays nothing on Windows nodes"
+    because = "without one of these it degrades and installs nothing on Windows nodes"
     requires.that(
         operator.demands(), "as demanded", because=because, do=f"add what is missing; {STATUS}"
     )
@@ -21,7 +21,7 @@ def test_calico_on_windows_is_available_and_ready(
     operator: OperatorFacts, requires: Readings
 ) -> None:
     because = (
-        "given that, the operator lays its DaemonSet, and has a ready pod on every Windows node"
+        "given that, the operator makes its DaemonSet, and has a ready pod on every Windows node"
     )
     right = {"Available", "all ready"}
     requires.that(

@@ -76,7 +76,7 @@ def test_the_tier_baseline_decides_who_leaves_where_no_other_policy_does(
     clients = pods.clients("linux").one_per_os() + pods.clients("windows")
     linux = pods.servers("linux")
     windows = pods.servers("windows")
-    denied = "Baseline denies Windows servers, and no policy of the namespace is about who leaves"
+    denied = "Baseline denies Windows servers, and no policy of the namespace is about egress"
     expect.change(
         policy.filled(),
         Case(clients, linux, tcp=8080, open=True, because="Baseline denies no Linux server"),

@@ -15,7 +15,7 @@ NAMED = "the rule allows this port"
 UNNAMED = "the rule does not allow this port"
 NOW = "the rule allows this port now, and nothing else of it was edited"
 NO_MORE = "the rule does not allow this port any more"
-DENIED = "the rule that allowed this port to those who leave denies it now"
+DENIED = "the egress rule that allowed this port denies it now"
 
 
 @needs(calico_policy=True)

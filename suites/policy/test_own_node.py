@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node reaches its own pods whatever the policies: the kubelet's probes pass where no other
-client gets in."""
+"""A node reaches its own pods under any policy: the kubelet's probes pass where no other client
+gets in."""
 
 from conformance.fixtures import NewPods, PodStartup, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("policy/new-pod/default_deny.yaml")]
 
-BECAUSE = "what a pod's own node sends to it is no policy's business, or no probe of the kubelet would pass"
+BECAUSE = (
+    "no policy applies to packets from a pod's own node, or no probe of the kubelet would pass"
+)
 
 
 @verifies("XPOL-8")

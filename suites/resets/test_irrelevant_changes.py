@@ -33,7 +33,7 @@ def test_a_stream_survives_an_irrelevant_label_change(
         Case(client, bystanders, tcp=8080, open=False, because=NOBODY),
         Case(client, server, tcp=9000, open=True, because=STREAMS),
     )
-    connections.quiet(because="what is lost from now on is no work of the policy's lists")
+    connections.quiet(because="the policy's lists are not the reason for losses from now on")
     relabel.add_irrelevant_label(*clients, *servers)
     policy.apply(into=there, bystander=bystanders, home=pods.namespace, guest="linux-client")
     connections.survive(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows pods ping within the cluster and not beyond it, where their TCP goes all the same."""
+"""Windows pods can ping within the cluster and not beyond it; their TCP works beyond it, too."""
 
 from conformance.fixtures import ExternalPaths, WorkerPods
 from conformance.marks import begins_early, verifies
@@ -19,5 +19,5 @@ def test_ping_of_a_windows_pod_ends_at_the_cluster(
     )
     within = windows.to([pods.server("linux"), *pods.servers("windows").one_per_build()])
     external.ping(within, because="within the cluster ping of Windows pods is supported")
-    because = "Windows' outbound NAT translates TCP and UDP only, so no reply finds back"
+    because = "Windows' outbound NAT translates TCP and UDP only, so no reply returns"
     external.do_not_ping(windows, beside=linux, because=because)

@@ -5,7 +5,7 @@ packet."""
 from conformance.fixtures import OS, Backends, Services, WorkerPods
 from conformance.marks import about, directions, verifies
 
-BECAUSE = "whoever rewrites addresses does so in every packet"
+BECAUSE = "the node of a Service's client rewrites the addresses in every packet"
 
 
 @about("clusterip")

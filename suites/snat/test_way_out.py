@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods get out of the IP pools at all: the API server's own address answers each pod, whatever
-source it sees."""
+"""Pods reach an address outside the IP pools: the API server's own address answers each pod,
+whatever source address it sees."""
 
 from conformance.fixtures import OS, CalicoObjects, WayOut, WorkerPods
 from conformance.marks import about, each_os, verifies
 
-BECAUSE = (
-    "natOutgoing of its pool translates what a pod sends beyond the pools, and answers find back"
-)
+BECAUSE = "natOutgoing of its pool translates what a pod sends beyond the pools, and answers return"
 
 
 @about("tcp")

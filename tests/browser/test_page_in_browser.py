@@ -253,7 +253,8 @@ def test_axe_finds_nothing_that_shuts_somebody_out(
 
 
 def audited(folder: Path, page: str, *options: str, first: str = "") -> list[str]:
-    """What axe-core finds, and inputs that only a placeholder names, which it lets pass.  ``first``: to do."""
+    """Return axe-core's findings, and inputs that have only a placeholder as a name (axe-core
+    accepts them). ``first``: the script to run before."""
     assert AXE is not None
     assert AXE.origin is not None
     script = (Path(AXE.origin).parent / "axe.min.js").read_text(encoding="utf-8")

@@ -172,7 +172,7 @@ class Conversation:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note that a test failed, for what was shared with it."""
+    """Note that a test failed, for the fixtures that it shared."""
     report = yield
     if report.failed:
         item.stash[FAILED] = True

@@ -14,7 +14,7 @@ from tests.unit.hybridlab.windows.loopback import LoopbackNet, Script
 
 
 class Pipe:
-    """Standard output, written through at once."""
+    """Standard output that is flushed with every write."""
 
     async def write(self, data: bytes) -> None:
         os.write(1, data)

@@ -67,7 +67,8 @@ def renamed(document: Any, more: str) -> Any:
 
 
 def carry_on(conversation: dict[str, Any], ports: dict[str, int], program: Any) -> None:
-    """What is between hello and goodbye, with a program that others have spoken to."""
+    """Hold the conversation between hello and goodbye, with a program that has talked with others
+    before."""
     carry_out_lines({**conversation, "lines": conversation["lines"][1:-2]}, ports, program)
 
 

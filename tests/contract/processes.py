@@ -66,7 +66,7 @@ class Process:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def sockets(self) -> int:
-        """How many sockets it has open."""
+        """Return the number of the process's open sockets."""
         count = 0
         for path in Path(f"/proc/{self.pid}/fd").iterdir():
             with contextlib.suppress(OSError):
@@ -74,7 +74,7 @@ class Process:
         return count
 
     def woken(self) -> int:
-        """How often it has waited and was woken, all threads together."""
+        """Return how often the process was woken after waiting, in all threads together."""
         states = (path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/status"))
         return sum(
             int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", state, re.MULTILINE)[0])
@@ -106,8 +106,7 @@ def completed(
 
 
 def quiet(process: Process, share: float = 0.03, within: float = 60) -> None:
-    """Wait until it uses less than that share of a core for 3 s, as it does when it has nothing to
-    do."""
+    """Wait until the process uses less than this share of a core for 3 s, as an idle one does."""
     deadline = time.monotonic() + within
     while True:
         begun, used = time.monotonic(), process.cpu()

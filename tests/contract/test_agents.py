@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What golden conversations cannot show: times, stops, many attempts, ends; for both agents where
-they can be meant."""
+"""Tests of the agents for times, stops, many attempts and ends, which golden conversations cannot
+show; of both agents where possible."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def until(seen: Callable[[], bool], within: float = 120) -> None:
 
 @pytest.fixture
 def sent_at() -> dict[int, float]:
-    """When the port that answers later had answered which port."""
+    """Return the time of each answer of the port that answers late, by the port that it
+    answered."""
     return {}
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the echo servers answer, and what they bear, on loopback: both programs, and the lab's stand-in in part."""
+"""The echo servers' answers and limits on loopback: of both programs, and partly of the lab's
+stand-in."""
 
 from __future__ import annotations
 

@@ -155,7 +155,8 @@ def test_a_powershell_program_reads_its_own_hash_where_fips_algorithms_alone_are
 
 
 def test_nothing_expires_at_the_first_look() -> None:
-    """What came while the program had no processor is told to its queue only after the first look."""
+    """Events that came while the program had no processor enter its queue only after the first
+    check."""
     matrix, stream = (
         (PROGRAMS / name).read_text() for name in ("matrix-agent.ps1", "stream-agent.ps1")
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stream agent bears, and what it tells unasked: on loopback, both programs and the lab's stand-in."""
+"""A stream agent's limits, and the events that it reports by itself: on loopback, both programs and
+the lab's stand-in."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Span = Literal["lasting", "passing"]
 
 @dataclass(frozen=True, kw_only=True)
 class Break:
-    """One way."""
+    """One way to break."""
 
     name: str
     what: str

@@ -34,12 +34,13 @@ class Case:
 
     @property
     def true(self) -> bool:
-        """Whether what is expected is so."""
+        """Return whether the expectation is true of the cluster."""
         return TRUE_OF[self.expected] == self.path
 
     @property
     def deviates(self) -> bool:
-        """Whether the break makes the cluster itself deviate from what is documented, for as long as the judge asks."""
+        """Whether the break makes the cluster deviate from the documents during the whole of the
+        judge's check."""
         wanted = self.broken.deviates
         return bool(wanted) and all(getattr(self, name) == value for name, value in wanted.items())
 
@@ -77,7 +78,8 @@ class Result:
 
     @property
     def misnamed(self) -> bool:
-        """INCONCLUSIVE, and the first line does not say what really broke."""
+        """Whether the answer is INCONCLUSIVE with a first line that does not name the real
+        break."""
         named = self.case.broken.named
         return self.answer == "INCONCLUSIVE" and not (named and re.search(named, self.line))
 
@@ -89,7 +91,7 @@ _SEEN: dict[PathIs, str] = {
 
 
 def cases(breaks: tuple[Break, ...] = BREAKS) -> Iterator[Case]:
-    """32 for each break and expectation."""
+    """Return 32 cases for each break and expectation."""
     systems: tuple[OS, OS] = ("linux", "windows")
     expectations: tuple[Expected, Expected] = ("allow", "deny")
     paths: tuple[PathIs, PathIs] = ("open", "denied")

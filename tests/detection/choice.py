@@ -61,7 +61,7 @@ def commit() -> str:
 
 
 def turn(of: int, commit_id: str) -> int:
-    """Which of so many a commit gets, from 0: the same tomorrow as today."""
+    """Return which of this many turns a commit gets, from 0; always the same one."""
     return int(commit_id, 16) % of
 
 

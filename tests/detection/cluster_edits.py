@@ -50,7 +50,8 @@ def etcd_under_the_operator(api: Api) -> Iterator[None]:
 
 @contextmanager
 def no_operator(api: Api) -> Iterator[None]:
-    """Calico's operator is scaled down: it undoes what is changed in the workloads that it lays."""
+    """Calico's operator is scaled down, because it undoes changes of the workloads that it
+    installs."""
     path = "/apis/apps/v1/namespaces/tigera-operator/deployments/tigera-operator"
     api.merge(path, {"spec": {"replicas": 0}})
     deadline = time.monotonic() + ANSWER_WITHIN

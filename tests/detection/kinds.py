@@ -228,7 +228,7 @@ def page(found: dict[str, dict[str, object]]) -> str:
 
 
 def _decided(lab: str, said: Any) -> Iterator[str]:
-    """How many claims a lab decides, and why it does not decide each of the others."""
+    """Return the number of claims that a lab decides, and for each other claim the reason."""
     decided = [claim for claim, text in said.items() if text in DECIDED]
     first = [claim for claim in decided if claim in FIRST]
     yield ""

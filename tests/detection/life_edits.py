@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else happens on a shared cluster while a run is under way; each of it begins with something of the run's."""
+"""Events on a shared cluster during a run; each one begins when the run does something."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ PODS, POLICIES = "/api/v1/pods", "/apis/networking.k8s.io/v1/networkpolicies"
 def once(
     api: Api, path: str, wanted: Callable[[Any], bool], do: Callable[[Any], object]
 ) -> contextlib.AbstractContextManager[None]:
-    """Do something as soon as an object of the run's is there, and look no further: what is done may cut the watch."""
+    """Do something as soon as an object of the run exists, and stop watching: the action may cut
+    the watch."""
 
     def work(stop: threading.Event) -> None:
         for obj in api.watch(path, stop):
@@ -174,7 +175,8 @@ def policies_are_deleted(api: Api) -> contextlib.AbstractContextManager[None]:
 
 @contextmanager
 def quarantined_as_a_policy_comes(api: Api) -> Iterator[None]:
-    """With the run's first policy its namespaces get a label, which a policy that was there before denies all for."""
+    """With the run's first policy its namespaces get a label, and an older policy denies everything
+    for this label."""
     bad = {
         "namespaceSelector": "state == 'bad'",
         "types": ["Egress"],
@@ -262,7 +264,8 @@ def node_made_anew(api: Api, node: str) -> contextlib.AbstractContextManager[Non
 
 @contextmanager
 def node_tainted(api: Api, node: str, key: str) -> Iterator[None]:
-    """With the run's first pod on it the node gets a taint, as of who knows that it is down."""
+    """With the run's first pod on it the node gets a taint, as from a controller that knows that
+    the node is down."""
     path = f"/api/v1/nodes/{node}"
     before = api("GET", path)["spec"].get("taints") or []
     taint = {"key": key, "effect": "NoSchedule"}

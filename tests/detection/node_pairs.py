@@ -111,7 +111,7 @@ class NodePair:
 
     @property
     def bystander(self) -> Target:
-        """Where everybody may go, at a node that no pair's faults are about."""
+        """Return a server that everybody may reach, on a node that no pair's faults affect."""
         return self.friend.tcp(ECHO_PORT)
 
     def server(self, name: str) -> Target:

@@ -176,7 +176,8 @@ def harmless_policies_of_others(api: Api) -> Iterator[None]:
 
 @contextmanager
 def foreign_policy_denies_beside_harmless_ones(api: Api) -> Iterator[None]:
-    """What denies ingress to every pod of the suite stands beside policies that explain nothing."""
+    """Add a policy that denies ingress to every pod of the suite, beside policies that explain
+    nothing."""
     with harmless_policies_of_others(api), foreign_policy_denies_ingress(api):
         yield
 
@@ -185,7 +186,7 @@ ALL_BUT_METADATA = {"action": "Allow", "destination": {"notNets": ["169.254.169.
 
 
 def foreign_policy_by_not_nets(api: Api) -> contextlib.AbstractContextManager[None]:
-    """Somebody lets out everything but what goes to the metadata service of clouds."""
+    """Somebody allows all egress except to the metadata service of clouds."""
     spec = {"namespaceSelector": OF_RUNS, "types": ["Egress"], "egress": [ALL_BUT_METADATA]}
     return policies_of_others(api, "", **{"block-metadata-service": spec})
 

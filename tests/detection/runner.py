@@ -36,7 +36,7 @@ ASK_WITHIN = 60.0
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without what belongs to the pytest that runs this."""
+    """Return this process's environment without the variables of the pytest that runs it."""
     kept = {
         name: value
         for name, value in os.environ.items()

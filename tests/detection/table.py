@@ -101,12 +101,12 @@ class Row:
 
     @property
     def parallel(self) -> int:
-        """How many workers."""
+        """Number of workers."""
         return self.workers or 2
 
     @property
     def lab(self) -> tuple[str, tuple[str, ...], str]:
-        """What decides which lab it runs on."""
+        """The settings by which a row's lab is chosen."""
         return (self.profile, self.set, self.tap)
 
     @property
@@ -268,7 +268,7 @@ def _joined(files: Mapping[str, Any], section: str) -> dict[str, Any]:
 
 
 def _profiles(files: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Profile to what all files say of it."""
+    """Map a profile to the entries of all files about it."""
     found: dict[str, dict[str, str]] = {}
     for plain in files.values():
         for name, given in plain.get("profiles", {}).items():
@@ -375,7 +375,7 @@ def _claims(given: Mapping[str, Any], table: Table) -> tuple[str, ...]:
 
 
 def _verdicts(given: Mapping[str, str | list[str]]) -> dict[str, tuple[str, ...]]:
-    """Claim to verdicts, where one may be written alone."""
+    """Map a claim to its verdicts; a file may give a single one without a list."""
     return {
         claim: (value,) if isinstance(value, str) else tuple(value)
         for claim, value in given.items()

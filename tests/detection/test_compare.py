@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two recordings of the detection rows differ in, and what they do not."""
+"""The comparison of two recordings of detection rows reports their differences, and no others."""
 
 import json
 from pathlib import Path

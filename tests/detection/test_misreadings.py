@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Felix that misreads policy has in place of what was written, for each way to misread."""
+"""For each way to misread policy: the policy that such a Felix enforces instead of the written
+one."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ OTHERWISE = {
 
 
 def holding(claim: str) -> list[str]:
-    """Where a claim holds: profiles whose healthy lab says so, and rows."""
+    """Return the profiles on whose healthy lab a claim holds, and the rows on which it holds."""
     profiles = [
         name for name in ("default", *TABLE.profiles) if TABLE.clean_of(name).get(claim) in HOLDS
     ]

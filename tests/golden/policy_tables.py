@@ -72,7 +72,7 @@ def packet(probe: Sequence[Any]) -> Packet:
 
 
 def answer(case: Mapping[str, Any], world: World, version: str | None = None) -> Answer:
-    """What the lab makes of a case, as Calico of the case's version (or of ``version``) was shipped."""
+    """Return the lab's answer to a case, for Calico of the case's version (or of ``version``)."""
     release = version or case["calico"]
     objects = Objects(Release(release, as_shipped(release)), world.hosts)
     objects.take(world.objects)

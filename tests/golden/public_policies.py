@@ -120,7 +120,7 @@ def paths(folder: Path, repository: str, commit: str) -> Iterator[str]:
 
 
 def asked(text: str, folder: Path) -> tuple[bool, str]:
-    """Whether a text is answered, and what is wrong with the answer or the refusal."""
+    """Return whether a text is answered, and the errors in the answer or the refusal."""
     file, pods = folder / "policy.yaml", folder / "pods.yaml"
     file.write_text(text)
     pods.write_text("apiVersion: v1\nkind: List\nitems:" + PODS)

@@ -20,7 +20,8 @@ def schema() -> dict[str, Any]:
 
 
 def problems(report: Any) -> list[str]:
-    """What of a report the schema does not allow, or does not describe: place and reason."""
+    """Return place and reason of each part of a report that the schema does not allow or does not
+    describe."""
     return [
         f"{error.json_path}: {error.message[:200]}" for error in _validator().iter_errors(report)
     ]

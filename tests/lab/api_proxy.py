@@ -33,7 +33,8 @@ class Asked:
 
     @property
     def reads(self) -> bool:
-        """Whether it can change nothing: get, list, watch, and reviews of one's own access."""
+        """Return whether the request only reads: get, list, watch, or a review of the user's own
+        access."""
         if self.upgrade or self.path.partition("?")[0].endswith(
             ("/exec", "/attach", "/portforward")
         ):

@@ -55,7 +55,7 @@ def _context() -> ForkServerContext:
 
 
 def _pytest(arguments: list[str], folder: str, environment: dict[str, str], out: str) -> None:
-    """What the forked process does, as a shell would have it do."""
+    """Run pytest in the forked process, as a shell would."""
     os.setsid()
     with Path(out).open("wb") as file:
         os.dup2(file.fileno(), 1)

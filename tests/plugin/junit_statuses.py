@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a JUnit file says of each test."""
+"""Reads the status of each test in a JUnit file."""
 
 from __future__ import annotations
 

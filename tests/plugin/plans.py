@@ -69,7 +69,7 @@ with tempfile.TemporaryDirectory() as scratch:
 
 @dataclass(frozen=True)
 class Plans:
-    """What one collection of the suite says of the recorded clusters."""
+    """The plans for the recorded clusters, from one collection of the suite."""
 
     told: dict[str, dict[str, str]]
     """Cluster to what the plan says, to the claims of which it says so; of one that is refused the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many claims are what is the same number wherever a run tells it."""
+"""The number of claims with each verdict is the same in every output of a run."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def run(request: pytest.FixtureRequest, make_project: Callable[[], Project]) -> 
 
 
 def expected(run: Run) -> dict[str, int]:
-    """What the tests above make of their claims, and the report's count of those of which there is no test here."""
+    """The verdicts of the claims of the tests above, and the report's count of claims without a
+    test here."""
     counts: dict[str, int] = run.report["counts"]
     assert {word: counts[word] for word in DECIDED} == DECIDED
     assert sum(counts.values()) == len(catalog())

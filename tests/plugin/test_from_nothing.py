@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing is confirmed by what did not run: no body, no expectation, no denial, no build that was not reached."""
+"""A claim is not CONFIRMED if its test has no body, no expectation or no denial, or did not reach a
+build."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_everything_that_takes_its_time_is_told_of(slow: Project, options: list[
             "collecting tests",
             *alone,
             "suites/test_it.py::test_slow runs",
-            "what the run made is removed, and reports are written",
+            "removes the run's objects, and writes reports",
         )
     }
     assert [what for what, times in heard.items() if not times] == [], run.out
@@ -95,7 +95,7 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(
     run = slow.finish(process)
     assert run.code == 2, run.out
     after = run.out.partition("interrupted: what the run made is being removed\n")[2]
-    assert told(after, "what the run made is removed, and reports are written"), run.out
+    assert told(after, "removes the run's objects, and writes reports"), run.out
     assert not [line for line in after.splitlines() if line.endswith(" runs")]
 
 
@@ -123,7 +123,7 @@ def test_what_is_over_is_not_told_of_any_more(slow: Project, workers: str) -> No
     run = slow.run("-n", workers, "--timings=timings.yaml", "--kubeconfig=lane", STAND_IN=TAKES)
     summary = run.out.partition("= claims =")[2]
     assert set(re.findall(r"^\[\d+ s\] (.*)$", summary, re.MULTILINE)) <= {"the run ends"}
-    assert not told(run.out.partition("[100%]")[2], "the next test is waited for"), run.out
+    assert not told(run.out.partition("[100%]")[2], "waits for the next test"), run.out
 
 
 def test_who_looks_at_a_test_by_hand_is_not_told_that_it_runs(project: Project) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gates demand is what the suite has: no claim with a test is forgotten, and no part."""
+"""Gates demand every claim with a test, and every part."""
 
 from __future__ import annotations
 

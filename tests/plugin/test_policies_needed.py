@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests write and what they say that they need."""
+"""The policies that tests write agree with the policies that they say they need."""
 
 from __future__ import annotations
 

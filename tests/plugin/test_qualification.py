@@ -103,9 +103,9 @@ def test_no_gate_is_begun_over_an_unverified_connection_unless_that_is_accepted(
             "--require=core,,policy",
             "--require core,,policy: a name is missing; there are core, policy",
         ),
-        ("--require=", "--require= names nothing: leave it out, or say what"),
+        ("--require=", "--require= has no value: leave it out, or give one"),
         *(
-            (f"{name}=", f"{name}= names nothing: leave it out, or say what")
+            (f"{name}=", f"{name}= has no value: leave it out, or give one")
             for name in (
                 "--baseline",
                 "--kubeconfig",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--quick``: which tests it runs, and what every output says of them."""
+"""``--quick`` runs the intended tests, and every output reports them as quick."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def test_pytests_own_summary_has_each_verdicts_own_word_and_the_gravest_last(
         (["suites/nope"], 4, "suites/nope: there is no such file or folder"),
         (["-m", "nosuchmark"], 4, "no test has the mark nosuchmark; there are "),
         (["--clam=CONN-1"], 4, "--clam=CONN-1: no such option; meant --claim?"),
-        (["--claim=CONN-1", "-k", "dns"], 5, "there is no test yet of what dns is about: CONN-6"),
+        (["--claim=CONN-1", "-k", "dns"], 5, "no test exists yet about dns is about: CONN-6"),
         (["--claim=DEMO-2", "-k", "node-to-pod"], 5, "DEMO-2 is not among -k 'node-to-pod'"),
     ],
 )
@@ -340,7 +340,7 @@ def test_it(pulled): pass
 def test_a_signal_ends_what_is_waited_for_in_other_threads_too(
     project: Project, number: int
 ) -> None:
-    """Which would be waited for without end."""
+    """Otherwise the run would wait for them without end."""
     project.suite(WAITING)
     process = project.start()
     wait_for(project.path / "here")
@@ -519,7 +519,8 @@ def test_a_test_file_that_cannot_be_imported_is_not_green(project: Project) -> N
 
 
 def heard_within(seconds: float, log: Path) -> bool:
-    """Whether a signal has reached the run's handler; far above what that takes, since a second Ctrl-C means more."""
+    """Return whether a signal has reached the run's handler. The limit is generous, because a
+    second Ctrl-C has another meaning."""
     deadline = time.monotonic() + seconds
     while "interrupt" not in log.read_text() and time.monotonic() < deadline:
         time.sleep(0.05)

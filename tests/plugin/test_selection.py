@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is selected, what may run, and when the plugin keeps out of the way."""
+"""Tests of the selection, of the tests that may run, and of the cases in which the plugin does
+nothing."""
 
 from __future__ import annotations
 
@@ -87,14 +88,14 @@ def test_an_id_of_a_claim_is_a_whole_word(project: Project) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("calicoctl", "there is no test yet of what calicoctl is about: XIPAM-4"),
+        ("calicoctl", "no test exists yet about calicoctl is about: XIPAM-4"),
         (
             "dns and performance",
-            "there is no test yet of what performance is about: PERF-1, PERF-2",
+            "no test exists yet about performance is about: PERF-1, PERF-2",
         ),
         (
             "BGP-1 or XVX-2",
-            "of what BGP-1 is about: BGP-1; there is no test yet of what XVX-2 is about: XVX-2",
+            "of what BGP-1 is about: BGP-1; no test exists yet about XVX-2 is about: XVX-2",
         ),
     ],
 )
@@ -296,7 +297,7 @@ def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(
         (["--cluster", "in-cluster", "--context", "x"], "contradict"),
         (
             ["--require", "core", "--require=policy"],
-            "--require is given 2 times, and one counts: write it once, as --",
+            "--require is given 2 times, but only one can count: write it once, as --",
         ),
         (
             ["--context=x", "--context=x"],

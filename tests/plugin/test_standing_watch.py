@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What decides by the standing watch is left out with ``--no-watch``, and every output says so."""
+"""With ``--no-watch`` the parts that the standing watch decides are left out, and every output says
+so."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_tests_wait_until_a_dead_workers_changes_are_put_back(project: Project) 
     assert {item["verdict"] for item in found} == {"CONFIRMED"}
     assert all(item["measured"]["epoch"] for item in found), "what is kept was looked at again"
     assert re.search(
-        f"waits until what {DEAD} has changed is put back, since its worker gw. died", run.out
+        f"waits until the changes of {DEAD} are restored, since its worker gw. died", run.out
     )
 
 
@@ -72,7 +72,7 @@ def test_what_is_not_put_back_makes_the_tests_after_it_inconclusive(
     for other in others(run):
         assert other["verdict"] == "INCONCLUSIVE"
         assert re.search(
-            f"cluster may not be as before {DEAD}, whose changes are not put back: {why}",
+            f"cluster may differ from its state before {DEAD}, whose changes are not restored: {why}",
             other["reason"],
         )
 
@@ -85,7 +85,9 @@ def test_tests_do_not_wait_for_ever(project: Project) -> None:
     )
     assert run.code == 6
     waited = [
-        other for other in others(run) if "died, and that was not done in 0.3 s" in other["reason"]
+        other
+        for other in others(run)
+        if "died, and its changes were not restored in 0.3 s" in other["reason"]
     ]
     assert waited
     assert {item["verdict"] for item in waited} == {"INCONCLUSIVE"}
@@ -118,7 +120,7 @@ def test_cluster():
     assert found["test_node[0]"] == found["test_node[2]"] == found["test_cluster"] == "INCONCLUSIVE"
     assert found["test_node[1]"] == found["test_node[3]"] == "CONFIRMED"
     assert run.claim("VXLAN-10")["reason"].endswith(
-        "node win-0 may not be as before suites/test_it.py::test_node[0], whose changes are not put back: "
+        "node win-0 may differ from its state before suites/test_it.py::test_node[0], whose changes are not restored: "
         "not restored: Felix"
     )
 
@@ -150,7 +152,7 @@ def test_node(number, changed):
     for number in (1, 2, 3):
         assert tests[f"test_node[{number}]"]["verdict"] == "INCONCLUSIVE"
         assert tests[f"test_node[{number}]"]["reason"].endswith(
-            "not put back: node win-1 is not Ready again"
+            "not restored: node win-1 is not Ready again"
         )
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two workers run the worlds of policies, whatever ``-n``: each that does makes pods of its own for them."""
+"""Two workers run the worlds of policies with any ``-n``, because each of these workers makes its
+own pods for them."""
 
 import ast
 from dataclasses import dataclass, field
@@ -100,7 +101,7 @@ def test_world(number):
 
 @dataclass(eq=False)
 class Worker:
-    """What a dealer knows of one."""
+    """The dealer's knowledge of one worker."""
 
     shutting_down: bool = False
     given: list[int] = field(default_factory=list)

@@ -46,7 +46,7 @@ class Bystander:
     """Uids of the pods that it had then."""
 
     def deploy(self) -> None:
-        """Deploy it and wait until all its ways are open.  Raises RuntimeError."""
+        """Deploy the workload and wait until all its paths are open. Raises RuntimeError."""
         self.start()
         self.before.update(self._settled(lambda ways: all(ways.values())))
         if shut := sorted(way for way, is_open in self.before.items() if not is_open):
@@ -67,7 +67,7 @@ class Bystander:
             )
 
     def remove(self) -> None:
-        """Remove it with its namespace."""
+        """Remove the workload with its namespace."""
         self.lab.kubectl("delete", "namespace", NAMESPACE, "--timeout=50s")
 
     def lost(self) -> list[str]:

@@ -96,7 +96,7 @@ class Run:
 
     @property
     def false_alarm(self) -> bool:
-        """Whether anything was said to be wrong."""
+        """Whether the run reported anything wrong."""
         if self.beside:
             too_many = self.undecided > UNDECIDED * self.parts
             return bool(self.alarms) or too_many or self.exit_code not in (0, 6)
@@ -105,7 +105,7 @@ class Run:
 
 @contextmanager
 def load(processes: int) -> Iterator[None]:
-    """So many processes that do nothing but compute.
+    """Start this many processes that only compute.
 
     Each is a session of its own: Linux shares the cores out between sessions first (sched_autogroup), and several in
     one session would leave most of them to the lab.  They end with this process, however it ends.
@@ -217,7 +217,8 @@ def _ended(command: Sequence[str], environment: dict[str, str], within: float) -
 
 
 def decided(said: dict[str, Any]) -> dict[str, int]:
-    """How many closed paths, open paths and streams a report has decisions about, and how many parts are undecided."""
+    """Return the number of a report's decisions about closed paths, open paths and streams, and of
+    its undecided parts."""
     found = [
         (claim["id"], decision["halves"])
         for claim in said["claims"]
@@ -237,7 +238,8 @@ def decided(said: dict[str, Any]) -> dict[str, int]:
 def _alarms(
     said: dict[str, Any], table: Table, profile: str, beside: int = 0, refused: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """What differs from a healthy lab, where these are ``refused``; ``beside`` too many processes what is violated."""
+    """Return the differences from a healthy lab on which these are ``refused``; ``beside`` too many
+    processes only the violations."""
     return tuple(
         f"{claim['id']}: {claim['verdict']}: {claim['reason'].partition(chr(10))[0]}"
         for claim in said["claims"]
@@ -252,7 +254,7 @@ def _alarms(
 
 
 def _keep(number: int, folder: Path, output: str) -> None:
-    """What is needed to find out why: the run's directory and its output."""
+    """Keep the evidence of the cause: the run's directory and its output."""
     target = KEPT / f"alarm-{number}"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(folder, target, symlinks=True)
@@ -276,7 +278,7 @@ def known(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is missing; 1 when there was a false alarm."""
+    """Run the missing runs; return 1 if there was a false alarm."""
     parser = argparse.ArgumentParser(
         description="Count false alarms over many runs on healthy labs."
     )

@@ -26,6 +26,6 @@ def write(section: str, lines: Sequence[str], path: Path = PAGE) -> None:
 
 
 def measured() -> str:
-    """When, on what and with what."""
+    """Return the day, the source and the machine of the measurements."""
     day = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")
     return f"Measured until {day}, source {source()}. Machine: {machine.describe()}."

@@ -55,7 +55,7 @@ Victim = Literal["controller", "worker", "all", "api"]
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """When a run is hit, and what."""
+    """The moment at which a run is hit, and the process that is hit."""
 
     number: int
     victim: Victim
@@ -69,7 +69,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Strike:
-    """What came of hitting a run."""
+    """The result of hitting a run."""
 
     missed: str = ""
     open: int = 0
@@ -162,7 +162,8 @@ class Harness:
         }
 
     def phase(self) -> str:
-        """What a run is at, by its journal and its marks on nodes: a healer cordons without an entry."""
+        """Return the phase of a run, from its journal and its marks on nodes: a healer cordons
+        without an entry."""
         opened = [entry for book in journals(self.kube) for entry in entries_of(book) if entry.open]
         if self._cordoned():
             return (
@@ -235,7 +236,8 @@ class Harness:
         return found + ([problem] if problem else [])
 
     def _bystander_lost(self) -> list[str]:
-        """What somebody else's workload has lost: traffic; its pods, where nothing may be drained beside it."""
+        """Return the losses of somebody else's workload: its traffic, and its pods if nothing may
+        be drained beside it."""
         if self.bystander is None:
             return []
         gone = (
@@ -252,7 +254,7 @@ class Harness:
         return sum(KEY in path.read_bytes() for path in files)
 
     def verdicts(self) -> dict[str, str]:
-        """What the last run said of each claim that it decided."""
+        """Return the last run's verdict on each claim that it decided."""
         report = self.folder / "reports" / "latest" / "conformance.json"
         said = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {"claims": []}
         return {claim["id"]: claim["verdict"] for claim in said["claims"] if claim["results"]}
@@ -294,7 +296,8 @@ def _project(path: Path) -> Path:
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """Ours, without what belongs to a pytest that runs this; with a folder for what killed processes leave there."""
+    """Return this process's environment without the variables of a pytest that runs it, and with a
+    folder for files that killed processes leave."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -304,7 +307,7 @@ def environment(scratch: Path) -> dict[str, str]:
 
 
 def end_all(run: subprocess.Popen[bytes]) -> None:
-    """Kill what lives of a run."""
+    """Kill a run's living processes."""
     for member in _members(run.pid):
         _kill(member)
     run.wait()

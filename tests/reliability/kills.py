@@ -82,7 +82,7 @@ VICTIMS: tuple[Victim, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Kill:
-    """What came of one point."""
+    """The result of one point."""
 
     number: int
     source: str
@@ -153,7 +153,8 @@ def _nothing_known(point: Point, harness: Harness) -> Kill:
 
 
 def pending(plan: Sequence[Point], kills: Sequence[Kill]) -> list[Point]:
-    """What is to be tried yet: points that were not tried, and those that hit nothing, at another moment."""
+    """Return the points that are left: points that were not tried, and at another moment those that
+    hit nothing."""
     tries = [(point, [kill for kill in kills if kill.number == point.number]) for point in plan]
     return [
         _elsewhere(point, of_it)
@@ -174,7 +175,8 @@ def _elsewhere(point: Point, missed: Sequence[Kill]) -> Point:
 
 
 def plan(count: int, lasting: float, bystander: Kind) -> list[Point]:
-    """So many points over a run; where nodes are drained, IN_PROCEDURE of them, or half, while they are."""
+    """Plan this many points over a run. If nodes are drained, IN_PROCEDURE of the points, or half,
+    are during the drain."""
     draining = min(IN_PROCEDURE, count // 2) if bystander == "plain" else 0
     rounds = -(-draining // DRAINS)
     found = points(count - draining, lasting)
@@ -232,7 +234,8 @@ def lasting(profile: str, bystander: Kind) -> float:
 
 
 def known(path: Path | None = None, *, bystander: Kind | None = None) -> list[Kill]:
-    """Tries of the present source, beside one kind of bystander or any; only those that know what today's do."""
+    """Return the tries of the present source, beside one kind of bystander or any, that recorded
+    the same fields as today's."""
     path = path or RUNS
     if not path.exists():
         return []

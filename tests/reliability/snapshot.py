@@ -98,7 +98,8 @@ def _collections(kube: Kube) -> Iterator[str]:
 
 
 def _written(item: dict[str, Any]) -> dict[str, Any]:
-    """What people and controllers write into an object, without what the server counts and reports."""
+    """Return the parts of an object that people and controllers write, without the server's own
+    counters and reports."""
     meta = item["metadata"]
     annotations = {
         key: value for key, value in (meta.get("annotations") or {}).items() if key not in COUNTED

@@ -66,13 +66,13 @@ def test_an_example_keeps_everything_that_a_run_leaves_for_others(path: Path) ->
 
 @each_example
 def test_an_example_names_no_file_of_its_own_but_the_lane_s_kubeconfig(path: Path) -> None:
-    """Copied as it is, the job gets as far as the lane."""
+    """Copied without a change, the job runs up to its connection to the lane's cluster."""
     commands = "".join(line for line in path.read_text().splitlines() if ".venv/bin/pytest" in line)
     assert re.findall(r"--(waivers|attest|baseline|timings|images)\b", commands) == []
 
 
 def needed(names: str) -> set[str]:
-    """Options without which a set can only be incomplete on a cluster that is named."""
+    """Return the options that a set needs on a named cluster, or it is always incomplete."""
     found = set()
     for claim in (
         catalog()[demand.claim] for each in sets().named(names) for demand in each.demands
@@ -266,7 +266,7 @@ def test_each_stage_on_jenkins_has_an_agent() -> None:
 
 @each_example
 def test_reports_are_kept_for_a_table_of_claims_by_runs(path: Path) -> None:
-    """Where no kubeconfig is: the table is made of what the runs left."""
+    """No kubeconfig is needed, because the table is made from the reports of the runs."""
     (job,) = (job for job in jobs(path).values() if "calico-conformance matrix" in job)
     assert not re.search(r"kubeconfig|LANE|secrets\.|withCredentials|environment:", job)
     assert re.search(r"conformance\.json\\?\" \\?\"/?history/", job)

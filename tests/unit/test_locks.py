@@ -115,7 +115,7 @@ def test_every_pin_has_hashes_and_is_required_by_the_project_or_another_pin(lock
 
 @each_lock
 def test_a_lock_names_no_index_and_no_address(lock: str) -> None:
-    """Where packages come from is the business of who installs them."""
+    """The user who installs packages decides where they come from."""
     text = (ROOT / lock).read_text(encoding="utf-8")
     assert re.findall(r"(?m)^.*(?:://|^--| @ ).*$", text) == []
 

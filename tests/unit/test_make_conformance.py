@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def made(folder: Path, **variables: str) -> tuple[int, list[str], list[str]]:
-    """Exit code, lines of the output, and what was called."""
+    """Return the exit code, the lines of the output, and the commands that were called."""
     command = [
         "make",
         "--silent",

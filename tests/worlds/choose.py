@@ -139,7 +139,8 @@ def _text(value: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _surroundings(mutant: str, text: str) -> Surroundings:
-    """What there is but policies, as a mutant has it: the very same where it misreads nothing; empty: nobody does."""
+    """Return the objects other than policies as a mutant reads them: the same objects if it
+    misreads nothing; empty: no mutant does."""
     given = json.loads(text)
     read = MUTANTS[mutant].objects(given) if mutant else given
     return Surroundings(read) if not mutant or read != given else _surroundings("", text)
@@ -160,7 +161,8 @@ def _policy(text: str) -> Policy | None:
 
 
 def edit_shown(world: World) -> frozenset[Key]:
-    """What a stale data plane would go on with, by the operating system whose ends would show it after the edit."""
+    """Return the state that a stale data plane would keep, by the operating system whose ends would
+    show it after the edit."""
     before, after = objects_of(world), objects_of(world.edited())
     judge = Oracle(Surroundings(after), after)
     right, agreed = ends(judge), _agreed(judge)
@@ -268,7 +270,8 @@ ANYWHERE = "anywhere"
 
 
 def needed(pool: Iterable[frozenset[Key]]) -> dict[Key, int]:
-    """How often each key has to be seen: anywhere twice, or as often as it can be; on Windows once."""
+    """Return how often each key must be covered: twice anywhere, or as often as possible; on
+    Windows once."""
     there = Counter(key for keys in pool for key in keys)
     return {key: min(TWICE, count) if key[1] == ANYWHERE else 1 for key, count in there.items()}
 

@@ -246,7 +246,7 @@ def _tiers_by_name(objects: Sequence[Obj]) -> list[Obj]:
 
 
 def _passed_is_denied(objects: Sequence[Obj]) -> list[Obj]:
-    """What earlier tiers pass, and no policy of the last one is about, is denied."""
+    """Packets that earlier tiers pass and no policy of the last tier selects are denied."""
     found = list(objects)
     for number, obj in enumerate(objects):
         if (

@@ -107,7 +107,7 @@ def _neighbours(spec: Obj) -> None:
 
 
 def _shared_exceptions(spec: Obj) -> None:
-    """What one peer of a rule excepts, all of them do."""
+    """The exceptions of one peer of a rule apply to all its peers."""
     for direction, side in (("ingress", "from"), ("egress", "to")):
         for rule in spec.get(direction) or []:
             blocks = [peer["ipBlock"] for peer in rule.get(side) or [] if "ipBlock" in peer]

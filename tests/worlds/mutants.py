@@ -168,7 +168,7 @@ def _swap(end_of_rule: Obj, _: str) -> Obj:
 
 
 def _peer_only(key: str) -> Callable[[Obj], object]:
-    """Of a peer with both selectors, the one alone."""
+    """Return the change that leaves a peer with both selectors only the other one."""
     return lambda peer: (
         peer.pop(key, None) if {"podSelector", "namespaceSelector"} <= peer.keys() else None
     )

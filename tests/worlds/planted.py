@@ -105,7 +105,7 @@ def ports_of_the_other_end(objects: list[Obj]) -> None:
 
 
 def answers_open_the_way(objects: list[Obj]) -> None:
-    """Whom a policy lets in may be connected to as well."""
+    """A peer that a policy lets in may also be connected to."""
     for spec in policies(objects, CALICO):
         if "Egress" in (spec.get("types") or ()):
             let_in = [rule for rule in spec.get("ingress") or () if rule["action"] == "Allow"]

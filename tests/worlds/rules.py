@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every committed world keeps to, each rule with the reason that a world may be refused for."""
+"""The rules for every committed world, each with the reason for which a world is refused."""
 
 from __future__ import annotations
 

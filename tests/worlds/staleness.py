@@ -133,7 +133,7 @@ def _swapped(old: Obj, new: Obj) -> None:
 
 
 def _still_selected(old: Obj, new: Obj) -> None:
-    """What a policy of Calico's selected, it still does, beside what it selects now."""
+    """A Calico policy still selects its earlier pods in addition to its present ones."""
     if old.get("selector", "all()") != new.get("selector", "all()") and "podSelector" not in new:
         new["selector"] = f"({old.get('selector', 'all()')}) || ({new.get('selector', 'all()')})"
 
@@ -339,7 +339,7 @@ def _later_tiers(before: Objects, after: Objects, pod: str) -> list[Obj]:
 
 
 def _names_lost(label: str) -> Stale:
-    """Namespaces that get other labels have no name any more, for selectors that ask for it by this label."""
+    """Selectors by ``label`` no longer match namespaces whose labels have changed."""
 
     def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
         old = _by_label(before)

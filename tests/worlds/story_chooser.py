@@ -65,7 +65,7 @@ class Composed(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its file."""
+        """Return the text of the story's file."""
         words = "; ".join(one["words"] for one in self.happens)
         whole = {
             "claim": self.story.world.claim,

@@ -67,8 +67,8 @@ STEPS = (
         starts.rates,
     ),
 )
-"""Name, what is measured, seconds without which it does not begin, and how.  In this order: what no
-other way tells first, what loads a node last."""
+"""Name, subject, required seconds and function of each measurement. Measurements that cannot be
+replaced come first, those that load a node come last."""
 
 
 def calibrate(options: argparse.Namespace) -> int:
@@ -203,7 +203,7 @@ def carry_out(
 
 def of_lab() -> list[dict[str, Any]]:
     """Return the lab's assumptions, as the lab prints them. Return nothing if no lab is installed
-    or it prints no list: the measurements are worth more."""
+    or it prints no list; the measurements count without it."""
     paths = f"{SOURCES}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     try:
         asked = subprocess.run(

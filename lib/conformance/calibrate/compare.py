@@ -14,7 +14,8 @@ from conformance.settings.assumptions import Plain, assumptions, values
 
 DIFFERENT, UNSEEN = "different", "not observable here"
 AGREES = {False: "confirmed", True: "as assumed, by an emulated node"}
-"""What a node shows, or an emulated one, which confirms nothing."""
+"""The words for an agreeing value: on a real node, and on an emulated node, which confirms
+nothing."""
 NEAR = 0.25
 """Share of a value by which a near one may differ."""
 
@@ -61,7 +62,7 @@ def _short(observations: Sequence[Any]) -> list[Any]:
 
 
 def apart(found: Sequence[Plain]) -> list[str]:
-    """Return a line for each measurement about which judge and lab assume different values."""
+    """Return a line for each measurement for which judge and lab assume different values."""
     return [
         f"{judge['measured']} on {judge['system'] or 'both'}: "
         f"judge {judge['rule']} {judge['value']} ({judge['id']}), lab {lab['value']} ({lab['id']})"

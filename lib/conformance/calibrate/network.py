@@ -24,7 +24,7 @@ from conformance.probe import golden
 from conformance.timing import SYSTEM_CLOCK
 
 PATIENT = 10.0
-"""s.  Of an attempt that is not to end for want of patience."""
+"""s. For an attempt that must not end by its own time-out."""
 TIME_OUT = 24.0
 """s.  Of an attempt that Windows ends itself: after SYNs at 0, 3 and 9 s it waits 12 s more."""
 SIZES = (*range(1280, 1502), 4000, 8900, 8940, 8950, 8951, 9000, 9001)

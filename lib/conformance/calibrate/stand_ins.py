@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for names and addresses in texts that are handed on; a name always gets the same
+"""Stand-ins for names and addresses in texts that users pass on; a name always gets the same
 stand-in. Secrets are removed first (:mod:`conformance.scrubbing`). Texts that do not identify the
 cluster stay: loopback and unspecified addresses, netmasks, prefix lengths, names of products, the
 first two bytes of a MAC address, and numbers of JSON, such as times.
@@ -17,7 +17,7 @@ _TOP = (
     "com|net|org|info|biz|io|cloud|dev|local|localdomain|lan|corp|internal|intranet|intra|private"
     "|ad|at|au|be|br|ca|ch|cn|cz|de|dk|es|eu|fi|fr|in|it|jp|kr|mx|nl|nz|pl|se|sg|uk|us|za"
 )
-"""Ends by which two words are a domain; of other ends, file names have as many."""
+"""Ends by which a text of two words is a domain; with other ends it may as well be a file name."""
 _HOST = (
     rf"(?:(?:{_LABEL}\.){{2,}}[a-z]{{2,}}|{_LABEL.upper()}(?:\.{_LABEL.upper()})+\.[A-Z]{{2,}}"
     rf"|(?i:{_LABEL}\.(?:{_TOP})))(?![\w.-]*\w)"

@@ -15,10 +15,10 @@ from conformance.model.facts import Fact, Facts, NodeFacts
 ALL = Conditions()
 """No condition: every cluster."""
 LOOKED = frozenset({"CNI", "IPAM", "plane", "installation by"})
-"""Conditions on facts that a look into Windows nodes may tell."""
+"""Conditions on facts that can be read on Windows nodes."""
 ASSUMED = Fact(True, "not read, and taken for granted")
 VERSION_REMEDY = "allow HostProcess pods, which read it on the node, or name it by --windows-calico-version VERSION"
-"""How Calico's version on Windows nodes gets known."""
+"""The advice for finding out Calico's version on Windows nodes."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class NotApplicable:
     """The claim does not apply: the condition, and the fact that fails it."""
 
     key: str
-    """Which sort of condition: mode, platform, datastore, installation, CNI, IPAM, plane, single network, mesh,
-    dual stack, nodes, kube-proxy in pods, Calico, Kubernetes, builds, DSR."""
+    """The kind of condition: mode, platform, datastore, installation, CNI, IPAM, plane, single
+    network, mesh, dual stack, nodes, kube-proxy in pods, Calico, Kubernetes, builds, DSR."""
     condition: str
     fact: str
 
@@ -61,7 +61,7 @@ class Undecided:
     fact: str
     remedy: str = "give the run the right to read it"
     look: bool = False
-    """A look into the Windows nodes may decide it."""
+    """A reading of the Windows nodes may decide it."""
 
     def __str__(self) -> str:
         """``it is about mode vxlan; that could not be found out: ...``."""

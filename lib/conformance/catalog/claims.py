@@ -18,7 +18,8 @@ class Modality(StrEnum):
 
     ALWAYS = "always"
     CAN_HAPPEN = "can happen"
-    """Not seeing it is no contradiction, given a witness that its cause took effect."""
+    """If a witness shows that its cause took effect, the absence of the effect is no
+    contradiction."""
 
 
 class IsolationKind(StrEnum):
@@ -77,7 +78,8 @@ class Conditions:
     installs: tuple[str, ...] = ()
     cnis: tuple[str, ...] = ()
     dsr: bool | None = None
-    """Direct server return is effective (build and --enable-dsr) on at least one Windows node, or is not."""
+    """Whether direct server return must be effective (by build and --enable-dsr) on at least one
+    Windows node, or must not be."""
     ipam: tuple[str, ...] = ()
     """IPAM plugin of pods; of the Windows nodes' own, where the claim is about Windows."""
     windows_plane: tuple[str, ...] = ()
@@ -115,7 +117,7 @@ class Conditions:
         )
 
     def missing(self, demanded: Conditions) -> Conditions:
-        """Return those of the demanded conditions that these conditions do not imply."""
+        """Return the demanded conditions that do not follow from these conditions."""
 
         def implied(name: str) -> bool:
             own = getattr(self, name)
@@ -191,9 +193,9 @@ class Claim:
     """The claim states that a path is closed, or which policy keeps other paths open: it cannot be
     shown without a path that was observed closed."""
     holds: str = ""
-    """The observation where it holds, in one sentence."""
+    """The observation if the claim holds, in one sentence."""
     fails: str = ""
-    """The observation where it does not hold."""
+    """The observation if the claim does not hold."""
     danger: str = ""
     """The danger of a CONFIRMED limitation that leaves a path open that policy closes."""
     origin: Literal[""] | str = ""

@@ -10,7 +10,7 @@ from conformance.model.by_key import by_key
 
 @dataclass(frozen=True)
 class Coverage:
-    """Claims with tests, claims still without, and those that no program can decide."""
+    """Claims with tests, claims without tests, and claims that no program can decide."""
 
     tests: Mapping[str, tuple[str, ...]]
     """Claim to the node ids of its tests."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims for readers: all of them as a list, or single claims with all that the catalog says."""
+"""Claims for readers: all claims as a list, or single claims with all their fields."""
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -47,7 +47,8 @@ class KnownIssue:
     """The system of the node that enforces the policy; None: the issue is about no policy, and an
     end of the path is a Windows node."""
     on_linux: bool
-    """It is of Windows nodes, and shows on Linux nodes: these lack what Windows nodes do not do."""
+    """The defect is on Windows nodes, but its symptom shows on Linux nodes, which depend on
+    them."""
     what: str
     workaround: str
     heals: str

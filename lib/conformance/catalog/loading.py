@@ -342,4 +342,5 @@ _OPTIONAL: Mapping[str, Callable[[Any, str], Any]] = {
     "denial": _flag,
     "needs": _needs,
 }
-"""Field that a claim may have to what reads it; :class:`Claim` has what holds without."""
+"""Map each optional field of a claim to the function that reads it; :class:`Claim` has the
+defaults."""

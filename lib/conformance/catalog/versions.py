@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)(?:[-+_@~].*|\.[a-z]{2,}.*)?$")
-"""Vendors' suffixes are no part of it: ``-eks1``, ``_vmware.1``, ``.el9``, a digest."""
+"""A version without vendors' suffixes: ``-eks1``, ``_vmware.1``, ``.el9``, a digest."""
 _TERM = re.compile(r"(>=|<=|<|>|=)\s*(\S+)")
 _COMPARE: dict[str, Callable[[tuple[float, ...], tuple[float, ...]], bool]] = {
     ">=": operator.ge,

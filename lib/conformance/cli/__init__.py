@@ -35,7 +35,7 @@ ROOT = product.root()
 PROGRAM = "calico-conformance"
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
 WORKERS = 2
-"""For which namespaces are prepared: what `-n auto` mostly starts."""
+"""Number of workers for which namespaces are prepared by default: what `-n auto` mostly starts."""
 EXIT_CODES = """\
 exit codes: 0 done; 1 worse than the older report, or a gate that fails; 4 options or files that
 cannot be used; 6 an undecided gate; 7 a cluster that cannot be reached, or refuses"""
@@ -104,7 +104,7 @@ class _Parser(argparse.ArgumentParser):
     """One whose errors are those of this program."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise UsageProblem, with the command that was meant where another was given."""
+        """Raise UsageProblem; for an unknown command, suggest the most similar one."""
         given = re.search(r"invalid choice: '(\S+)' \(choose from (.*)\)", message)
         words = re.findall(r"[\w-]+", given[2]) if given else []
         near = difflib.get_close_matches(given[1].lower(), words, 1) if given else []

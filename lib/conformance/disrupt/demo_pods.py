@@ -17,7 +17,7 @@ PORT = 8080
 
 @dataclass(frozen=True, kw_only=True)
 class DemoPods:
-    """Pods as they are now; after a drain they are others."""
+    """The present pods; after a drain, other pods replace them."""
 
     linux_clients: Group
     linux_servers: Group
@@ -77,8 +77,8 @@ def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
 
 
 class NewDeployments:
-    """New pods on every Windows node, which get their network while a change is in force; they
-    are removed again."""
+    """New pods on every Windows node. They get their network while a change is in force, and are
+    removed afterwards."""
 
     _numbers = itertools.count(1)
 

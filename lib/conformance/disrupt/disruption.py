@@ -12,7 +12,7 @@ from conformance.timing import SYSTEM_CLOCK, Clock
 
 @dataclass(eq=False)
 class Disruption:
-    """A way to change objects that all users of the cluster share."""
+    """The base of every kind of change to objects that all users of the cluster share."""
 
     changes: Changes
     journal: Journalling

@@ -23,11 +23,10 @@ ROUNDS = 2
 """times.  How often a pod that has come to a drained node is evicted before the node is given
 up."""
 DEFAULT_GRACE = 30
-"""s.  What Kubernetes gives a pod to end in that asks for nothing
-(terminationGracePeriodSeconds)."""
+"""s. Kubernetes' default for terminationGracePeriodSeconds."""
 HOSTNAME = "kubernetes.io/hostname"
 NAMES = (HOSTNAME, "metadata.name")
-"""By what a node affinity names a node."""
+"""The keys by which a node affinity names a node."""
 
 
 @dataclass(eq=False)
@@ -134,8 +133,8 @@ class Drain(Disruption):
         return [] if self.changes.dry_run else list(filter(_loses, self._on(node)))
 
     def uncordon(self, node: str) -> None:
-        """Let pods in again where this run has cordoned the node; what somebody else has cordoned
-        stays so.
+        """Uncordon the node if this run has cordoned it; a node that somebody else cordoned stays
+        cordoned.
 
         The journal's entry of the cordon then finds nothing to restore.
         """

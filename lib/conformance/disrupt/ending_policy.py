@@ -70,10 +70,10 @@ class EndingPolicy:
         *cases: Case,
         back: str,
     ) -> None:
-        """Felix of the server's node runs on under ``made`` of ``policy``, as the cases say.
-
-        Once it is removed ``then`` takes effect there, or Felix is not well again: a control,
-        since ``back``.  Raises Nonconformance where Felix ends, or the policy is not in force.
+        """Expect Felix of the server's node to keep running under ``made`` of ``policy``, and the
+        cases to hold. Once the policy is removed, ``then`` must take effect there; otherwise Felix
+        is not well again. ``back`` is the reason of this control. Raise Nonconformance if Felix
+        ends, or if the policy is not in force.
         """
         node = server.node
         patience = self.expect.timings.of(server.os)

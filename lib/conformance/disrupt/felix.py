@@ -41,10 +41,10 @@ FELIX_RESTART = Healer(
     why="Felix on node {node} is about to be restarted",
     undo=lambda parts, arguments: parts.felix.back(str(arguments["node"])),
 )
-"""Its end may have gone unobserved: until Felix is back, policies do not change on the node."""
+"""Felix' end may have gone unnoticed; until Felix is back, policies do not change on the node."""
 GONE_POLL = 0.1
-"""s.  Between looks at a pod that ends: its successor may come at once, and what is to happen
-without it is short."""
+"""s. Between two checks of a pod that ends. Its successor may start at once, so the time without
+Felix is short."""
 AROUND = 3
 """How often a change without Felix is tried."""
 LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}
@@ -146,8 +146,8 @@ class Felix:
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
         """Restart Felix on one node after the other: its process, its pod if the process is out of
-        reach, or the host's service. Raise as :meth:`restart`, and leaves the nodes after that
-        alone.
+        reach, or the host's service. Raise like :meth:`restart`; the nodes after the failed node
+        are then not restarted.
         """
         return [self._restart_alone(node) for node in nodes]
 
@@ -410,9 +410,9 @@ class _BegunRestart:
 
     node: str
     pod: Obj
-    """The deleted one."""
+    """The deleted pod."""
     entry: Any
-    """The journal's."""
+    """The journal's entry."""
     at: float
     """By the clock."""
 

@@ -26,9 +26,9 @@ FIND = (
     "Where-Object { $_.CommandLine -match '( -|component )felix *$' } | ForEach-Object { "
 )
 """``calico-node.exe -felix`` up to v3.32, ``calico.exe component felix`` since, as
-felix-service.ps1 runs them.  What its probes run begins every few seconds and ends otherwise:
-``calico-node.exe -felix-live``, ``calico.exe component node health --felix-ready``
-(tigera/operator, pkg/render/windows.go)."""
+felix-service.ps1 runs them. The commands of its probes run every few seconds, and their command
+lines end differently: ``calico-node.exe -felix-live``, ``calico.exe component node health
+--felix-ready`` (tigera/operator, pkg/render/windows.go)."""
 LIST = FIND + "$_.ProcessId } }"
 END = FIND + "Stop-Process -Id $_.ProcessId -Force; $_.ProcessId } }"
 Run = Callable[..., ExecResult]

@@ -12,12 +12,12 @@ from conformance.kube.fields import list_at, mapping_at, value_at
 
 CALICO_NODES = ("calico-node", "calico-node-windows")
 FELIX_CONFIGURATIONS = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
-"""APIs to read it from: Calico's API server hides its managers, and its CRD has those of its
-writers."""
+"""APIs from which the object's managers are read: Calico's API server hides them, and the CRD shows
+the managers of its writers."""
 STATUS = "operator.tigera.io/v1"
 ALLOWED = ("calico", "apiserver", "operator", "tigera", "kubectl-edit", "kubectl-patch")
-"""How managers' names begin that revert nothing: Calico's own, which give defaults, and people
-at a keyboard."""
+"""Beginnings of the names of managers that revert nothing: Calico's own, which set defaults, and
+commands that people type."""
 VNI = ("f:spec", "f:vxlanVNI")
 
 

@@ -27,7 +27,7 @@ from conformance.verdicts.meaning import of_chance, of_error
 
 BURST = 30
 LEAST = 10
-"""Pods that come at once, and the fewest that show anything."""
+"""How many pods start at once, and the smallest number that shows anything."""
 BLOCK = "IPAM-4"
 FULL = "IPAM-7"
 DOCUMENTED = 60
@@ -155,7 +155,8 @@ class FullNode:
         wrong += [f"pod {pod} waits for it" for node in there for pod in self._waiting(node)]
         if wrong:
             raise MissingCapability(
-                f"{', '.join(names)} is not to be filled: {wrong[0]}", "run it when all is at rest"
+                f"{', '.join(names)} is not to be filled: {wrong[0]}",
+                "run it when the node is at rest",
             )
         return [(node, room[node.name]) for node in there]
 

@@ -16,10 +16,10 @@ class Healer:
     name: str
     """Name in the journal."""
     why: str
-    """The change about to be made, with ``{node}`` for the node's name."""
+    """Description of the coming change, with ``{node}`` for the node's name."""
     undo: Callable[[Any, Mapping[str, Any]], object]
-    """Undo it with a cluster's ``Disruptions``, as its arguments say, and verify that.  Raises
-    EnvironmentBroken where the node is not well again."""
+    """Undo the procedure with a cluster's ``Disruptions`` and the recorded arguments, and verify
+    the result. Raises EnvironmentBroken where the node is not well again."""
 
     def note(self, journal: Journalling, node: str, **more: Any) -> Any:
         """Note the procedure before it begins; return the entry, which is closed once the node

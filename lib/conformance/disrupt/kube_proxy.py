@@ -18,7 +18,7 @@ from conformance.kube.pod_state import is_ready, pod_state
 
 NAMESPACE = "kube-system"
 LABELS = ("k8s-app=kube-proxy-windows", "k8s-app=kube-proxy")
-"""sig-windows-tools' DaemonSet, and one for all nodes."""
+"""Names of kube-proxy's DaemonSets: sig-windows-tools' own, and the DaemonSet for all nodes."""
 
 
 class KubeProxy(Disruption):

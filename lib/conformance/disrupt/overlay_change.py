@@ -2,8 +2,8 @@
 """Changes of the overlay beside the delivery of a VNI: cross-subnet mode, another UDP port, a VNI
 that Windows refuses, and one of which Windows takes 16 bits.
 
-They share the story of :class:`VniChange`, which puts everything back once.  What is decided of a
-claim here leaves the story's own claim as it is: failures are kept, and raised at the end.
+They are steps within a :class:`VniChange`, which restores everything once. A decision about a claim
+here does not affect the claim of the VniChange: failures are kept, and raised at the end.
 """
 
 import ipaddress
@@ -42,7 +42,8 @@ class OverlayChange:
     story: VniChange
     pause: PausePods
     on_lab: bool
-    """Only labs are given what cuts nodes off for nothing else than a test."""
+    """Whether the cluster is a lab. Changes that cut nodes off only for a test are made only on
+    labs."""
     _errors: list[Exception] = field(default_factory=list)
 
     def cross_subnet(self, *, because: str) -> None:
@@ -231,7 +232,7 @@ class OverlayChange:
             every=vni.patience.poll_every,
             clock=vni.clock,
             description=what,
-            late=f"{what}: this did not come about",
+            late=f"{what}: this did not happen",
         )
 
     def _linux(self) -> dict[str, LinuxFacts]:

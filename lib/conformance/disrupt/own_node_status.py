@@ -20,7 +20,7 @@ from conformance.model.facts import NodeFacts
 from conformance.timing import Clock, until
 
 FILLED = 3
-"""times, of which two are a period after another."""
+"""How often the Linux node's status must be filled; two fillings are one period apart."""
 
 
 class OwnNodeStatus:

@@ -23,7 +23,7 @@ class OwnPool:
         self._context = context
 
     def keeps_its_block_size(self, *, because: str) -> None:
-        """Larger blocks are refused.  Raises Nonconformance where they are not,
+        """Expect the API to refuse larger blocks. Raise Nonconformance if it accepts them,
         MissingCapability without the right."""
         changes = self._journalled.changes
         there = changes.kube.objects("projectcalico.org/v3", "IPPool")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documented way to give a Windows node new VXLAN parameters (VXLAN-10).
 
-Drain the node, remove the HNS network of its pods (that which KUBE_NETWORK names), restart Calico
-there, have DaemonSets' pods made anew, which no drain evicts and which have lost their network with
-the others, let pods in again: the next pod that is networked gets a network with the parameters of
-now.  Removing the network cuts the node's own exec streams, so that the removal is verified by a
-fresh read, even if the command failed.
+First drain the node. Then remove the HNS network of its pods (named by KUBE_NETWORK) and restart
+Calico there. Have the pods of DaemonSets made anew, since a drain does not evict them and they have
+lost their network. Then uncordon the node: its next pod makes a network with the present
+parameters. Removing the network cuts the node's own exec streams, so that the removal is verified
+by a fresh read, even if the command failed.
 
 A pod of another owner never loses its network to this: the node's pods are listed again right
 before the removal, and right after it, and each pod that was there has an HNS endpoint again in
@@ -37,11 +37,10 @@ HNS_NETWORK = Healer(
     why="the VNI is about to change under node {node}",
     undo=lambda parts, arguments: parts.procedure.heal(str(arguments["node"]), parts.vni),
 )
-"""Noted before the VNI is changed, so that a restore, which goes backwards, has put the VNI back
-when it comes here."""
+"""Recorded before the VNI is changed. A restore goes backwards, so it restores the VNI before it
+comes to this entry."""
 LOOKS = 3
-"""times.  Looks without an HNS endpoint before a pod counts as dead: it may just be starting
-anew."""
+"""How many checks without an HNS endpoint make a pod count as dead; it may just be restarting."""
 
 
 class NetworkStays(EnvironmentBroken):
@@ -83,8 +82,8 @@ class Procedure:
         self._drain.refuse_budgets(node)
 
     def new_network(self, node: str) -> None:
-        """Carry it out; afterwards the node takes pods again, also after a failure, unless others
-        cordoned it.
+        """Carry out the procedure. Afterwards the node takes pods again, even after a failure,
+        unless somebody else cordoned it.
 
         Raises MissingCapability (nothing was done), NetworkStays, EnvironmentBroken,
         ProbeBroken, LockLost.

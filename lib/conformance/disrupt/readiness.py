@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A check after each disruptive test that nodes and system workloads are Ready again. DaemonSets
 and static pods count on each node, since another node's pod is no substitute. A Deployment or
-StatefulSet needs as many Ready pods as before, on any nodes, or all that it has now. Names of pods
-do not count, since an evicted pod comes back under another.
+StatefulSet needs as many Ready pods as before, on any nodes; if it has fewer pods now, all must be
+Ready. Names of pods do not count, since an evicted pod comes back under another.
 """
 
 import json
@@ -19,9 +19,9 @@ from conformance.pods.third_party import controller, is_own, label
 from conformance.timing import SYSTEM_CLOCK, Clock
 
 SYSTEM = ("kube-", "calico-", "tigera-", "openshift-")
-"""How the names of system namespaces begin."""
+"""Beginnings of the names of system namespaces."""
 PRIORITY = "system-"
-"""How the priority classes of system workloads begin: system-cluster-critical,
+"""Beginning of the priority classes of system workloads: system-cluster-critical,
 system-node-critical."""
 
 

@@ -82,7 +82,7 @@ class Vni(Disruption):
         return link.vxlan.vni if link and link.vxlan else None
 
     def sent(self, node: str) -> set[int]:
-        """Return the VNIs of what a Windows node sends to other nodes.  Raise ProbeBroken."""
+        """Return the VNIs of a Windows node's packets to other nodes. Raise ProbeBroken."""
         return {
             remote.vni
             for network in self.hosts.hns_networks(node)

@@ -38,17 +38,17 @@ class VniChange:
     expect: Expect
     demo_pods: Callable[[], DemoPods]
     new_pods: Callable[[], object]
-    """Has a new pod networked on every Windows node."""
+    """Creates a new pod with a network on every Windows node."""
     windows: Sequence[str]
     """Windows nodes that take pods."""
     lifted: Callable[[str], None]
-    """Reports that Windows followed, shown by traffic."""
+    """Reports, after traffic has shown it, that Windows used the new VNI."""
     fit: Callable[[], object] = lambda: None
-    """Raises MissingCapability where nothing may be changed now."""
+    """Raises MissingCapability if nothing may be changed now."""
     services: Callable[[DemoPods], Sequence[Pair]] = lambda demo_pods: ()
     """From Windows pods to Services, by address and by name."""
     revive: Callable[[str], object] = lambda node: None
-    """Has kube-proxy on a Windows node start anew."""
+    """Restarts kube-proxy on a Windows node."""
     step: int = 1
     """How much larger the VNI that :meth:`deliver` gives is than the one before."""
     now: DemoPods = field(init=False)
@@ -105,7 +105,7 @@ class VniChange:
         return self.changed
 
     def give(self, vni: int) -> None:
-        """Have every node given a VNI, unless it is the one that was given last."""
+        """Give every node a VNI, unless it is the VNI that was given last."""
         self.begin()
         if self.vni.configured() != vni:
             self.delivery = self.vni.deliver(vni, linux=self.now.linux_nodes, windows=self.windows)
@@ -158,8 +158,8 @@ class VniChange:
         )
 
     def heals(self, *, because: str) -> None:
-        """Windows has a network with the new VNI, all paths are open, and so are Services and
-        DNS."""
+        """Expect Windows to have a network with the new VNI, and all paths, Services and DNS to be
+        open."""
         self._demand(self._vsids(), self.delivery.vni, because)
         self.expect.matrix(Paths(self._paths, open=True, because=because))
         self._serve(because)

@@ -21,7 +21,7 @@ class AppliedObjects:
     changes: Changes
     calico: Callable[[], CalicoApi]
     removed_within: float
-    """s.  Time until a removed object has to be gone, where its removal is waited for."""
+    """s. Time until a removed object has to be gone, if the caller waits for its removal."""
     record_removal: Callable[[str], object] = lambda label: None
     """Receives the name of each object that was removed."""
     objects: dict[ObjectRef, Obj] = field(default_factory=dict)

@@ -75,7 +75,7 @@ class Policy:
         return Later(functools.partial(self.apply, into=into, **named))
 
     def stir(self) -> None:
-        """Make all policies anew, label and annotate each, and add policies beside them that
+        """Delete and create all policies again, label and annotate each, and add policies that
         select none of their pods.
 
         These additional policies are created, deleted, and created again.

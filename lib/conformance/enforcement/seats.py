@@ -23,8 +23,8 @@ from conformance.policy.worlds import SPACES, Seat
 BYSTANDERS = "c"
 """The space of pods that no world selects."""
 NEWEST = 5
-"""Worlds by which it is known how long policies take here: one slow moment of the machine is
-forgotten again."""
+"""How many of the newest worlds are used to estimate how long policies take here; a single slow
+moment of the machine is thereby forgotten."""
 
 
 class Seats:
@@ -45,8 +45,8 @@ class Seats:
         self.at_rest = False
         """Every pair of seats was open after the last world ended."""
         self.latencies = deque[float](maxlen=NEWEST)
-        """s.  How long the policies of the newest worlds took at most to close a path of these
-        seats."""
+        """s. The longest time that each of the newest worlds' policies took to close a path of
+        these seats."""
 
     @property
     def latency(self) -> float:

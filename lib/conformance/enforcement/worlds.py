@@ -23,7 +23,7 @@ from conformance.policy.worlds import World
 
 FOLDER = product.root() / "suites" / "policy" / "worlds"
 BY_NAME = ("kubernetes.io/metadata.name",)
-"""The label of namespaces by which a cluster-scoped policy of a world has to name its own."""
+"""The label by which a cluster-scoped policy of a world must select the world's own namespaces."""
 FIRST = (guard.TIER, "NetworkSet", "Service")
 LAST = guard.TIER
 """Kinds that others refer to, and the kind that is removed last."""
@@ -45,8 +45,7 @@ class WorldFile:
 
     @property
     def whole_cluster(self) -> bool:
-        """Return whether it has an object that no namespace contains, at rest or once it is
-        edited."""
+        """Return whether it has a cluster-scoped object, before or after its edit."""
         return any(
             not obj["metadata"].get("namespace") for stage in self._stages for obj in stage.objects
         )
@@ -113,7 +112,7 @@ class _World(Ownership):
     namespaces: tuple[str, ...] = ()
 
     def has_namespace(self, name: str | None) -> bool:
-        """Return whether it is one of the world's two namespaces, and not only of the run's."""
+        """Return whether a namespace is one of the world's two, and not any other of the run's."""
         return name in self.namespaces
 
 

@@ -39,10 +39,10 @@ from conformance.settings import Timings
 PAIRS = 3
 """The most pairs of nodes for which a failure's evidence is gathered."""
 BEFORE = 15.0
-"""s.  Felix' log is read from so long before the expectation's first attempt: it follows the change
-at once."""
+"""s. Felix' log is read from this long before the expectation's first attempt, since that attempt
+follows the change at once."""
 WITHOUT_ATTEMPTS = 120.0
-"""s.  Of Felix' log where the failure carries no attempt."""
+"""s. Of Felix' log, if the failure has no attempt."""
 LOG_BYTES = 256 * 1024
 """bytes.  The most that is read of a log."""
 FELIX = "felix"
@@ -141,7 +141,7 @@ class Evidence:
         return texts
 
     def close(self) -> None:
-        """Wait for what is still under path."""
+        """Wait for readings that are still under way."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def _capture(self, hosts: Hosts, path: Attempt) -> dict[str, str | bytes]:
@@ -229,8 +229,8 @@ class _Look:
         return f"# {source}, from {seconds:.0f} s ago on\n{text or '(nothing)'}"
 
     def on_windows(self, node: str) -> Workload:
-        """Return where to ask a Windows host: Calico's HostProcess pod, or where that is not there
-        the run's own, made now."""
+        """Return the pod in which to read a Windows host: Calico's HostProcess pod, or a new pod of
+        the run if there is none."""
         pod = self.calico_pods.get(node)
         if pod is None or FELIX not in _running(pod):
             return self.host(node)

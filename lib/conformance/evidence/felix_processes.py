@@ -19,8 +19,8 @@ class FelixProcesses:
     before: Mapping[str, int]
     """Node to Felix' restarts in its pod there when the run began."""
     program: Callable[[str], tuple[str, str]] | None = None
-    """Path, and version, of what runs as Felix on a node's host, empty where nothing does; None: it
-    runs in pods alone here."""
+    """Returns path and version of the program that runs as Felix on a node's host, empty if none
+    does. None: on this cluster Felix runs only in pods."""
 
     def in_pods(self, nodes: Sequence[str]) -> dict[str, str]:
         """Return the nodes with a pod of Felix that does not run, each with its state.

@@ -25,7 +25,7 @@ class End:
     difference: str = ""
     """The first difference of the two lists; empty: they are equal."""
     defects: str = ""
-    """The known defects of the release for which alone its rules answer as they do."""
+    """The known defects of the release that alone explain this answer of its rules."""
     unread: str = ""
     """Why a list is not known."""
 
@@ -43,7 +43,7 @@ class PathEvidence:
     ends: Sequence[End] = ()
     """Its ends on Windows nodes."""
     arrives: bool = False
-    """A packet arrives also after lists were read that block it."""
+    """A packet arrives even after lists that block it were read."""
     linux: Sequence[str] = ()
     """Its other nodes; their rules are not read."""
     unready: str = ""
@@ -51,9 +51,9 @@ class PathEvidence:
     overlay: str = ""
     """Wrong routes, forwarding entries, VNIs or ports of the nodes for each other."""
     networks: str = ""
-    """The HNS networks of its Windows ends, and since when they are as they are."""
+    """The HNS networks of its Windows ends, and since when they have their present state."""
     balancer: str = ""
-    """The Service's load balancer where it is missing or wrong."""
+    """The fault of the Service's load balancer, if it is missing or wrong."""
     balancer_node: str = ""
     """The Windows node whose load balancers were read; empty: none were."""
     refused: bool = False
@@ -61,7 +61,7 @@ class PathEvidence:
     by_service: bool = False
     """The path leads over a Service's address, name or NodePort."""
     backends_answer: bool = False
-    """The backends are reached by their own addresses, and the Service is not."""
+    """The backends answer by their own addresses, but not through the Service."""
 
 
 def conclude(evidence: PathEvidence) -> str:
@@ -100,8 +100,8 @@ def _blocked(closing: Sequence[End], *, arrives: bool) -> str:
     if arrives:
         return f"the list of {nodes} {state}, blocks the packet, and it arrives: below HNS' list"
     return (
-        f"{UNKNOWN}: the list of {nodes} {state}, and blocks the packet now, which arrives no "
-        "more; either Felix programmed it late, or the fault is below it"
+        f"{UNKNOWN}: the list of {nodes} {state}, and now blocks the packet, which no longer "
+        "arrives; either Felix programmed it late, or the fault is below it"
     )
 
 

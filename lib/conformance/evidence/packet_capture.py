@@ -21,7 +21,7 @@ from conformance.probe.host import Hosts
 Observe = Callable[[Sequence[Attempt]], list[Observation]]
 """Makes attempts.  Raises ProbeBroken, EnvironmentBroken."""
 BACKENDS = 3
-"""Pods behind one target that are looked at."""
+"""Maximum number of pods behind one target whose packets are captured."""
 VXLAN_PORT = 4789
 """The only port that Windows supports (claim VXLAN-3)."""
 PAUSE = 0.5
@@ -86,7 +86,7 @@ def questions_of_packets(
 
 
 def ends_of(path: Attempt) -> list[Workload]:
-    """Return the pods at a path's ends: the source, and those that may answer."""
+    """Return the pods at a path's ends: the source, and the pods that may answer."""
     return [path.source, *(path.target.backends[:BACKENDS] if path.target else ())]
 
 

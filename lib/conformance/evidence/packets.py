@@ -44,7 +44,7 @@ def text(capture: Capture, vxlan_port: int) -> str:
     lines = [_line(packet, vxlan_port) for packet in capture.packets]
     lines = lines or ["no packet of these addresses"]
     if capture.full:
-        lines.append("it ended before its time, with as many packets as it may have")
+        lines.append("it ended early, with the maximum number of packets")
     if capture.dropped:
         lines.append(f"the kernel dropped {capture.dropped} packets of all kinds meanwhile")
     return "\n".join(lines)

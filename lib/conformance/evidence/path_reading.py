@@ -28,11 +28,11 @@ Lists = Callable[[Workload], list[tuple[HnsRule, ...]]]
 release's known defects."""
 DENIED = str(Verdict.TIMED_OUT)
 ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER)
-"""Verdicts that only a packet that reached its target has."""
+"""Verdicts that are possible only if a packet reached its target."""
 OVERLAY = "overlay"
 SERVED = "own address"
-"""Names of lines of an explanation: wrong entries for each other's pods, and that the backends
-answer by their own addresses."""
+"""Names of lines in an explanation: the nodes' wrong entries for each other's pods, and the line
+that backends answer by their own addresses."""
 DISCOVERY = "discovery.k8s.io/v1"
 
 

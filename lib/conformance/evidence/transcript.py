@@ -3,7 +3,7 @@
 each worker.
 
 A test's attachment has its attempts and its literal commands; a long-lived agent, which serves many
-tests, goes into the worker's file when it ends. Recording changes neither requests nor answers.
+tests, goes into the worker's file when it ends. The recording changes neither requests nor answers.
 """
 
 from __future__ import annotations

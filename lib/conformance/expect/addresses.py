@@ -57,15 +57,15 @@ class Addresses:
         return found
 
     def through_service(self, client: Workload, backend: Workload) -> tuple[str, ...]:
-        """Return the address that a Windows node without direct server return puts in a local pod's
-        place.
+        """Return the address by which a Windows node without direct server return replaces a local
+        pod's address.
 
-        In an overlay it is kube-proxy's ``--source-vip`` towards pods and the node's address
-        towards all else; without an overlay it is the node's address. In Calico's overlay the VIP
-        follows the tunnel's address. Flannel's is any address of the podCIDR, given by host-local,
-        so kube-proxy's own setting is read. RKE2 gives kube-proxy a source VIP without an overlay,
-        too (pkg/executor/pebinary/pebinary.go). Nobody has observed which address it uses there, so
-        both are right.
+        In an overlay, this is kube-proxy's ``--source-vip`` for backends that are pods, and the
+        node's address for all other targets. Without an overlay, it is always the node's address.
+        In Calico's overlay the VIP follows the tunnel's address. Flannel's is any address of the
+        podCIDR, given by host-local, so kube-proxy's own setting is read. RKE2 gives kube-proxy a
+        source VIP without an overlay, too (pkg/executor/pebinary/pebinary.go). Nobody has observed
+        which address it uses there, so both are right.
 
         Raise MissingCapability where plane, tunnel address and VIP are not known.
         """

@@ -21,13 +21,14 @@ class _Row:
     open: bool
     because: str
     part: str = ""
-    """How the part of the test's claims ends that the row is about; empty: all of them."""
+    """The end of the name of the part that the row is about; empty: the row is about all parts."""
     at: Side | None = None
     """The end whose node enforces the row; None: the end that the change's policies select."""
     witness: bool = False
-    """The row only shows that the policies are in force, which another claim is about."""
+    """The row only shows that the policies are in force; another claim decides about this path."""
     always: bool = False
-    """The row also holds where a limitation is gone; otherwise its expectation is then reversed."""
+    """The row holds with and without the limitation. Any other row is expected reversed if the
+    limitation is gone."""
 
     def of_part(self, context: Context) -> Context:
         """Return the context for deciding this row: its part, and the nodes that enforce it."""
@@ -36,7 +37,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class Paths(_Row):
-    """Paths that an expectation of the suite has put together; tests name theirs by a Case."""
+    """Paths that an expectation has composed itself; tests name their paths by a Case."""
 
     pairs: Sequence[Pair]
 
@@ -57,7 +58,7 @@ class Case(_Row):
     udp: int | None = field(default=None, kw_only=True)
     """Ports of the servers' own addresses; with both, each path is asked by TCP and by UDP."""
     through: Callable[[Workload], Target] | None = field(default=None, kw_only=True)
-    """The way to a server by what stands in front of it: ``through=services.by_address``."""
+    """What stands in front of a server: ``through=services.by_address``."""
     on: Nodes = field(default="any nodes", kw_only=True)
     """The servers' nodes, from each client; ``itself``: each pod connects to itself."""
     optional: bool = field(default=False, kw_only=True)
@@ -71,8 +72,8 @@ class Case(_Row):
             raise UsageProblem(f"{self._name}: asks nothing, since one of its groups is empty")
         if servers and any((self.tcp, self.udp, self.through)) is bool(self._targets):
             raise UsageProblem(
-                f"{self._name}: name tcp=, udp= or through= of pods, "
-                "and none of targets with a port"
+                f"{self._name}: name tcp=, udp= or through= for pods, "
+                "and none of them for targets with a port"
             )
 
     @property

@@ -22,10 +22,9 @@ from conformance.pods.cluster_dns import ClusterDns
 from conformance.probe.machine import Machine
 
 FELIX_BEFORE = 10.0
-"""s.  Of Felix' log before the newest change of policy that a message about it looks through,
-too."""
+"""s. A message about the newest change of policy also covers Felix' log from so long before it."""
 FELIX_WITHOUT_CHANGE = 60.0
-"""s.  Of Felix' log where there was no change."""
+"""s. Of Felix' log, if there was no change of policy."""
 
 End = Workload | Target | NodeFacts | None
 DecisionParts = tuple[ClaimVerdict, str, Half, Symptom]
@@ -65,7 +64,7 @@ class World:
     others: ForeignPolicyView = field(default_factory=NoForeignChanges)
     """Policies of other owners."""
     runs: Runs = field(default_factory=NoForeignChanges)
-    """Changes of other runs, which may lose a path and give nothing else."""
+    """Changes of other runs; these may close a path, and can explain nothing else."""
 
     def policies(self) -> Sequence[str]:
         """Return the names of the test's policies in force now, with their age."""
@@ -114,8 +113,8 @@ class Pace:
     machine: Machine = field(default_factory=Machine)
     """How far behind the machine is that the suite runs on."""
     open_paths: OpenPaths = field(default_factory=OpenPaths)
-    """Paths that earlier tests saw open, and whether those that waver may be asked once more at the
-    end."""
+    """Paths that earlier tests found open, and whether a path that loses connections may be probed
+    again at the run's end."""
     watches: Turns | None = None
     """Which denials are watched for longer than they need to be decided; None: none."""
 
@@ -129,16 +128,15 @@ class Context:
     world: World = field(default_factory=World)
     pace: Pace = field(default_factory=Pace)
     part: tuple[str, str] = ("", "")
-    """The claim and the part that all decisions are about; empty: all of the test's.
-
-    A part without a claim: this part of each of the test's claims.
+    """The claim and the part that all decisions are about; empty: all claims and parts of the test.
+    A part without a claim means this part of each of the test's claims.
     """
     at: Side | None = None
     """The end whose node enforces the policies; None: the end that the newest change of policy
     names."""
     undelivered: dict[tuple[object, object], DecisionParts] | None = None
-    """Takes what is decided of a source and a target, in the place of the sink; None: nothing
-    does."""
+    """Receives each decision about a source and a target in place of the sink; None: the sink
+    receives it."""
     since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
     """Paths (source's uid, target's label) and whether they were open, with when this test first
     saw that."""

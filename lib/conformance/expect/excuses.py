@@ -19,7 +19,7 @@ from conformance.probe.clocks import unix
 
 
 def pods_of(attempt: Attempt) -> list[Workload]:
-    """Return source and backends: if one of these pods fails, this looks like a failure of the
+    """Return source and backends; a failure of one of these pods looks like a failure of the
     network."""
     target = attempt.target
     return [attempt.source, *(target.backends if target else ())]

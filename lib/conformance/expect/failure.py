@@ -31,8 +31,8 @@ SHOWN = 12
 NAMED = 6
 """Pairs of nodes that a message names."""
 SENT_AGAIN = 0.9
-"""s.  What connects later than this, each time, does so by a SYN that was sent again, which is done
-after 1 s (RFC 6298)."""
+"""s. A connection that takes longer than this each time needs a repeated SYN, which is sent after 1
+s (RFC 6298)."""
 
 
 def failure(
@@ -64,8 +64,7 @@ def failure(
 
 
 def name_leads_to(expect: Session, outcome: Outcome) -> str:
-    """Return the addresses of a path's name. Wait so long that a slow answer does not count as no
-    answer."""
+    """Return the addresses to which a path's name resolves. Wait long enough for slow answers."""
     attempt = outcome.path.attempt
     patience = expect.timings.of(attempt.source.os)
     return names.resolved_address(
@@ -75,7 +74,7 @@ def name_leads_to(expect: Session, outcome: Outcome) -> str:
 
 @dataclass(frozen=True)
 class _Failure:
-    """The paths of an expectation, the first of which fails and is not broken."""
+    """The paths of an expectation. The first path fails, and its attempts are not broken."""
 
     expect: Session
     outcomes: Sequence[Outcome]
@@ -304,8 +303,8 @@ def _control_advice(lost: Path) -> str:
 
 
 def _lost_control(path: Path) -> Path | None:
-    """Return the least connected control of a closed path, of the kind whose best control is
-    worst."""
+    """Return a control of a closed path that explains the failure: the worst one, of the kind whose
+    best control is worse than the other kind's."""
     kinds = [max(map(_connected, kind)) for kind in path.controls]
     if not kinds:
         return None

@@ -18,8 +18,8 @@ from conformance.probe.clocks import unix
 from conformance.timing import hold, until
 
 KNOWN_DEAD = 60.0
-"""s.  By then a node that died is known to be lost: its lease lasts 40 s, and what others renew
-says so every 10 s."""
+"""s. After this time a dead node is known to be lost: its lease lasts 40 s and is renewed every 10
+s."""
 
 
 def pods_unchanged(expect: Session, workloads: Iterable[Workload], *, doubtful: bool) -> None:

@@ -18,8 +18,8 @@ from conformance.model.endpoint import Pair
 from conformance.verdicts.meaning import of_limitation, of_witness
 
 Look = Callable[[Context, list[Pair], list[Pair]], object]
-"""Asks whether the first paths are open and the others closed, in the same rounds; says to the context what it decided
-of each, and raises what is wrong."""
+"""Probes in the same rounds whether the first paths are open and the others closed, gives the
+context each decision, and raises the failure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +29,10 @@ class LimitedCase:
     part: str = ""
     """The decisions count for this part of the test's claims; empty: for all of them."""
     as_documented: Mapping[Pair, bool] = field(default_factory=dict)
-    """Path to whether it is open; where the limitation is gone each of them is not."""
+    """Map each path to whether it is open under the limitation; without the limitation, each is the
+    opposite."""
     both: Mapping[Pair, bool] = field(default_factory=dict)
-    """Paths that are so whether the limitation is gone or not: VIOLATED where one is not."""
+    """Paths with the same result with and without the limitation; any other result is VIOLATED."""
     witness: Mapping[Pair, bool] = field(default_factory=dict)
     """Paths with a state that shows that the policies are in force and that the pods have a
     network."""
@@ -73,7 +74,7 @@ class _Answer:
     context: Context
     decisions: Mapping[tuple[object, object], DecisionParts] = field(default_factory=dict)
     wrong: Exception | None = None
-    """The exception that the look raised."""
+    """The exception that probing raised."""
 
     def violates(self, pair: Pair) -> bool:
         return self.decisions[pair][0] is ClaimVerdict.VIOLATED
@@ -86,8 +87,7 @@ class _Answer:
         return sorted(found, key=lambda pair: case.witness[pair] or not self.violates(pair))
 
     def of_witnesses(self, cases: Sequence[LimitedCase]) -> list[Exception]:
-        """Decide of each case that has a broken witness what that means; return the first failure
-        of each."""
+        """Decide each case that has a broken witness; return the first failure of each."""
         found = [[self._of_witness(case, pair) for pair in self.broken(case)] for case in cases]
         return [errors[0] for errors in found if errors]
 
@@ -105,8 +105,8 @@ class _Answer:
         return error
 
     def failure(self, pair: Pair, reason: str, verdict: ClaimVerdict) -> Exception:
-        """Return the failure of a path: the look's own failure if it is about this path first of
-        all."""
+        """Return the failure of a path: the exception that probing raised, if its first path is
+        this path."""
         wrong = self.wrong
         attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
         if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
@@ -179,7 +179,7 @@ def _ends(case: LimitedCase, first: _Answer, second: _Answer) -> list[Exception]
         if verdict not in (ClaimVerdict.CONFIRMED, ClaimVerdict.LIFTED):
             error = answer.failure(pair, reason, verdict)
             if isinstance(error, Nonconformance) and documented:
-                error.add_note("  neither   as documented nor as where the limitation is gone")
+                error.add_note("  neither   as documented nor as without the limitation")
             errors.append(error)
     return errors
 

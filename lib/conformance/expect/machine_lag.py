@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The only excuse of a slow machine: a budget that is used up is extended once
 (:meth:`conformance.probe.machine.Machine.more`). A path that is still wrong afterwards is wrong.
-The exception is a lab on the same machine, if that machine was overwhelmed all the while: then
-nothing is decided. No lateness excuses a packet that arrives after an agreed denial, another pod's
-answer, or a failure that is no denial.
+The exception is a lab on the same machine: if that machine was overwhelmed throughout, nothing is
+decided. No lateness excuses a packet that arrives after an agreed denial, another pod's answer, or
+a failure that is no denial.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from conformance.expect.session import Session
 
 TENTH = 0.1
 """s.  The shortest lag that a message mentions."""
-OVERWHELMED = "the machine of the lab was overwhelmed all the while"
+OVERWHELMED = "the machine of the lab was overwhelmed throughout"
 REMEDY = "run again when less else runs on this machine, with fewer workers (-n), or with the lab on another machine"
 
 

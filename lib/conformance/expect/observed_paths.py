@@ -22,7 +22,7 @@ class ObservedPaths:
     opened: set[tuple[str, str]] = field(default_factory=set)
     """Paths that were open: the controls before the change."""
     closed: dict[tuple[str, str], Pair] = field(default_factory=dict)
-    """Paths that were closed, and not open since."""
+    """Paths that were closed and have not been open since then."""
     _addresses: dict[tuple[str, str], str] = field(default_factory=dict)
     """Addresses to which names led when their paths were open."""
 
@@ -58,7 +58,7 @@ class ObservedPaths:
             if before not in now.split(", "):
                 text = (
                     f"{attempt.label}: the name led to {before} while the path was open, and leads to "
-                    f"{now or 'nothing'} now: that nothing arrived proves nothing"
+                    f"{now or 'nothing'} now: so a missing answer proves nothing"
                 )
                 outcome.standing = Broken(ControlBroken(text, control="name"))
 

@@ -82,7 +82,7 @@ class OpenPaths:
         path = outcome.path
         before, when = self._open[way(path.attempt)]
         earlier = f"it wavers, and {before} found it open {now - when:.0f} s before"
-        by = f"{earlier}: it is asked once more at the end of the run"
+        by = f"{earlier}: it is tried again at the end of the run"
         self._wavered[way(path.attempt)] = message.summary(outcome.observations)
         outcome.standing = Broken(Wavered(outcome.explained(claims, by)))
 

@@ -17,7 +17,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.verdicts.meaning import of_path
 
 SHORT_LIVED = frozenset({Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER})
-"""Connected, and then of no use."""
+"""The path connected, but its answer was no use."""
 
 
 @dataclass

@@ -27,9 +27,9 @@ from conformance.settings.assumptions import DENIED_VERDICTS
 NOT_OURS = "not Calico's doing, nor this run's"
 """Beginning of a message that blames the policy or the change of another owner."""
 RESOLVER = Target(host="", port=53, protocol="udp", path=Addressing.EXTERNAL)
-"""Whatever answers a pod's names: the cluster's DNS."""
+"""The target of a pod's DNS queries: the cluster's DNS."""
 CLOSED = DENIED_VERDICTS | {Verdict.PROHIBITED, Verdict.REFUSED, Verdict.DNS_FAILED}
-"""The ends of a path that a policy closes, if the sender may be notified of a denial as well."""
+"""The verdicts of a path that a policy closes, if the sender may also be notified of the denial."""
 LOST = CLOSED | {
     Verdict.RESET,
     Verdict.ABORTED,
@@ -48,7 +48,7 @@ class Times:
     since: float | None = None
     """None: it is asked now."""
     otherwise: float | None = None
-    """None: it never behaved otherwise."""
+    """None: every result was the same."""
 
 
 NOW = Times()
@@ -110,7 +110,7 @@ class ForeignPolicyView(Protocol):
     def explains(
         self, source: Workload, target: Target, protocol: str, *, times: Times = NOW
     ) -> bool:
-        """Return whether a policy that was there before, and still is, explains a closed path."""
+        """Return whether a policy that existed before and still exists explains a closed path."""
 
     def defect(self, source: Workload, target: Target, protocol: str) -> str:
         """Return which policy closes a path by a defect that the test is about; empty: none."""
@@ -123,7 +123,7 @@ class Runs(Protocol):
     """Advice about a change that is in the way."""
 
     def look(self) -> None:
-        """Remember those that are open now."""
+        """Remember the changes that are open now."""
 
     def one_look(self) -> AbstractContextManager[None]:
         """Read the changes at most once in a block that asks about many paths."""

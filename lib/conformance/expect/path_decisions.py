@@ -30,8 +30,8 @@ from conformance.model.observation import Observation
 MANY = 256
 """Paths of an expectation up to which each source is asked at its system's cadence."""
 ATTEMPTS = 1000.0
-"""attempts each second for more paths, over all sources: an attempt costs judge and lab together
-2 ms of a core, and what is begun faster than pods answer looks closed."""
+"""Attempts per second over all sources, for more paths than that. An attempt costs judge and lab
+together 2 ms of a core, and paths look closed if attempts begin faster than pods answer."""
 
 
 class Policies(Protocol):
@@ -67,7 +67,7 @@ class PathDecisions(Session):
     """The paths that a test found open and closed, and the decision of further ones."""
 
     crossing: Crossing = field(default_factory=Crossing)
-    """Which paths are asked where there are too many to ask at once."""
+    """The choice of paths if there are too many to probe at once."""
     _so_far: ObservedPaths = field(default_factory=ObservedPaths)
     _rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     """Paths to the newest row that named them."""

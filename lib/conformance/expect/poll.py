@@ -111,10 +111,10 @@ def poll(
     """Make all attempts at once until enough rounds are ``right``, with the patience of the slowest
     end.
 
-    ``within``: how much of that patience rounds may take; a round that is right by then may still
-    agree. ``all_timings``: the timings of other ends than those of the paths. ``of_open_paths``: a
-    round is right once everything answers, so rounds follow each other at the pace of attempts at
-    open paths.
+    ``within``: selects from that patience the time for the rounds; a round that is right by then
+    may still reach agreement. ``all_timings``: the timings of other ends than those of the paths.
+    ``of_open_paths``: a round is right once everything answers, so rounds follow each other at the
+    pace of attempts at open paths.
     """
     all_timings = all_timings or patience(expect, attempts)
     agree = max(timings.agree for timings in all_timings)

@@ -140,7 +140,8 @@ class _Question:
         )
 
     def is_answered_at_times(self, observations: Sequence[Observation]) -> bool:
-        """Return whether the right answer came at times, and at others, in the words of the agents, none."""
+        """Return whether the right answer came in some attempts, and no answer (as agents report
+        it) in others."""
         silent = (each.detail.startswith("no answer") for each in observations)
         return any(map(self.is_answered, observations)) and any(silent)
 

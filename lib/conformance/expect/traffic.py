@@ -6,8 +6,8 @@ conditions. It is the named verdict (a silent drop). The control before: the tes
 path open earlier; for a source that came later, another source that came with it gets through. The
 control beside: in the same rounds another attempt of the same source gets through, or, if a policy
 closes that source, an attempt of another source at the same target. N rounds in a row agree, and
-the denial then holds. A control that fails is ControlBroken, a probe that fails is ProbeBroken;
-neither is ever a denial.
+the denial then lasts. A failed control is ControlBroken and a failed probe is ProbeBroken; neither
+is ever a denial.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -97,8 +97,8 @@ class Expect(PathDecisions):
         ``new``: pods that came after the policies, so that no path of theirs was ever open before.
         In place of the control before, another new pod on the same node gets to the same target in
         the same rounds, or another source to the new pod; :meth:`removed` then shows, as a control
-        after, that the path is open without the policies. ``gone``: pods that the test has removed,
-        whose paths :meth:`removed` leaves alone. ``lasts``: False for paths that are tried again
+        after, that the path is open without the policies. ``gone``: pods that the test has removed;
+        :meth:`removed` does not check their paths. ``lasts``: False for paths that are tried again
         after the next step; their attempts must agree, but need not hold.
 
         Raise Nonconformance with expected and observed next to each other, ControlBroken if a

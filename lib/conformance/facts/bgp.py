@@ -33,12 +33,12 @@ class BgpFacts:
     """The BGP facts that a single test reads."""
 
     ABOUT = Conditions(modes=("bgp",))
-    """On other clusters no node speaks BGP."""
+    """The only mode in which nodes speak BGP."""
 
     OWN = "its blocks"
     """The networks that a Windows node has to announce."""
     BY_A_REFLECTOR = "by a Linux node"
-    """By whom a Windows node learns the blocks of nodes that are no peers of its own."""
+    """The node from which a Windows node learns the blocks of nodes that are not its peers."""
 
     def __init__(
         self, calico: CalicoObjects, hosts: Hosts, looked_into: Collection[str] = ()
@@ -354,7 +354,7 @@ class BgpFacts:
     def _down(self, windows: str, host: BgpHost, other: NodeFacts) -> str:
         """Describe which end of a session is down, as far as the covered Windows nodes show it."""
         if not host.peers:
-            return f"node {windows} is told of no peer: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"
+            return f"node {windows} has no peer configured: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"
         if len(host.peers) > 1 and not _has_session(host):
             return f"the end that is down is node {windows}: it has no session at all"
         at_other_end = self._host(other.name) if other.name in self._looked_into else None
@@ -393,7 +393,7 @@ def _has_session(host: BgpHost) -> bool:
 def _left_the_mesh(reflector: str, windows: str) -> str:
     return (
         f"node {reflector} is a route reflector, which leaves the mesh, and node {windows} does "
-        "not know that: confd's template for Windows skips no reflector; make a BGPPeer of them"
+        "not know that: confd's template for Windows skips no reflector; make a BGPPeer between them"
     )
 
 

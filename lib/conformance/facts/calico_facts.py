@@ -257,7 +257,7 @@ class CalicoReading:
         )
 
     def linux_cni(self) -> tuple[Fact[str], Fact[str]]:
-        """CNI plugin and IPAM of Linux, for clusters that have nothing else."""
+        """Return CNI plugin and IPAM of Linux nodes, for clusters that have no Windows nodes."""
         kind = mapping_at(self._installation, "spec", "cni")
         if kind.get("type"):
             ipam = str(value_at(kind, "ipam", "type") or "")

@@ -49,8 +49,8 @@ class CalicoWorkloads:
 
     @property
     def felix_pods(self) -> str:
-        """Label selector of the pods on Windows: that of the DaemonSet, else of those that the
-        operator makes."""
+        """Return the label selector of the pods on Windows: the DaemonSet's, else that of the
+        operator's pods."""
         labels = mapping_at(self.windows, "spec", "selector", "matchLabels") or {"k8s-app": WINDOWS}
         return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 

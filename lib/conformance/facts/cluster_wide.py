@@ -59,7 +59,8 @@ class ClusterWide:
         self._systems = {node.name: str(node.os) for node in facts.nodes}
 
     def pods(self) -> dict[str, Fact[str]]:
-        """Operating system of the node of each such pod; ``no node``: it waits for one."""
+        """Return the operating system of each such pod's node; ``no node``: the pod waits for a
+        node."""
         found = {}
         for pod in filter(_whole, self._pods()):
             node = pod["spec"].get("nodeName") or ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CNI plugin that a Windows host is configured for, against that of the node's network."""
+"""The CNI plugin in a Windows host's configuration, compared with that of the node's network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class CniPlugins:
     hosts: Hosts
     facts: Facts
     windows: Sequence[NodeFacts]
-    """The nodes that may be looked into."""
+    """The nodes that may be read by HostProcess pods."""
 
     def configured(self, node: str) -> dict[str, Announced]:
         """Return whether a host's CNI configuration names the plugin of the node's network; unknown

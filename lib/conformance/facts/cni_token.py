@@ -30,7 +30,7 @@ class CniTokens:
     kube: Kube
     hosts: Hosts
     windows: Sequence[NodeFacts]
-    """The nodes that may be looked into."""
+    """The nodes that may be read by HostProcess pods."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def ended(self, node: str) -> Fact[bool]:

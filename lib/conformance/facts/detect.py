@@ -34,7 +34,7 @@ CONTROL_PLANE = tuple(
     f"node-role.kubernetes.io/{role}"
     for role in ("control-plane", "master", "controlplane", "etcd")
 )
-"""Labels of such nodes; the last two are Rancher's."""
+"""Labels of control-plane nodes; the last two are Rancher's."""
 
 
 def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:

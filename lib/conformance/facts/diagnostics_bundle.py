@@ -34,7 +34,7 @@ def collect(
     tail: int = 300,
     within: float = 10.0,
 ) -> dict[str, str]:
-    """Name of an attachment to its text.
+    """Map each attachment's name to its text.
 
     ``node_pods`` are pods in the network of Linux nodes, through which routes are read; ``tail``
     lines of each log.

@@ -31,16 +31,16 @@ SOURCE_VIP_SET = re.compile(r"^\s*[\"']?sourceVip[\"']?:\s*[\"']?(?P<value>[\d.]
 """The setting in a KubeProxyConfiguration.  On an overlay kube-proxy does not start without it
 (winkernel/proxier.go)."""
 LOGGED = re.compile(r"kube-proxy\.exe|\bFLAG: ")
-"""Lines of a log that repeat the flags with which kube-proxy was started."""
+"""Matches log lines that repeat kube-proxy's flags."""
 BEGINS = re.compile(r"kube-proxy\.exe|\bFLAG: --config=")
 """Lines of a log that show whether a file has the settings; kube-proxy logs its flags sorted by
 name, so this line precedes that of ``--enable-dsr``."""
 FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
-"""Go's spellings."""
+"""Go's spellings of false."""
 NAMESPACE = "kube-system"
 PREFIX = "kube-proxy"
 HEAD = 64 * 1024
-"""Bytes of a log's beginning, where the start is."""
+"""Bytes read from the beginning of a log, which shows kube-proxy's start."""
 
 
 def enabled_in(text: str) -> bool | None:

@@ -2,9 +2,9 @@
 """The Windows nodes on which Felix should run, whether or not it does: yes, no, or unknown for each
 node.
 
-Where it is meant to run and does not, Calico is broken. Where it is not meant to run there is no
-Calico to judge. The API does not show this for a Felix that is a service (AKS' add-on, Calico's zip
-file) or a process of an agent (RKE2): then a read of the node decides
+If Felix should run on a node and does not, Calico is broken. If it should not run there, there is
+no Calico to judge. The API does not show this for a Felix that is a service (AKS' add-on, Calico's
+zip file) or a process of an agent (RKE2): then a read of the node decides
 (:mod:`conformance.facts.node_readings`).
 """
 
@@ -24,7 +24,7 @@ WITHOUT = {
     "rke1": "RKE1 runs no Calico on Windows nodes",
     "k3s": "k3s brings no Calico to Windows nodes",
 }
-"""Platforms whose Windows nodes have none, unless somebody installed it there by hand."""
+"""Platforms whose Windows nodes have no Calico, unless somebody installed it by hand."""
 TRACES = (ADDRESS, TUNNEL)
 """Annotations that Calico gives to a node where it is the network."""
 Fits = Callable[[str | None, Sequence[str]], bool]
@@ -34,7 +34,7 @@ FITS: dict[str, Fits] = {
     "Exists": lambda value, wanted: value is not None,
     "DoesNotExist": lambda value, wanted: value is None,
 }
-"""Operators of node selector terms; what compares numbers is taken to fit."""
+"""Operators of node selector terms; comparisons of numbers are assumed to fit."""
 
 
 def selects(daemonset: Obj | None, node: NodeFacts) -> bool:
@@ -65,7 +65,7 @@ def _holds(term: Obj, labels: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class FelixMeant:
-    """What the API of one cluster says of Felix on Windows nodes."""
+    """The data of a cluster's API about Felix on Windows nodes."""
 
     found: CalicoWorkloads
     pods: Mapping[str, str]
@@ -76,7 +76,7 @@ class FelixMeant:
     blocks: Mapping[str, Sequence[str]]
     platform: str | None
     networked: str
-    """Why Calico leaves traces of itself on each of its nodes; empty: it may leave none."""
+    """Why Calico certainly leaves traces on each of its nodes; empty: it may leave none."""
 
     def on(self, node: NodeFacts) -> Fact[bool]:
         """Return whether Felix is meant to run on a Windows node."""
@@ -118,4 +118,4 @@ LOOKED_FOR = (
     f"a pod of {WINDOWS}, a DaemonSet that selects the node, .spec.calicoNetwork.windowsDataplane "
     "HNS of Installation default, and Calico's annotations and blocks of the node"
 )
-"""What shows that Felix is meant to run on a Windows node."""
+"""Signs that Felix should run on a Windows node."""

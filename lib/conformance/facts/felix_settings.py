@@ -24,19 +24,20 @@ VARIABLES = {
     "wireguardEnabled": "FELIX_WIREGUARDENABLED",
     "bpfEnabled": "FELIX_BPFENABLED",
 }
-"""Field of FelixConfiguration to the environment variable that wins over it."""
+"""Map a field of FelixConfiguration to the environment variable that overrides it."""
 DEFAULTS = {"vxlanVNI": 4096, "vxlanPort": 4789}
-"""What Calico uses where nothing says it."""
+"""Calico's defaults."""
 WINDOWS_VNI = "VXLAN_VNI"
-"""From which felix-service.ps1 sets FELIX_VXLANVNI on Windows: another's rendering of
-FelixConfiguration, unless the environment rules Linux as well."""
+"""The variable from which felix-service.ps1 sets FELIX_VXLANVNI on Windows. The operator renders it
+from FelixConfiguration, unless the environment also overrides it on Linux."""
 OF_NODE = "node."
 Overrides = dict[str, dict[str, Fact[str]]]
-"""``linux``, ``windows`` or ``node.NAME`` to field to what wins over FelixConfiguration default."""
+"""Map ``linux``, ``windows`` or ``node.NAME`` to fields, and each field to the setting that
+overrides FelixConfiguration default."""
 
 
 def is_on(value: object) -> bool:
-    """Return whether Felix takes a value for yes (projectcalico/calico
+    """Return whether Felix reads a value as true (projectcalico/calico
     felix/config/param_types.go)."""
     return str(value).lower() in ("true", "1", "yes", "y", "t")
 

@@ -16,17 +16,18 @@ from conformance.kube.pod_state import is_ready, pod_state, restarts
 from conformance.model.counted import counted
 
 WORTH_TELLING = re.compile(r"\[(WARNING|ERROR|FATAL|PANIC)\]")
-"""Lines of Felix' log that a message about policy shows; its others are in the failure's bundle."""
+"""Lines of Felix' log that a message about policy shows; all other lines are in the failure's
+bundle."""
 SHOWN = 160
 """Characters of such a line."""
 LOG_BYTES = 256 * 1024
-"""bytes.  Of a log that are looked through."""
+"""Bytes of a log that are searched."""
 LATELY = 300.0
-"""s.  A restart this long ago, or longer, has nothing to do with what is seen now."""
+"""s. A restart that is at least this old has nothing to do with present observations."""
 MANY = 2
-"""Restarts during a run that are more than an accident."""
+"""Number of restarts during a run that cannot be an accident."""
 CONTAINERS = ("felix", "calico-node-felix", "calico-node")
-"""Where Felix runs on Windows and on Linux."""
+"""Containers that run Felix, on Windows and on Linux."""
 
 
 def felix_on(

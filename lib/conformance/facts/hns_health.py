@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HNS of a Windows node against the API: endpoints against pods, load balancers against Services.
-
-A deviation counts if two looks show it (``hns_looks`` apart), since pods and Services come and go.
-A clean first look needs no other.  The module judges nothing.
+"""HNS of a Windows node compared with the API: endpoints with pods, load balancers with Services. A
+deviation counts if two reads show it (``hns_looks`` apart), since pods and Services come and go. If
+the first read shows none, there is no second. The module judges nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ PROTOCOLS = {"TCP": 6, "UDP": 17}
 LOCAL = "Local"
 
 Deviations = Mapping[object, str]
-"""What is wrong, by what identifies it in another look."""
+"""The faults, by keys that identify them in another read."""
 
 
 class Look(NamedTuple):
@@ -60,7 +59,7 @@ class HnsHealth:
     changes: Changes
     hosts: Hosts
     windows: Sequence[NodeFacts]
-    """The nodes that may be looked into."""
+    """The nodes that may be read by HostProcess pods."""
     timings: Timings
     clock: Clock = field(default=SYSTEM_CLOCK)
 
@@ -213,7 +212,7 @@ class Port(NamedTuple):
     members: frozenset[str]
     """Addresses of ready backends."""
     version: str
-    """Versions of the Service and of its slices: it changes with them."""
+    """Versions of the Service and of its slices; any change of these shows in them."""
 
     @property
     def label(self) -> str:

@@ -34,7 +34,7 @@ class OwnBlock(NamedTuple):
     capacity: int
     """Addresses that it leaves to pods."""
     free: int
-    """Addresses of these that nobody has."""
+    """Those of these addresses that are free."""
 
     def has(self, address: str) -> bool:
         return ipaddress.ip_address(address) in ipaddress.ip_network(self.cidr)
@@ -46,7 +46,7 @@ class IpamFacts:
     change."""
 
     ABOUT = Conditions(ipam=("calico-ipam",))
-    """Other plugins claim no blocks: there it would find none, and that would say nothing."""
+    """The only IPAM with blocks; with another plugin, an empty result would say nothing."""
 
     calico: CalicoObjects
 
@@ -187,8 +187,8 @@ class IpamFacts:
         return self._of_pods(node, source, taken)
 
     def reserved_elsewhere(self) -> dict[str, Fact[list[str]]]:
-        """Blocks of other nodes, and of none, in which something is reserved as only Windows'
-        blocks have it."""
+        """Return the blocks of other nodes, or of no node, with reservations that only blocks of
+        Windows nodes should have."""
         windows = [node.name for node in self.windows]
         blocks, api = self.calico.listed("IPAMBlock")
         others = [block for block in blocks if affine(block) not in windows]
@@ -256,8 +256,8 @@ def affine(block: Obj) -> str:
 
 
 def reservations(spec: Obj) -> list[str]:
-    """Ordinals that the block's allocations give to Windows' reservation, the outermost by their
-    names."""
+    """Return the ordinals in a block that are reserved for Windows; the first and the last ones by
+    their names."""
     attributes = spec.get("attributes") or []
     ours = {
         index for index, one in enumerate(attributes) if (one or {}).get("handle_id") == RESERVED

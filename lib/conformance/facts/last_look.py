@@ -38,11 +38,11 @@ PANIC = re.compile(
 COMPONENTS = ("calico-node", "calico-typha", "kube-proxy")
 """Beginnings of pods' names."""
 LOGS = 40
-"""Logs that are read at most."""
+"""Maximum number of logs that are read."""
 BYTES = 256 * 1024
-"""Bytes of a log that are read, its oldest since the run began."""
+"""Bytes of each log that are read, beginning with the run's start."""
 SECONDS = 15.0
-"""s.  After these no other log is asked for."""
+"""s. After this time no further log is requested."""
 AT_ONCE = 4
 WINDOWS = "calico-node-windows"
 """Beginning of the names of Felix' pods on Windows."""
@@ -50,7 +50,7 @@ PRINT: dict[OS, str] = {
     "linux": "tail /var/log/calico/cni/cni.log",
     "windows": r"powershell Get-Content -Tail 10 C:\var\log\calico\cni\cni.log",
 }
-"""Commands for people; a CNI configuration with another ``log_file_path`` is theirs to know."""
+"""Commands for people; they have to know if a CNI configuration sets another ``log_file_path``."""
 CniLog = Callable[[Obj, str, OS, datetime, float], str]
 """Return the CNI plugin's log on the node of a pod of Felix: the pod, its container, the node's
 system, since when, within how many seconds.  Raise SuiteError."""
@@ -75,7 +75,7 @@ class _Log:
 
     @property
     def owner(self) -> str:
-        """Return whose log it is."""
+        """Return the program and node that the log belongs to."""
         if self.felix:
             return f"the CNI plugin's log on {self.node}"
         return f"{self.container} of {self.namespace}/{self.pod} on {self.node}"

@@ -40,12 +40,12 @@ SERVICE = "CalicoFelix"
 """Felix as Calico's scripts install it."""
 PROGRAM = "kube-proxy.exe"
 COMMAND_LINE = f"command line of {PROGRAM}"
-"""How the source of a fact begins that was read from a node's kube-proxy."""
+"""Beginning of the source of a fact that was read from a node's kube-proxy."""
 LOOKED = "looked"
-"""The reading that says that all others but ``dsr`` have been made."""
+"""The name of the entry which records that all readings except ``dsr`` have been made."""
 OF_A_NODE = ("calico", "cni", "ipam", "plane", "install", "differences", "update", "dsr")
 LEARNT = ("felix", *OF_A_NODE, LOOKED)
-"""Everything that is learnt of a node, by the name under which the run's processes share it."""
+"""All readings of a node, by the names under which the run's processes share them."""
 
 
 class Hosts(Protocol):

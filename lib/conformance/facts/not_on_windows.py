@@ -59,8 +59,8 @@ class NotOnWindows:
         return {"the data plane of Linux nodes": Fact("eBPF", found.source)}
 
     def of_ipv6(self, node: str) -> dict[str, Fact[str]]:
-        """Addresses of IPv6 of a node's pods and in its annotations, or ``none``, while Linux pods
-        have some."""
+        """Return the IPv6 addresses of a node's pods and in its annotations, or ``none``; Linux
+        pods must have some."""
         by_node: dict[str, list[Obj]] = {}
         for pod in self.calico.kube.objects("v1", "Pod"):
             if not pod["spec"].get("hostNetwork"):

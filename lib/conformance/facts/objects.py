@@ -60,7 +60,7 @@ class CalicoObjects:
         }
 
     def calico_version(self) -> dict[str, Fact[str]]:
-        """Calico's version, and that of every Windows node of which it is known."""
+        """Return Calico's version, and the version on every Windows node whose version is known."""
         own = {
             f"Calico's version on node {node.name}": self.facts.calico_on_nodes[node.name]
             for node in self.facts.by_os("windows")
@@ -281,10 +281,9 @@ class CalicoObjects:
         return Fact(None, f"not set in {', '.join(found) or 'any object that could be read'}")
 
     def datastore(self) -> dict[str, Fact[str]]:
-        """Mode and datastore as one phrase: ``vxlan on kubernetes``, ``vxlan on etcd by manual``.
-
-        The way of installation is part of it under etcd alone: every way goes with the Kubernetes
-        API.
+        """Return mode and datastore as one phrase: ``vxlan on kubernetes``, ``vxlan on etcd by
+        manual``. Only for etcd does it include the way of installation, since every way works with
+        the Kubernetes API.
         """
         mode = self.facts.mode
         datastore = self.facts.datastore

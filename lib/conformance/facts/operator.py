@@ -90,8 +90,8 @@ class OperatorFacts:
         }
 
     def shape(self) -> dict[str, Fact[str]]:
-        """Return the DaemonSet's shape on Windows: ``as rendered``, or what is otherwise; further
-        containers are no matter."""
+        """Return the DaemonSet's shape on Windows: ``as rendered``, or the differences; additional
+        containers do not count."""
         daemons = workloads(self._reading).windows
         if daemons is None:
             raise MissingCapability(
@@ -130,7 +130,7 @@ class OperatorFacts:
         found = workloads(self._reading)
         own = described(found.windows) if found.of_the_operator else NOTHING
         return {
-            "what the operator has laid on Windows nodes": Fact(
+            "what the operator installed on Windows nodes": Fact(
                 own, "DaemonSets that Installation default owns"
             )
         }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pod that the run itself is in, so that no test takes away its node or its network.
+"""The pod in which the run itself runs; no test may take away its node or its network.
 
 The Job that ``calico-conformance job`` prints names node and address by the downward API.
 """

@@ -42,7 +42,8 @@ BY_PROVIDER_ID = (("kind://", "kind"), ("aws://", "aws"), ("azure://", "azure"),
 """The last three entries mean self-managed on that cloud, if no mark above shows the cloud's own
 service."""
 VIRTUAL = {"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
-"""Labels of nodes that stand for a service's machines: Azure Container Instances' and Fargate's."""
+"""Labels of virtual nodes, which stand for machines of a cloud service: Azure Container Instances'
+and Fargate's."""
 PROVIDERS = {
     "EKS": "eks",
     "AKS": "aks",
@@ -84,7 +85,8 @@ def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[
 
 
 def virtual(meta: Obj) -> str:
-    """Return the label by which a node stands for a service's machines; empty: it is a machine."""
+    """Return the label that marks a virtual node, which stands for machines of a cloud service;
+    empty: it is a machine."""
     labels = mapping_at(meta, "labels")
     found = (f"label {key}={value}" for key, value in VIRTUAL.items() if labels.get(key) == value)
     return next(found, "")

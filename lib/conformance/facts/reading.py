@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 
 def required(what: str, verb: str, read: Callable[[], T]) -> T:
-    """Return what is read.  Raise MissingCapability where the run has no right to ``verb`` it."""
+    """Return the result of a read. Raise MissingCapability if the run has no right to ``verb`` the
+    object."""
     try:
         return read()
     except ApiRefused as refusal:

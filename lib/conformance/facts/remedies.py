@@ -77,9 +77,10 @@ class Remedies:
         )
 
     def felix(self, field: str) -> str:
-        """Give FelixConfiguration its default for a field again, or take away what wins over it."""
+        """Reset a field of FelixConfiguration to its default, or remove the setting that overrides
+        it."""
         if variables := ruled(self._overriding, field):
-            return f"take away what wins over FelixConfiguration default: {variables}"
+            return f"remove what overrides FelixConfiguration default: {variables}"
         patch = _json({"spec": {field: None}})
         if self._kube.discovery.serves(V3, "FelixConfiguration"):
             return f"kubectl patch felixconfigurations.projectcalico.org default --type=merge -p '{patch}'"

@@ -35,13 +35,13 @@ DEPLOYING: tuple[Right, ...] = (
     Right("patch", "configmaps", needed_for="mount the probe programs"),
     Right("create", "deployments", "apps", needed_for="deploy the demo pods"),
     Right("patch", "deployments", "apps", needed_for="deploy the demo pods"),
-    Right("delete", "deployments", "apps", needed_for="take a test's pods away again"),
+    Right("delete", "deployments", "apps", needed_for="remove a test's pods"),
     Right("create", "daemonsets", "apps", needed_for="pull images before pods wait for them"),
     Right("patch", "daemonsets", "apps", needed_for="pull images before pods wait for them"),
     Right("delete", "daemonsets", "apps", needed_for="take them away again"),
     Right("create", "services", needed_for="test services"),
     Right("patch", "services", needed_for="test services"),
-    Right("create", "pods", needed_for="start pods that nobody starts anew"),
+    Right("create", "pods", needed_for="start pods that no controller replaces"),
     Right("delete", "pods", needed_for="take them away again"),
     Right("watch", "pods", needed_for="wait for the demo pods"),
     Right("get", "pods", needed_for="notice a pod that restarted during a check"),
@@ -51,7 +51,7 @@ DEPLOYING: tuple[Right, ...] = (
         "pods/exec",
         needed_for="start the probe agents (Kubernetes 1.35 asks for create as well)",
     ),
-    Right("list", "events", needed_for="say why a pod does not start"),
+    Right("list", "events", needed_for="explain why a pod does not start"),
 )
 """The rights that tests with pods need (role standard)."""
 
@@ -59,7 +59,7 @@ POLICIES: tuple[Right, ...] = (
     Right("patch", "namespaces", needed_for="give a label to one of its namespaces"),
     Right("create", "serviceaccounts", needed_for="tell pods apart by their account"),
     Right("patch", "serviceaccounts", needed_for="tell pods apart by their account"),
-    Right("delete", "serviceaccounts", needed_for="take an account away again"),
+    Right("delete", "serviceaccounts", needed_for="remove an account"),
     *(
         Right(verb, resource, group, needed_for="apply the policies under test and remove them")
         for group, resources, verbs in (

@@ -46,7 +46,7 @@ class Room:
     memory: int | None
     """MiB that no pod requests; None: not known."""
     pods: int = LARGEST
-    """Pods that its kubelet still takes, whatever its block has."""
+    """Pods that its kubelet still takes, without regard to its block."""
 
 
 def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:

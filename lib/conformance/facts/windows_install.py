@@ -28,12 +28,12 @@ class WindowsInstall:
     hosts: Hosts
     facts: Facts
     windows: Sequence[NodeFacts]
-    """The nodes that may be looked into."""
+    """The nodes that may be read by HostProcess pods."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def state(self, node: str) -> dict[str, Fact[str]]:
-        """Return ``Running`` or what else Calico does on a node: its services, or the DaemonSet's
-        pod."""
+        """Return ``Running`` or another state of Calico on a node, by its services or the
+        DaemonSet's pod."""
         if self.facts.install.value == "manifest":
             pod = felix_pod_states(calico_pods(self.kube, [node])).get(node)
             state = RUNNING if pod and pod.runs else pod.told if pod else "missing"
@@ -47,7 +47,7 @@ class WindowsInstall:
 
     def kubeconfig(self, node: str) -> dict[str, Fact[str]]:
         """Return whether the kubeconfig of Calico's CNI plugin is there with a token that has not
-        ended: ``valid``, ``missing``, or since when it is over.
+        ended: ``valid``, ``missing``, or since when it has expired.
 
         Raise MissingCapability where Calico keeps its data in etcd, or the plugin is another.
         """

@@ -41,7 +41,8 @@ FLANNEL = {"vxlan": "overlay", "host-gw": "l2bridge"}
 BACKEND = "flannel.alpha.coreos.com/backend-type"
 SINGLE = re.compile(r'"windows_use_single_network"\s*:\s*(true|false)')
 ANY = r"(?i)calico.*|azure.*|vpc.*|cbr0.*|l2bridge.*|flannel.*"
-"""Networks of pods by every plugin that Calico for Windows works with, where nothing names one."""
+"""Matches the networks of every plugin that Calico for Windows works with, if nothing names the
+network."""
 SHOWN = 80
 """Characters of an expression that cannot be read."""
 

@@ -12,7 +12,8 @@ MENDED: dict[int, tuple[int, str]] = {
         "pods' networks with an overlay are broken until the update of October 2025 (rancher#50915)",
     ),
 }
-"""Build to the first revision that is whole (26100.6899 is KB5066835) and what those before it get wrong."""
+"""Map a build to its first revision without the fault (26100.6899 is KB5066835), and to the fault
+of earlier revisions."""
 
 
 def windows_troubles(nodes: Sequence[NodeFacts]) -> list[str]:

@@ -12,7 +12,7 @@ from conformance.kube.fields import list_at
 
 
 def all_containers(workload: Obj | None) -> list[Obj]:
-    """Containers of a workload's pod template, those that run first included."""
+    """Return the containers of a workload's pod template, init containers included."""
     spec = (((workload or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
     return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
 

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that this run did not make: which are there, which came and went, and what they
-excuse."""
+"""Policies that this run did not make: which exist, which were added or removed, and which results
+they excuse."""

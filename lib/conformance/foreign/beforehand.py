@@ -31,7 +31,7 @@ class Beforehand:
     unread: str = ""
     """Kinds that could not be read, and why."""
     exempt: str = ""
-    """How to keep them from the run's pods."""
+    """How to exempt the run's pods from them."""
 
     @property
     def lines(self) -> list[str]:

@@ -29,7 +29,7 @@ class Interference:
     def policies(self, snapshot: Snapshot) -> list[tuple[str, ForeignPolicy]]:
         """Describe each edit and deletion of a policy, with the policy before and after.
 
-        Nothing where some kind could not be read.
+        Yield nothing if a kind could not be read.
         """
         present = {policy.uid: policy for policy, _ in snapshot.policies}
         found = list[tuple[str, ForeignPolicy]]()
@@ -64,11 +64,11 @@ class Interference:
         return any(made and now and labels_of(made) != labels_of(now) for made, now in pairs)
 
     def made(self, namespace: str) -> Obj | None:
-        """Return a namespace as the worker made it; None: it did not."""
+        """Return a namespace as the worker made it; None: the worker did not make it."""
         return self.changes.kept.get(ObjectRef(api_version="v1", kind="Namespace", name=namespace))
 
     def read(self, kind: str, name: str, namespace: str | None = None) -> Obj | None:
-        """Return an object of the core API; None where it is not there or cannot be read."""
+        """Return an object of the core API; None if it does not exist or cannot be read."""
         found = self._find(kind, name, namespace)
         return None if isinstance(found, SuiteError) else found
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths as policies of other owners meet them: their ends, and which policies could give their
-result."""
+"""Paths under policies of other owners: the paths' ends, and which policies could give their
+results."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ class ObservedPath:
     observed: Observed
     protocol: str
     at: Side
-    """The end at which policies count."""
+    """The only end at which policies are considered."""
     ends: Callable[[Sequence[Workload]], Mapping[str, End]]
-    """Reads the labels of pods; called only where a policy is to be judged."""
+    """Reads the labels of pods; called only if a policy has to be judged."""
 
     @property
     def pods(self) -> list[Workload]:
@@ -42,11 +42,11 @@ class ObservedPath:
 
     @cached_property
     def ways(self) -> list[tuple[str, Way]]:
-        """Return the path as policies meet it now."""
+        """Return the path in the form that policies match, with its present ends."""
         return self.ways_between(self.ends(self.pods))
 
     def ways_between(self, ends: Mapping[str, End]) -> list[tuple[str, Way]]:
-        """Return the path as policies meet it between these ends."""
+        """Return the path between these ends in the form that policies match."""
         return [
             (pod, way)
             for target in self.targets

@@ -46,9 +46,10 @@ from conformance.policy.oracle.policies import DIRECTIONS
 from conformance.policy.oracle.switches import PROMISE, Switch, Switches, columns
 
 RECENTLY = 120.0
-"""s. How long a deleted policy may still be blamed: Felix may be late, but not that late."""
+"""s. How long a deleted policy may still explain results; Felix is never later than this."""
 FRESH = 3.0
-"""s. How long an answer about passing policies is used again under the same policies of the run."""
+"""s. How long an answer about policies that were added or removed is reused while the run's own
+policies stay the same."""
 
 Path = tuple[Workload, Target, str]
 """Source, target and protocol."""
@@ -71,7 +72,8 @@ class ForeignPolicies:
     _open: Sequence[Path] = ()
     """Paths that the test observed to be open while it made no policy."""
     _passed: dict[int, tuple[float, list[ForeignPolicy]]] = field(default_factory=dict)
-    """Answers about passing policies: version since which, time of the answer, and policies."""
+    """Answers about policies that were added or removed: their first version, the time of the
+    answer, and the policies."""
     _is_current: bool | None = None
     """The newest snapshot is used again by :meth:`look`; None: each look reads anew."""
     _resolvers: list[Target] | None = None
@@ -170,7 +172,7 @@ class ForeignPolicies:
     def explains(
         self, source: Workload, target: Target, protocol: str, *, times: Times = NOW
     ) -> bool:
-        """Return whether a policy that was there before, and still is, explains a closed path."""
+        """Return whether a policy that existed before and still exists explains a closed path."""
         snapshot = self._newest
         path = self._path(source, target, "closed", protocol, "both")
         givers = self._givers(path, snapshot, times, lasting=True) if snapshot.foreign else []
@@ -200,7 +202,7 @@ class ForeignPolicies:
     def forecloses(self, ways: Sequence[Path]) -> list[str]:
         """Return for each path the foreign policies that surely close it while none may open it.
 
-        By the newest snapshot; what it shows is confirmed by another.
+        This uses the newest snapshot, and confirms its result by another snapshot.
         """
         if not self._snapshots:
             self.look()

@@ -23,13 +23,13 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 VERBS = {"ADDED": "came", "MODIFIED": "changed", "DELETED": "went"}
 NOTHING = "metadata.name=no-such-object"
-"""Field selector that selects nothing: the list is asked for its version alone."""
+"""Field selector that selects nothing, for a list that is needed only for its version."""
 
 
 @dataclass
 class PolicyEvents:
-    """Records policies of other owners, and objects that came and went, for one namespace of a
-    run."""
+    """A recorder of foreign policies, and of objects that were added or removed, for one namespace
+    of a run."""
 
     kube: Kube
     run: Ownership
@@ -41,7 +41,7 @@ class PolicyEvents:
     seconds: float
     """How long one watch request lasts."""
     events: list[tuple[float, str]] = field(default_factory=list)
-    """Pods and Services that came and went, each with the time (``time.monotonic``)."""
+    """Pods and Services that were added or removed, each with the time (``time.monotonic``)."""
     edits: list[Edit] = field(default_factory=list)
     _policies: dict[str, tuple[str, Obj]] = field(default_factory=dict)
     """Uid to kind and policy."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies of a cluster at one moment, and what decides their meaning: tiers, network sets,
-host endpoints."""
+"""The policies of a cluster at one moment, with the objects that determine their meaning: tiers,
+network sets, host endpoints."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
@@ -42,9 +42,9 @@ ADMIN_TIERS = {
 }
 """Calico's names for the tiers of these kinds (v3.29 on); a ClusterNetworkPolicy names its own."""
 FIRST = -1.0
-"""Order of a tier that is not known: it may come before all others."""
+"""Order that is assumed for a tier without a known order; the tier may come before all others."""
 STAGED = ("StagedNetworkPolicy", "StagedGlobalNetworkPolicy", "StagedKubernetesNetworkPolicy")
-"""Kinds that decide nothing as documented, and on Windows as released."""
+"""Kinds that decide nothing by the documents, but decide on Windows in some releases."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Snapshot:
     version: str = ""
     """The cluster's resourceVersion before the policies were read."""
     kinds: tuple[tuple[str, str], ...] = ()
-    """API and kind of what is served."""
+    """API and kind of the served policies."""
     hosts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Node to the labels of its HostEndpoint, which puts the node itself under policy. Most
     clusters have none."""

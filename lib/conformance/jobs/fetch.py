@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of a run inside the cluster: waits for its judge, and takes its archive out.
-
-One file is written, whole or not at all, and nothing is unpacked: what is in it was written in a
-pod, and is data.
+"""Fetching the results of a run inside the cluster: waits for its judge, and copies its archive.
+One file is written, whole or not at all. Nothing is unpacked, since its contents were written in a
+pod and are only data.
 """
 
 import base64
@@ -32,7 +31,7 @@ LOOK_EVERY = 5.0
 STARTS_WITHIN = 120.0
 """s.  For the Job's controller to make its pod."""
 SILENCE = 600.0
-"""s.  A run of many nodes takes its time to pack."""
+"""s. Packing the results of many nodes takes time."""
 ENDS_WITHIN = 60.0
 MOST = 2 << 30
 """Bytes of an archive; a whole run has 6 MB."""
@@ -237,8 +236,8 @@ def first_line_of(text: str) -> str:
 def fetch(kube: Kube, job: str, folder: Path, minutes: float, tell: Callable[[str], None]) -> int:
     """Wait, take the archive, let the holder end; return the judge's exit code.
 
-    Without a report the holder stays, to look at.  A holder that could not be told to end, or ended
-    before its command did, changes no verdict.  Raise SuiteError (fetch again), OSError.
+    Without a report the holder stays, so that the user can look at it. If the holder cannot be
+    ended, or ends before its command, no verdict changes. Raise SuiteError (fetch again), OSError.
     """
     one = Fetch(kube, job, tell)
     judged = one.judged(minutes * 60)

@@ -22,7 +22,7 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 TAKEN = ".fetched"
 """File in the folder of results by which the holder ends."""
 KEPT_FOR = 24 * 3600.0
-"""s.  From the report on, or from the holder's start where there is none."""
+"""s. Counted from the report, or from the holder's start if there is no report."""
 LOOK_EVERY = 2.0
 BYTES_A_LINE = 48 * 1024
 """A multiple of 3, so that lines can be put together again."""

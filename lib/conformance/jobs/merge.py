@@ -2,7 +2,7 @@
 """One report of several runs of one cluster: of different areas, nodes or days, or of the parts of
 a run (``--shard``).
 
-Tests are put together as a rerun does it: the worse decision counts.  Claims are computed anew.
+Tests are merged as in a rerun: the worse decision counts. Claim verdicts are computed anew.
 """
 
 import itertools

@@ -22,7 +22,7 @@ RESTRICTED = {
 USER = 65532
 """The user of the image, which owns nothing in it."""
 GRACE = 600
-"""s.  For what an interrupted run has to put back: a drained node, or a VNI."""
+"""s. For an interrupted run to restore its changes, such as a drained node or a VNI."""
 JUDGE = "judge"
 HOLDER = "holder"
 RESULTS = "/results/$(POD_NAME)"
@@ -30,7 +30,7 @@ RESULTS = "/results/$(POD_NAME)"
 several Jobs."""
 FILES = "/config"
 WITH_FILES = ("--timings", "--images", "--waivers", "--attest", "--baseline", "--rerun-of")
-"""Options that name a file of the user's, which the Job takes along."""
+"""Options that name a file of the user; the Job gets a copy."""
 MOST = 900_000
 """Bytes of such files in all: a ConfigMap holds 1 MiB."""
 OF_THE_JOB = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--report-dir")
@@ -74,8 +74,7 @@ class Wanted:
 
 
 def taken_along(options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return a run's options with the paths that its files have in the Job, and the texts of these
-    files.
+    """Return a run's options with the files' paths in the Job, and the texts of these files.
 
     Raise UsageProblem for a file that cannot be read, and for an option that is the Job's own.
     """

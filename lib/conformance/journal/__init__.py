@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of a run beyond its own namespaces, written down in the cluster first, and put back.
-
-One ConfigMap per run in namespace ``calico-conformance-system``.  A run that dies leaves it there,
-with all that is needed to restore the cluster.  Each changed object has a mark of the run: a
-journal is believed only as far as the marks confirm it.
+"""The journal: a run's changes beyond its own namespaces, recorded in the cluster before they are
+made, and restored. Each run has one ConfigMap in namespace ``calico-conformance-system``. A run
+that dies leaves it there, with everything that is needed to restore the cluster. Each changed
+object has a mark of the run: a journal is believed only as far as the marks confirm it.
 """
 
 from conformance.journal.journalled import Journalled

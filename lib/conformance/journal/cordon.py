@@ -12,12 +12,12 @@ from conformance.model.change import ObjectRef
 LIFTED: Mapping[str, Any] = {
     "metadata": {"annotations": {CORDON_ANNOTATION: None}}, "spec": {"unschedulable": None}
 }  # fmt: skip
-"""The merge patch after which a node takes pods again, and bears no mark."""
+"""The merge patch that uncordons a node and removes the mark."""
 
 
 def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """Return the patch; a patch that cordons a node also names the run on it, for want of the
-    journal."""
+    """Return the patch. A patch that cordons a node also writes the run's name on it, for cases in
+    which the journal is missing."""
     unschedulable = (
         (patch.get("spec") or {}).get("unschedulable") if target.kind == "Node" else None
     )

@@ -106,9 +106,8 @@ class Journalled:
         return made
 
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
-        """Delete a pod that its controller makes anew; noted, and not restored.
-
-        Raise EnvironmentBroken for a pod without a controller, which nobody would bring back.
+        """Delete a pod that its controller makes anew. This is recorded and not restored. Raise
+        EnvironmentBroken for a pod without a controller, since nothing would make it anew.
         """
         found = read(self.changes.kube, target, within=self.journal.within)
         if found is None:
@@ -165,7 +164,7 @@ class Journalled:
         self._keys = [key for key in self._keys if key != entry.key]
 
     def restore(self) -> list[Restored]:
-        """Restore this process' changes, newest first, and take its marks; harmless when
+        """Restore this process' changes, newest first, and remove its marks; harmless when
         repeated."""
         keys, marked = self._keys, self._marked
         self._keys, self._marked = [], {}

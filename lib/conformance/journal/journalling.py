@@ -35,7 +35,7 @@ class Plainly:
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
         """Change fields. A node that is cordoned in this way has the run's mark, as if the change
-        was noted."""
+        had been recorded."""
         found = self._changes.kube.find(
             target.api_version, target.kind, target.name, target.namespace
         )

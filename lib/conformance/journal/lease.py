@@ -123,7 +123,8 @@ class RunLock:
         self._keeper.start()
 
     def renew(self) -> None:
-        """Say that the run is alive.  Raise LockLost, ApiRefused, ApiUnreachable."""
+        """Renew the lease, to show that the run is alive. Raise LockLost, ApiRefused,
+        ApiUnreachable."""
         assert self._mine is not None  # it was acquired
         try:
             self._mine = self._put(self._mine, self._mine["spec"] | {"renewTime": _now()})
@@ -133,8 +134,8 @@ class RunLock:
             self._mine = self.check()  # still ours: the object was only written to
 
     def release(self) -> None:
-        """Give the lock back; harmless if it is not held. An error is reported: the next run will
-        find the lock stale.
+        """Release the lock; harmless if it is not held. An error is only reported, since the next
+        run will find the lock stale.
         """
         self._stop.set()
         if self._keeper:

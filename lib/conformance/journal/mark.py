@@ -41,7 +41,7 @@ def marks_of(obj: Obj) -> Iterator[tuple[str, str]]:
 
 
 def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:
-    """Return the fields of an object that hold this mark, as they are without it; none where it
+    """Return the fields of an object that hold this mark, in their state without it; empty if it
     has no such mark."""
     marked = content_at(current, (*_ANNOTATIONS, name))
     fields = (
@@ -63,7 +63,8 @@ def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:
 
 
 def unmark(changes: Changes, target: ObjectRef, name: str, *, within: float) -> bool:
-    """Take a mark from an object that is served where it was changed; False when it has none."""
+    """Remove a mark from an object, at the API through which it was changed; return False if it has
+    none."""
     current = read(changes.kube, target, within=within) or {}
     fields = mark_fields(current, name)
     if fields:
@@ -80,7 +81,8 @@ def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
     """Return why an object does not confirm a journal entry; empty when it carries the entry's own
     mark.
 
-    ``as_noted``: read as the entry names it, and not where Calico stores it under another uid.
+    ``as_noted``: the object was read at the API in the entry, and not from Calico's storage, where
+    it has another uid.
     """
     target = entry.target
     mark = annotations_of(current).get(entry.mark_name)
@@ -116,7 +118,7 @@ def believed(kube: Kube, entry: Entry, *, within: float = 0.0) -> str:
     if entry.act == "patch" and not any(
         content_at(current, field.path) == field.ours for field in entry.fields
     ):
-        return f"{target.label} holds nothing any more of what the run wrote"
+        return f"{target.label} no longer holds any value that the run wrote"
     return ""
 
 

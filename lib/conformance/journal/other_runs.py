@@ -22,7 +22,7 @@ from conformance.timing import SYSTEM_CLOCK, Clock
 
 VNI = ("spec", "vxlanVNI")
 LOOK_EVERY = 1.0
-"""s.  Between two looks whether a run of another machine renews its run lock."""
+"""s. Between two checks whether a run of another machine renews its run lock."""
 
 
 class OtherRuns:
@@ -64,7 +64,7 @@ class OtherRuns:
             self._is_current = None
 
     def look(self) -> None:
-        """Remember which changes that could lose a path are open now."""
+        """Remember the open changes that could close a path."""
         if self._is_current:
             return
         self._is_current = None if self._is_current is None else True
@@ -127,8 +127,7 @@ class OtherRuns:
 
 
 def beside(kube: Kube, run: str, nodes: Collection[str]) -> list[str]:
-    """Return a line for each other run that has pods on these nodes, and is not known to be
-    dead."""
+    """Return a line for each other run with pods on these nodes that is not known to be dead."""
     pods: dict[str, list[Obj]] = {}
     for pod in kube.objects("v1", "Pod", labels=RUN_LABEL):
         if is_of(pod) and (other := labels_of(pod)[RUN_LABEL]) != run:

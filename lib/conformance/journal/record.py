@@ -29,11 +29,11 @@ class Entry:
     """The run that made the change; empty: an earlier release, which left no marks."""
     state: EntryState = "intended"
     """``intended``: written before the change, which may or may not have been made; ``closed``:
-    nothing is to do."""
+    nothing has to be restored."""
     target: ObjectRef | None = None
     """The changed object; for a procedure its node."""
     uid: str = ""
-    """Uid of the target; for an object that is created it is known only afterwards, if ever."""
+    """Uid of the target; the uid of a created object is known only afterwards, or never."""
     resource_version: str = ""
     """Version of the object before the change; for reports."""
     fields: tuple[Field, ...] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps secrets out of the journal: a field that cannot be recorded cannot be put back, so it
+"""Protection of secrets in the journal: a field that cannot be recorded cannot be restored, so it
 may not be changed."""
 
 import re
@@ -19,8 +19,8 @@ REDACTED = "(redacted)"
 
 
 class JournalRefused(SuiteError):
-    """A change that may not be made, because its journal entry may not or cannot be written.
-    Nothing was changed."""
+    """The change is refused, because its journal entry must not or cannot be written. Nothing was
+    changed."""
 
 
 def secret_fields(value: Any, at: str = "") -> Iterator[str]:

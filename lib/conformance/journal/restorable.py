@@ -39,9 +39,8 @@ _NODE_ALONE = r'\{"node":"NAME"\}'
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A kind of change.  All are regular expressions for compact JSON with sorted keys.
-
-    NAME stands for any name, OWN for how the names of the run's namespaces begin.
+    """A kind of change. All are regular expressions for compact JSON with sorted keys. NAME stands
+    for any name, OWN for the beginning of the names of the run's namespaces.
     """
 
     what: str
@@ -112,8 +111,8 @@ ROWS = (
 
 
 def refusal(entry: Entry) -> str:
-    """Return why the suite would never have made the change of an entry; empty when the entry
-    fits the table."""
+    """Return why the suite never makes a change like that of an entry; empty if the entry fits the
+    table."""
     row = _row(entry)
     if row is None:
         return "this suite makes no such change"

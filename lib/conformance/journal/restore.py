@@ -25,10 +25,10 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.change import ObjectRef
 
 Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
-"""Name of a procedure to what undoes it, given the run that began it and its arguments; raises
-when it could not."""
+"""Map the name of a procedure to the function that undoes it, given the run that began it and its
+arguments. The function raises if it fails."""
 CONFLICTS = 5
-"""tries.  For a field that may be restored while its object changes meanwhile."""
+"""tries. For restoring a field whose object may change at the same time."""
 
 
 class Outcome(enum.StrEnum):
@@ -39,7 +39,7 @@ class Outcome(enum.StrEnum):
     CONFLICT = "conflict"
     """Somebody else has changed it since: left as it is."""
     REFUSED = "refused"
-    """Nothing but the journal says that a run of this suite made the change: left as it is."""
+    """Only the journal claims that a run of this suite made the change, so it is left as it is."""
     FAILED = "not restored"
 
 
@@ -71,8 +71,8 @@ def restore(
     marked: Sequence[Entry] = (),
 ) -> list[Restored]:
     """Restore every open entry (``only``: entries for which it returns true), newest first; close
-    entries that need nothing more.  ``marked``: entries that may not be open, and whose nodes may
-    bear their mark all the same.
+    entries that need nothing more. ``marked``: entries that may be closed although their nodes may
+    still have the mark.
 
     Safe to repeat: restored values are recognized.
     """

@@ -32,7 +32,7 @@ from conformance.model.change import Change, ObjectRef
 
 JOURNAL_LABEL = "calico-conformance/journal"
 AT_MOST = 1024 * 1024
-"""bytes.  What Kubernetes takes as a ConfigMap's data (validation.MaxSecretSize, 1 MiB)."""
+"""Maximum bytes of a ConfigMap's data (validation.MaxSecretSize, 1 MiB)."""
 
 
 class Journal:
@@ -121,7 +121,7 @@ class Journal:
         return self.write(changed)
 
     def close(self, entry: Entry) -> None:
-        """Write that nothing is to be restored; then take a procedure's mark from its node."""
+        """Record that nothing has to be restored; then remove a procedure's mark from its node."""
         closed = self.mark(entry, "closed")
         if entry.act == "procedure" and entry.target and not self._describe:
             unmark(self._changes, entry.target, entry.mark_name, within=self.within)
@@ -217,7 +217,7 @@ class Journal:
 
 
 def ensure_namespace(kube: Kube, run: Ownership) -> None:
-    """Make the namespace that all runs share, unless it is there."""
+    """Create the namespace that all runs share, unless it exists."""
     if kube.find("v1", "Namespace", SYSTEM_NAMESPACE) is not None:
         return
     try:

@@ -34,9 +34,9 @@ RENEWED_EVERY = 60.0
 """s.  Interval of checks of a source when its credentials end within SOON.  Credentials that live
 no longer than this are renewed once they have ended, or are refused."""
 SOON = 300.0
-"""s.  As the official client has it."""
+"""s. The same as in the official client."""
 RETRIED_EVERY = 5.0
-"""s.  Interval of attempts with a source when its credentials have ended."""
+"""s. Between two attempts to renew credentials that have ended."""
 
 
 class Renewal:
@@ -83,10 +83,10 @@ class Access:
     user: str
     configuration: Any = field(repr=False)
     renewal: Renewal | None = field(default=None, repr=False)
-    """None where there is no way to get other credentials."""
+    """None if new credentials cannot be obtained."""
     ends: datetime | None = None
-    """When its token or client certificate ends, where that can be read from it and nothing
-    renews it."""
+    """When its token or client certificate ends, if this can be read from it and nothing renews
+    it."""
     impersonation: Sequence[tuple[str, str]] = ()
     """Headers by which each request is made as somebody else (kubeconfig's ``as``)."""
     namespace: str = ""

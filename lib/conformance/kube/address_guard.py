@@ -21,7 +21,7 @@ POOL = "IPPool"
 INSTALLATION = "Installation"
 NETWORK = "spec.calicoNetwork"
 BOOKKEEPING = ("IPAMBlock", "BlockAffinity", "IPAMHandle")
-"""IPAM's own records of blocks: a node that loses an affinity gets another block."""
+"""Kinds of IPAM's own records of blocks; a node that loses an affinity gets another block."""
 ASKING = tuple(
     f"cni.projectcalico.org/{name}"
     for name in ("ipv4pools", "ipv6pools", "ipAddrs", "ipAddrsNoIpam")
@@ -34,7 +34,7 @@ def danger(change: Change, run: Ownership) -> str:
     """Return why a change may cost a Windows node its network; empty: it cannot."""
     kind = change.target.kind
     if kind in BOOKKEEPING:
-        return f"a {kind} is IPAM's own account of a node's block; another block costs a Windows node its HNS network"
+        return f"a {kind} records for IPAM which node has a block; another block costs a Windows node its HNS network"
     if kind == POOL:
         return _pool(change, run)
     if kind == INSTALLATION and not _leaves_pools(change):

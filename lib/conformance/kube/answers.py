@@ -31,7 +31,7 @@ NAME = re.compile(r"[!-.0-~]{1,253}")
 LONGEST = 200
 """Characters of a name that is none by Kubernetes' rules."""
 TEXTS = ("annotations", "managedFields")
-"""Fields of its metadata that hold texts, or nothing that is printed."""
+"""Fields of an object's metadata that are texts, or that are never printed."""
 _calling = threading.local()
 
 
@@ -41,7 +41,7 @@ def deadline(seconds: float) -> None:
 
 
 class TooMuch(OSError):
-    """More than this process wants to hold."""
+    """The data is larger than this process accepts."""
 
 
 class Lines:

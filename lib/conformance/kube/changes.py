@@ -20,7 +20,7 @@ from conformance.model.change import Change, ObjectRef
 
 MANAGER = {"fieldManager": FIELD_MANAGER}
 CALICO = "projectcalico.org/"
-"""Group of what Calico's own API server serves, behind the aggregation layer."""
+"""The API group that Calico's own API server serves behind the aggregation layer."""
 
 
 def reference(obj: Obj, namespace: str | None = None) -> ObjectRef:
@@ -66,10 +66,9 @@ class Changes:
         others leave them alone."""
 
     def make(self, change: Change) -> Obj | None:
-        """Make it.
-
-        Returns the object as the server now has it; None for deletions, evictions and dry runs.
-         Raise GuardRefused, ApiRefused, ApiUnreachable, MissingCapability (kind not served).
+        """Make the change. Return the object as the server now has it; None for deletions,
+        evictions and dry runs. Raise GuardRefused, ApiRefused, ApiUnreachable, MissingCapability
+        (kind not served).
         """
         target = change.target
         guarded = target.kind in (*guard.CALICO_GLOBAL, *guard.ADMIN, guard.TIER)

@@ -30,9 +30,10 @@ V5 = "v5.channel.k8s.io"
 V4 = "v4.channel.k8s.io"
 FRAME = 32768
 ANSWER = 64 << 20
-"""Bytes of all that a command writes (a stream: in one message)."""
+"""Maximum bytes of a command's whole output (for a stream: of one message)."""
 COULD_NOT_START = "the command did not start"
-"""How a reason begins that trying again does not cure: the container has no such program."""
+"""Beginnings of reasons that another attempt cannot change, such as a missing program in the
+container."""
 NO_SUCH_PROGRAM = (
     "executable file not found", "cannot find the file specified", "cannot find the path specified",
     "no such file or directory", "exec format error", "not a valid win32 application",
@@ -45,10 +46,10 @@ kubelet, so the error channel also reports a kubelet that does not answer, a pro
 and a stream that is cut in its middle (StreamTranslatorHandler of kube-apiserver).
 """
 NOT_RUNNING = "the container is not running"
-"""How a reason begins that the pod's status explains before long: its container ended, and may
-be started again."""
+"""Beginnings of reasons that the pod's status soon explains: its container ended, and may be
+started again."""
 BROKE_ON_ITS_WAY = "the exec broke between the API server and the command"
-"""How a reason begins that says nothing about the command: kubelet, container runtime or a proxy
+"""Beginnings of reasons that say nothing about the command: kubelet, container runtime or a proxy
 failed."""
 
 

@@ -34,13 +34,13 @@ JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 FIELD_MANAGER = "calico-windows-conformance"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-"""Posted, and yet a question."""
+"""Kinds that are created by POST although they only ask a question."""
 PAUSE = 0.25
 """s.  Before a request is repeated, unless the server says Retry-After; doubles up to 2 s."""
 UNAUTHORIZED = 10.0
-"""s.  For so long a request is repeated whose credentials were taken before and are not now: a
-webhook that knows tokens may be away for a moment.  Then the run ends, and what it still asks is
-tried once."""
+"""s. If credentials that were accepted before are now refused, the request is repeated for this
+long, since a token webhook may be away for a moment. Then the run ends, and every further request
+is tried once."""
 
 
 class Kube(Connection):
@@ -187,8 +187,8 @@ class Kube(Connection):
         return error
 
     def is_reachable(self) -> bool:
-        """Return whether the API server itself answers now, no gateway; a single request, also
-        after it was given up.
+        """Return whether the API server itself, and not a gateway, answers now. This sends a single
+        request, even after the server was given up.
         """
         try:
             url = f"{self.access.configuration.host}/version"
@@ -424,6 +424,7 @@ class _Failed:
     again: bool
     """Whether the same request may succeed before long."""
     wait: float = 0.0
-    """s.  For which the server asks to be left alone."""
+    """s. How long the server asks clients to wait."""
     dead: bool = False
-    """Whether the server takes the user's credentials no more, unless it is asked again."""
+    """Whether the server refuses the user's credentials; a repeated request may still be
+    accepted."""

@@ -99,8 +99,8 @@ class Connection:
         return connection.sock
 
     def renew_credentials(self, refused: str) -> bool:
-        """Get new credentials where a source gives them; whether there are others now than those
-        ``refused``.
+        """Get new credentials from their source, if there is one; return whether they differ from
+        those ``refused``.
 
         ``refused`` is the Authorization header of the request that was answered 401.
         """

@@ -32,12 +32,12 @@ WITHIN = 60.0
 """s.  For a credential plugin, or for oidc's issuer; a plugin that waits for a person must be
 called beforehand."""
 SUBCOMMAND = re.compile(r"[a-z][a-z-]{0,24}")
-"""A word of a command line that is no value: ``get-token``."""
+"""Matches a word of a command line that is no value, such as ``get-token``."""
 PARTS = re.compile(r"[\s=,;:'\"]+")
 LONG = 20
 """Characters of a word that may be a token."""
 SHORT = 4
-"""Characters of a value that is looked for in what a plugin prints."""
+"""Minimum characters of a value that is searched for in a plugin's output."""
 API = "client.authentication.k8s.io"
 LONE = "a client certificate without its key, or a key without it"
 GONE = {
@@ -45,7 +45,7 @@ GONE = {
     "azure": "kubelogin convert-kubeconfig",
     "openstack": "client-keystone-auth",
 }
-"""What replaces the auth-providers that client-go had once."""
+"""Maps auth-providers that client-go no longer has to their replacements."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Credential:
     """Value of the Authorization header."""
     certificate: bytes = field(default=b"", repr=False)
     key: bytes = field(default=b"", repr=False)
-    """Of a client, in PEM, where they do not both stand in files of the user's."""
+    """The client's certificate and key in PEM, unless both are in files of the user."""
     ends: datetime | None = None
 
     def read(self) -> "Credential":
@@ -70,7 +70,7 @@ class TokenFile:
 
     chosen: Chosen
     beside: Credential
-    """What else the kubeconfig holds; its token counts while the file has none."""
+    """The kubeconfig's other credentials; its token counts while the file has none."""
 
     def read(self) -> Credential:
         """Return the file's token."""

@@ -11,8 +11,8 @@ from conformance.errors import MissingCapability
 from conformance.kube.refused import ApiRefused
 
 AGGREGATED = 3.0
-"""s.  For which a listed group is asked again whose server does not answer; without it the cluster
-is still usable, so that this is less than what other reads get."""
+"""s. How long a listed group is asked again if its server does not answer. The cluster is usable
+without this group, so other reads get more time."""
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ CALICO_GLOBAL = ("GlobalNetworkPolicy", "StagedGlobalNetworkPolicy")
 ADMIN = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy")
 TIER = "Tier"
 FOREVER_REFUSED = ("HostEndpoint",)
-"""Selects no namespace at all: one without an allowing profile denies a node everything but
-failsafe ports."""
+"""Kinds that no namespace limits: without an allowing profile, such an object denies a node
+everything but failsafe ports."""
 GUARDED = (*CALICO_GLOBAL, TIER, *ADMIN, *FOREVER_REFUSED)
-"""Kinds that are judged by what they select, wherever they are."""
+"""Kinds that are judged by their selectors, in whatever namespace they are."""
 FOR_HOSTS = ("applyOnForward", "preDNAT", "doNotTrack")
 """Fields of a policy that is about host endpoints as well."""
 NAMESPACE_KEYS = ("projectcalico.org/name", "kubernetes.io/metadata.name")
@@ -72,8 +72,8 @@ def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] |
     target = change.target
     if target.kind == TIER and not run.has_namespace(target.name):
         return (
-            "a tier decides about every policy in it; only one whose name begins with a "
-            f"namespace of this run ({run.namespace}-...) holds no policies but the run's"
+            "a tier decides about every policy in it; give it a name that begins with a "
+            f"namespace of this run ({run.namespace}-...), so that it has only the run's policies"
         )
     if change.verb == "delete":
         foreign = current is not None and not run.owns(dict(current))
@@ -97,7 +97,7 @@ def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
             "no run changes it"
         )
     if target.kind.endswith("Policy") and run.is_watched(namespace):
-        return "the standing watch's pods are no test's to select"
+        return "no test may select the standing watch's pods"
     if run.has_namespace(namespace) or change.cluster_scoped_or_foreign:
         return ""
     where = f"namespace {namespace}" if namespace else "the whole cluster"
@@ -130,9 +130,9 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
     hosts = next((field for field in FOR_HOSTS if spec.get(field)), "")
     if hosts and not limits(str(spec.get("selector") or ""), POD_NAMESPACE_KEYS, run):
         return (
-            f"{hosts} makes it a policy for host endpoints, too, which no run owns, and its selector "
-            f"{spec.get('selector')!r} may match their labels; let it ask for projectcalico.org/namespace == "
-            f"'{run.namespace}', which only pods have"
+            f"{hosts} makes the policy apply to host endpoints, too. No run owns these, and selector "
+            f"{spec.get('selector')!r} may match their labels; add projectcalico.org/namespace == "
+            f"'{run.namespace}' to it, a label that only pods have"
         )
     for field, keys in (("namespaceSelector", NAMESPACE_KEYS), ("selector", POD_NAMESPACE_KEYS)):
         text = spec.get(field)

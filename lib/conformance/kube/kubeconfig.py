@@ -49,7 +49,7 @@ class Chosen:
     """Empty where the context names no user: requests are anonymous."""
     cluster: Mapping[str, Any]
     given: Mapping[str, Any]
-    """What the user's entry holds."""
+    """The contents of the user's entry."""
 
     @property
     def where(self) -> str:

@@ -18,7 +18,7 @@ TAINTS = (
 )
 """Taints of nodes that are down, or are shutting down."""
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-"""The taint that a node gets as it is cordoned, which the scheduler sees there even before."""
+"""The taint of a cordoned node; the scheduler applies it even before the node has it."""
 
 
 def not_ready(node: dict[str, Any]) -> str:

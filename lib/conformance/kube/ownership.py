@@ -9,26 +9,26 @@ from dataclasses import dataclass
 from typing import Any
 
 RUN_LABEL = "calico-conformance/run"
-"""On every object of a run, its namespaces and pods included: what selectors of cluster-scoped
-policies must name."""
+"""The label on every object of a run, including namespaces and pods; selectors of cluster-scoped
+policies must name it."""
 WORKER_LABEL = "calico-conformance/worker"
 PROCESS_ANNOTATION = "calico-conformance/process"
-"""How one can tell whether the run is still alive; see conformance.journal.liveness."""
+"""The annotation that shows whether the run is still alive (conformance.journal.liveness)."""
 CORDON_ANNOTATION = "calico-conformance/cordoned"
-"""On a node that a run has made unschedulable: which run."""
+"""The annotation on a cordoned node that names the run which cordoned it."""
 CHANGE_ANNOTATION = "calico-conformance/change-"
-"""How the name of the mark begins that a run leaves on what it changes; the key of its journal
+"""Beginning of the name of the mark that a run leaves on changed objects; the key of the journal
 entry follows."""
 WATCH = "watch"
-"""Worker name of the standing watch, whose namespace no policy of a test may select."""
+"""Worker name of the standing watch; no policy of a test may select its namespace."""
 MANAGED_BY = ("app.kubernetes.io/managed-by", "calico-windows-conformance")
 SYSTEM_NAMESPACE = "calico-conformance-system"
 """Namespace of the records that outlive a run."""
 RUNNER_NAMESPACE = "calico-conformance"
 """Namespace of the suite's users, and of runs in the cluster."""
 HOLDS_LABEL = "calico-conformance/holds"
-"""On SYSTEM_NAMESPACE where manifests/rbac has made it: the roles in it are lost with it, so
-that no run removes it."""
+"""The label on SYSTEM_NAMESPACE if manifests/rbac created it; no run removes such a namespace,
+since its roles would be lost."""
 NAMESPACE_PREFIX = "calico-demo-"
 WORKERS = "gw"
 """Beginning of xdist's worker names.  A run without workers uses the first worker's prepared
@@ -41,8 +41,8 @@ lib/backend/k8s/resources, ConvertCalicoResourceToK8sResource)."""
 
 
 def removed_by_hand(run: str) -> str:
-    """Return the commands that remove all that a run has made; tiers last, since none that has a
-    policy can be deleted."""
+    """Return the commands that remove everything that a run has made; tiers come last, since a tier
+    with a policy cannot be deleted."""
     label = f"{RUN_LABEL}={run}"
     return (
         f"kubectl delete namespace,globalnetworkpolicy -l {label} && kubectl delete tier -l {label}"
@@ -81,7 +81,7 @@ def _given(obj: dict[str, Any], part: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Ownership:
-    """A run (a short lower-case id) and the xdist worker that speaks (``gw0``, or ``main``)."""
+    """A run (a short lower-case id) and its present worker of xdist (``gw0``, or ``main``)."""
 
     run: str
     worker: str = "main"

@@ -7,7 +7,7 @@ from conformance.kube.client import Obj
 from conformance.kube.fields import list_at, mapping_at, value_at
 
 NEWER_THAN_NODE = "0xc0370106"
-"""What Windows says of an image whose revision its own is too old for (Windows-Containers#591)."""
+"""Windows' error for an image that needs a newer revision of Windows (Windows-Containers#591)."""
 PULL_TROUBLE = (
     "ErrImagePull",
     "ImagePullBackOff",
@@ -16,7 +16,7 @@ PULL_TROUBLE = (
     "ImageInspectError",
 )
 SYSCTLS = "conformance/sysctls"
-"""Annotation with the names of the sysctls that a pod was asked for with."""
+"""Annotation with the names of the sysctls in the pod's request."""
 HOPELESS_PULL = (
     "not found", "no match for platform", "manifest unknown", "pull access denied", "unauthorized", "forbidden",
     "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
@@ -51,14 +51,12 @@ def pulling(pod: Obj, events: Sequence[Obj]) -> str:
     all_run = states and all("running" in state for state in states)
     if all_run or not pulls or pulls[-1]["reason"] == "Pulled":
         return ""
-    return (
-        f"its image is still being pulled ({pulls[-1].get('message') or 'which one is not said'})"
-    )
+    return f"its image is still being pulled ({pulls[-1].get('message') or 'the event does not name it'})"
 
 
 def is_replaced(pod: Obj) -> bool:
-    """Return whether a pod is on its way out, or has ended for good (evicted by its kubelet) and
-    another takes its place.
+    """Return whether a pod is being deleted, or has ended for good (evicted by its kubelet) so that
+    another pod replaces it.
     """
     meta = pod["metadata"]
     ended = value_at(pod, "status", "phase") in ("Failed", "Succeeded")
@@ -66,7 +64,7 @@ def is_replaced(pod: Obj) -> bool:
 
 
 def is_ready(pod: Obj) -> bool:
-    """Return whether a pod's Ready condition is true and it is not on its way out."""
+    """Return whether a pod's Ready condition is true and it is not being deleted."""
     return _has(pod, type="Ready", status="True") and not pod["metadata"].get("deletionTimestamp")
 
 
@@ -153,7 +151,7 @@ def _ended(container: str | None, state: Obj) -> str:
 
 
 def without_sysctls(pod: Obj) -> str:
-    """Return which sysctls of a pod somebody's admission has taken away; empty: none."""
+    """Return the sysctls that admission has removed from a pod; empty: none."""
     asked = str(value_at(pod, "metadata", "annotations", SYSCTLS) or "")
     given = {item.get("name") for item in list_at(pod, "spec", "securityContext", "sysctls")}
     gone = ", ".join(name for name in asked.split(",") if name and name not in given)

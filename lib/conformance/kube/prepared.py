@@ -27,7 +27,7 @@ from conformance.timing import until
 
 BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
 ELSEWHERE = {"conformance/team": "elsewhere"}
-"""Labels of a worker's second namespace, which policies select it by."""
+"""Labels by which policies select a worker's second namespace."""
 OF_A_WORKER: Mapping[str, Mapping[str, str]] = {
     "": {}, "-elsewhere": ELSEWHERE, "-world-a": {"team": "a"}, "-world-b": {"team": "b"}, "-world-c": {},
 }  # fmt: skip
@@ -37,7 +37,7 @@ OF_A_RUN: Mapping[str, Mapping[str, str]] = {
     f"-{WATCH}-elsewhere": ELSEWHERE,
     "-prepull": {},
 }
-"""The same of those that a run has once."""
+"""The same for namespaces that a run has only once."""
 MADE = (
     ("networking.k8s.io/v1", "NetworkPolicy"), ("projectcalico.org/v3", "NetworkPolicy"),
     ("projectcalico.org/v3", "StagedNetworkPolicy"), ("projectcalico.org/v3", "StagedKubernetesNetworkPolicy"),
@@ -54,7 +54,7 @@ def needed(prefix: str, workers: int) -> dict[str, dict[str, str]]:
     """Return the namespaces that a run with so many workers uses, with the labels that policies
     select them by.
 
-    Raise UsageProblem where no names can begin so.
+    Raise UsageProblem if names cannot begin with the prefix.
     """
     if problem := prefix_problem(prefix) or (
         "" if 0 < workers < 100 else f"{workers} workers, expected 1 to 99"
@@ -151,14 +151,14 @@ def objects_of(
 
 
 def of_prefix(kube: Kube, prefix: str) -> list[str]:
-    """Return the namespaces that are there with a prefix."""
+    """Return the existing namespaces with a prefix."""
     names = [str(obj["metadata"]["name"]) for obj in kube.objects("v1", "Namespace")]
     return [name for name in names if name.startswith(f"{prefix}-")]
 
 
 def hold(changes: Changes, obj: Obj, why: str, namespace: str) -> None:
-    """Create the object by which a run holds a namespace.  Raise EnvironmentBroken where
-    another run's is there."""
+    """Create the object by which a run reserves a namespace. Raise EnvironmentBroken if another run
+    has reserved it."""
     try:
         changes.create(obj, why, namespace=namespace)
     except ApiRefused as refusal:

@@ -23,7 +23,7 @@ from conformance.errors import EnvironmentBroken, lack_of_files
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 NOBODY_ASKED = 30.0
-"""s.  Between two questions without an answer, after which they are no longer one silence; no
+"""s. If two unanswered requests are further apart than this, they do not count as one silence; no
 request takes longer."""
 
 
@@ -36,7 +36,7 @@ class ApiGone(ApiUnreachable, EnvironmentBroken):
 
 
 class CredentialsDead(ApiRefused, EnvironmentBroken):
-    """The API server takes the user's credentials no more, and nothing renews them."""
+    """The API server no longer accepts the user's credentials, and nothing renews them."""
 
 
 class Reach:
@@ -104,7 +104,7 @@ class Reach:
         return max(0.0, self._until - time.monotonic())
 
     def check(self, request: str) -> None:
-        """Raise ApiGone when nothing may be asked."""
+        """Raise ApiGone if no request may be sent."""
         if not hasattr(self._thread, "may_ask"):
             self._thread.may_ask = self._interrupted
         from_before = (

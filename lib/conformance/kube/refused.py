@@ -40,8 +40,8 @@ class ApiRefused(SuiteError):
 
     @classmethod
     def from_response(cls, code: int, phrase: str, body: bytes, request: str) -> ApiRefused:
-        """Built from a response: the ``Status`` object when the body holds one, else the first
-        line of the body."""
+        """Return the error for a response: its ``Status`` object if the body has one, else the
+        first line of the body."""
         try:
             status = json.loads(body)
         except (ValueError, RecursionError):
@@ -60,8 +60,8 @@ class ApiRefused(SuiteError):
     def repeated(
         self, tries: int, seconds: float, kind: type[ApiRefused] | None = None
     ) -> ApiRefused:
-        """Return this refusal as the last of several answers to a request; ``kind``: as another
-        class.
+        """Return this refusal as the last of several answers to a request; ``kind``: the class to
+        use.
         """
         again = (
             kind(self.code, self.reason, self.message, self.request, self.status) if kind else self
@@ -83,8 +83,8 @@ class ApiRefused(SuiteError):
 
     @property
     def passing(self) -> bool:
-        """Return whether the same request may be answered before long: too many requests, or a
-        server in trouble."""
+        """Return whether the same request may soon succeed: too many requests, or a server in
+        trouble."""
         return self.code in PASSING
 
     @property

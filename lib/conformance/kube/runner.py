@@ -26,7 +26,7 @@ from conformance.kube.prepared import BASELINE, needed
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 ROLES = ("standard", "read-only", "disruptive")
-"""Roles of ``manifests/rbac``, of which a user has one; the first by default."""
+"""Roles of ``manifests/rbac``. A user has one of them, by default the first."""
 PREPARED = "prepared"
 """The role in namespaces that the cluster's owner has prepared."""
 OF_CLUSTER = ("node-status", "pools")
@@ -44,7 +44,7 @@ GATEWAYS = {
 }
 """Gateways that accept no token of a ServiceAccount, by a part of their address or TLS name."""
 PREPARED_LABEL = "calico-conformance/prepared"
-"""On these namespaces, by which they are removed together; nothing else reads it."""
+"""The label on these namespaces by which they are removed together; nothing else reads it."""
 NAMESPACE = RUNNER_NAMESPACE
 RBAC = "rbac.authorization.k8s.io/v1"
 

@@ -176,7 +176,7 @@ class ExecStream:
             now = time.monotonic()
             if sock not in ready:
                 if now - received > self._silence:
-                    return f"nothing was heard for {now - received:.0f} s"
+                    return f"nothing was received for {now - received:.0f} s"
                 if now - pinged > self._silence / 3:
                     self._channel.ping()
                     pinged = now

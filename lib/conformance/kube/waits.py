@@ -29,23 +29,21 @@ from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK
 
 LOOK_AT_NODE = 10.0
-"""s.  Between two looks at whether the node of a pod lives that is not ready: its death is known
-after 40 s at the soonest, and until its pods are evicted, five minutes later, nothing else says
-that waiting is vain."""
+"""s. Between two checks whether the node of an unready pod is alive. Its death is known after 40 s
+at the earliest, and its pods are evicted only five minutes later."""
 LOOK_AGAIN = 3.0
-"""s.  Between two looks at who refuses pods that do not come, or finds no node for them."""
+"""s. Between two checks why missing pods are refused, or find no node."""
 REFUSED = (("ReplicaFailure", "True"), ("Progressing", "False"))
-"""Type and status of the conditions of ReplicaSets and Deployments that say that something may
-not be made."""
+"""Type and status of the conditions of ReplicaSets and Deployments that report refused objects."""
 EVENT_SHOWN = 300
-"""Characters of an event in a first line; CNI plugins' errors are long, and end with what
-repeats."""
+"""Characters of an event in a first line; errors of CNI plugins are long, and end with repeated
+text."""
 
 
 @dataclass
 class ObservedStates:
-    """States that a wait saw, each with its seconds since the wait began; consecutive equal ones
-    once."""
+    """The states that a wait observed, each with its seconds since the wait began; equal states in
+    a row are kept once."""
 
     states: list[tuple[float, str]] = field(default_factory=list)
 
@@ -81,9 +79,9 @@ class Waits:
         seconds.
 
         A watch that a gateway dropped silently looks like a watch without events. Therefore each
-        lasts for ``watch`` seconds at most, or for ``quiet`` of the present objects, and then the
-        objects are listed again; also after it is cut or too old. Raise ApiUnreachable and
-        ApiRefused as reads do.
+        watch lasts at most ``watch`` seconds, or the time that ``quiet`` returns for the present
+        objects. Then the objects are listed again, as they are after a watch was cut or is too old.
+        Raise ApiUnreachable and ApiRefused as reads do.
         """
         end = time.monotonic() + within
         while True:
@@ -219,7 +217,7 @@ class Waits:
     def _refusals(makers: Sequence[Obj]) -> Iterator[str]:
         for maker in makers:
             if value_at(maker, "spec", "replicas") == 0:
-                yield f"somebody scaled {maker['metadata'].get('name')} to no pods"
+                yield f"somebody scaled {maker['metadata'].get('name')} to 0 pods"
             for condition in list_at(maker, "status", "conditions"):
                 if (condition.get("type"), condition.get("status")) in REFUSED:
                     yield f"{condition.get('reason')}: {condition.get('message')}"

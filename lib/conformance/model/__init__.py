@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shapes everything else speaks in: frozen, typed, JSON in and out, standard library only.
+"""The values that all other rooms exchange: frozen, typed, convertible to and from JSON, by the
+standard library only.
 
 The JSON form is described by ``docs/schema/conformance.schema.json`` and versioned by ``SCHEMA_VERSION``.
 """

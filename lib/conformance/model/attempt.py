@@ -13,7 +13,7 @@ class Kind(StrEnum):
     TCP = "tcp"
     """Connect only."""
     HTTP = "http"
-    """GET, so that the server can say whom it saw."""
+    """GET, so that the server can report the client's address."""
     UDP = "udp"
     """Send a datagram, expect its echo."""
     DNS = "dns"
@@ -37,12 +37,13 @@ class Attempt:
     record: str = "A"
     dns_over_tcp: bool = False
     whole: bool = False
-    """UDP: never fragmented on the way; what is known not to fit is PROHIBITED."""
+    """UDP: the datagram is never fragmented. If the sender's system knows that it does not fit, the
+    result is PROHIBITED."""
     from_port: int = 0
-    """UDP: the source's port, as of a socket that is kept from one attempt to the next; 0: another
+    """UDP: the source port, the same for each attempt, as if one socket were kept; 0: another port
     each time."""
     payload: int = 0
-    """Bytes that the source sends and wants back (HTTP POST body or UDP size); 0: none."""
+    """Bytes that the source sends and expects back (HTTP POST body or UDP size); 0: none."""
 
     @property
     def label(self) -> str:
@@ -56,9 +57,8 @@ class Attempt:
 
     @property
     def nodes(self) -> str:
-        """Return the ends in few words: ``w1 to linux-2 (80/tcp)``, ``w1 to Service web (53/udp)``.
-
-        A question is ``w1 to DNS A web``.
+        """Return the two ends in few words: ``w1 to linux-2 (80/tcp)``, ``w1 to Service web
+        (53/udp)``, or ``w1 to DNS A web`` for a DNS query.
         """
         target = self.target
         where = [f"DNS {self.record} {self.query}"] * (self.kind is Kind.DNS)

@@ -4,8 +4,8 @@
 from dataclasses import dataclass
 
 DSR_REVISION = {17763: 1432}
-"""Build to the first revision of it that can do direct server return; before it, it is a build of
-its own."""
+"""Map a build to its first revision with direct server return; earlier revisions count as a
+separate build."""
 
 
 def build_name(build: tuple[int, int] | None) -> str:

@@ -28,6 +28,6 @@ class Capture:
     node: str
     packets: tuple[Packet, ...]
     dropped: int
-    """Packets that the kernel could not hand over, wanted or not."""
+    """Packets of all kinds that the kernel could not deliver."""
     full: bool
-    """There may have been more: it ended with as many packets as it may have."""
+    """The capture reached its maximum number of packets, so there may have been more."""

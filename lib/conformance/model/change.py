@@ -51,4 +51,4 @@ class PutBack:
     lines: tuple[str, ...] = ()
     """One per change."""
     problem: str = ""
-    """Why the cluster is not known to be as before, in one line; empty: it is."""
+    """Why the cluster may not be as before, in one line; empty: it is as before."""

@@ -20,10 +20,10 @@ __all__ = [
 
 
 ACTIVE_HALF = "active half"
-"""The part of a claim that changes something, where no test of it has a name for it."""
+"""Name of a claim's part that changes something, if none of its tests names it."""
 UNDERLAY = "underlay"
-"""Name of the measurement that says which underlay subnets the nodes stood in; summaries show it
-beside the verdict."""
+"""Name of the measurement that holds the nodes' underlay subnets; summaries show it beside the
+verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,8 @@ class ClaimResult:
     run."""
     remedy: str = ""
     active: bool = False
-    """It is the half that changes something, of a claim that has one."""
+    """The test decides the half of the claim that changes something, if the claim has such a
+    half."""
     evidence: Literal["lab", "field"] = "field"
     measured: dict[str, float | str] = field(default_factory=dict)
     """Figures worth keeping: seconds to first correct answer, tries ..."""

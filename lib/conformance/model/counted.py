@@ -4,8 +4,8 @@
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return the number and the noun in the form that goes with it; ``plural`` where that is more
-    than an added ``s``."""
+    """Return the number and the noun in the form that goes with it; ``plural`` if that is not the
+    noun with an ``s``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 

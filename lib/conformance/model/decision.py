@@ -27,7 +27,7 @@ _ARRIVED = ("CONNECTED", "REFUSED", "RESET", "CLOSED", "NO_ANSWER")
 Symptom = tuple[str, str]
 """The expectation, and the observation."""
 UNANSWERED = "got no answer"
-"""The end of the reason of an open path that lost attempts before it was decided."""
+"""The last words of the reason for an open path that lost attempts before it was decided."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Decision:
     reason: str
     """One line: enough on its own."""
     halves: tuple[Half, ...]
-    """Which sorts of expectations speak, each once and sorted."""
+    """The sorts of expectations behind it, each once and sorted."""
 
     expected: str = ""
     """The expected verdict, as messages write it (CONNECTED, TIMED_OUT, ...); more than one are
@@ -61,11 +61,12 @@ class Decision:
     enforced: tuple[str, ...] = ()
     """Nodes that enforce the policies which the test has made; empty: it has made none."""
     claim: str = ""
-    """Empty: an expectation's own decision, which counts for every claim of its test.  A decision
-    that names a claim, or a claim and a part of it, counts for that alone."""
+    """Empty: the decision of an expectation, which counts for every claim of its test. A decision
+    that names a claim, or a claim and a part, counts only for these."""
     part: str = ""
-    """The claim's part that the test decides (an operating system's direction, a path), stable from run to run; of an
-    expectation's own decision the end of its name is enough."""
+    """The part of the claim that the test decides (a direction between operating systems, a path),
+    stable from run to run. For an expectation's own decision, the end of the part's name is
+    enough."""
     test: str = ""
     """The test's node id."""
 
@@ -80,7 +81,7 @@ class Decision:
 
     @property
     def opens(self) -> bool:
-        """Return whether something gets through that should be closed."""
+        """Return whether traffic gets through on a path that should be closed."""
         return self.verdict is ClaimVerdict.VIOLATED and any(
             expected == "TIMED_OUT" and any(word in observed for word in _ARRIVED)
             for expected, observed in self.symptoms

@@ -39,7 +39,7 @@ class Workload:
     created: str = ""
     """Its creationTimestamp (RFC 3339); empty: not known."""
     is_ending: bool = False
-    """A test has deleted it, and asks it while its grace period lasts."""
+    """A test has deleted the pod, and probes it during its grace period."""
 
     @property
     def build(self) -> str:
@@ -87,8 +87,8 @@ class Addressing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The target of an attempt.  ``backends`` are the workloads that may answer there, of a Service
-    often more than one."""
+    """The target of an attempt. ``backends`` are the workloads that may answer there; a Service
+    often has several."""
 
     host: str
     """Address or DNS name, exactly as given to the probe."""

@@ -11,7 +11,7 @@ LAYER = "layer"
 
 
 UNKNOWN = "not known"
-"""Beginning of that line where it names several causes, or none."""
+"""Beginning of that line if it names several causes, or none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,15 +26,15 @@ class Explanation:
     observed: str
     tries: int = 0
     seconds: float = 0.0
-    """From the first try to the last; 0, and no try: it was read."""
+    """s. From the first try to the last. 0 without a try: the result was read."""
     since: str = ""
     """UTC, RFC 3339: when the first of the newest equal observations began; empty: not known."""
     lines: dict[str, str] = field(default_factory=dict)
     """Named lines in the order in which they are printed: ``because``, ``observed`` (the newest
     answer's own words), ``policies``, ``Felix``, ``by node``, ``beside``, ``do`` and others."""
     prefix: str = ""
-    """Text of the first line between the claims and the path: that it is a control, or that a pod
-    restarted."""
+    """Text of the first line between the claims and the path, for example that the path is a
+    control, or that a pod restarted."""
     cause: str = ""
     """The fault and its place, in words that claims of a run may share: ``Felix does not run on
     windows-2019``."""
@@ -77,7 +77,7 @@ class Explanation:
 
 
 def unnamed(line: str, claim: str) -> str:
-    """Return a first line without the claim's id and the error's name, for places that show the
-    id separately.
+    """Return a first line without the claim's id and the error's name, for outputs that show the id
+    separately.
     """
     return re.sub(rf"\A(?:[A-Z]\w+: )?{re.escape(claim)}(?:  |: )", "", line)

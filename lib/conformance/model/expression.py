@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Regular expressions that a cluster names, read as Felix reads them.
 
-Go's syntax is RE2's (https://github.com/google/re2/wiki/Syntax).  RE2 takes time that grows with
-the text alone, whatever the expression; Python's ``re`` may never end, and reads some otherwise.
+Go's syntax is RE2's (https://github.com/google/re2/wiki/Syntax). RE2's time grows only with the
+text, whatever the expression. Python's ``re`` may never end, and reads some expressions
+differently.
 """
 
 import functools

@@ -56,12 +56,13 @@ class NodeFacts:
     boot: str = ""
     """Its boot id; empty: not known."""
     virtual: str = ""
-    """The label by which it stands for a service's machines; empty: it is a machine."""
+    """The label that marks a virtual node, which stands for machines of a cloud service; empty: it
+    is a machine."""
     felix: Fact[bool] | None = None
-    """Felix is meant to run on this Windows node, and why; None: Linux, or not asked."""
+    """Whether Felix should run on this Windows node, and why; None: a Linux node, or not read."""
     felix_restarts: int | None = None
-    """Restarts of Felix in its pod there when the run began; None: it runs in no pod, or was not
-    asked."""
+    """Restarts of Felix in its pod on this node when the run began; None: it runs in no pod, or was
+    not read."""
     unready: str = ""
     """Why it is not Ready: status, reason and message of the condition, or a taint; empty: it
     is."""
@@ -72,24 +73,24 @@ class NodeFacts:
     """kube-proxy on this Windows node runs with ``--enable-dsr=true``; its build may not be able to
     do it."""
     update: Fact[str] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
-    """KB numbers of this Windows node's updates, ``KB5044281``: of what names them on the node, else those that Windows
-    lists, where a run looked into the node; with commas."""
+    """KB numbers of this Windows node's updates, separated by commas (``KB5044281``): from the
+    node's label or annotation, else the list that a run has read in Windows."""
     cni: Fact[str] | None = None
-    """The CNI plugin of this Windows node; None: nobody looked for one of its own, and the
-    cluster's counts."""
-    ipam: Fact[str] | None = None
-    """The IPAM plugin of this node's own pods; None: nobody looked for one of its own, and the
-    cluster's counts."""
-    install: Fact[str] | None = None
-    """How Calico came onto this Windows node; None: as onto the others, and the cluster's
+    """The CNI plugin of this Windows node; None: it was not read, and the cluster's plugin
     counts."""
+    ipam: Fact[str] | None = None
+    """The IPAM plugin of this node's pods; None: it was not read, and the cluster's plugin
+    counts."""
+    install: Fact[str] | None = None
+    """How Calico was installed on this Windows node; None: as on the other nodes, and the cluster's
+    value counts."""
     plane: Fact[str] = field(default_factory=lambda: Fact(None, "not known: not read"))
     """The plane of this Windows node's pods: ``overlay`` or ``l2bridge``, the type of their HNS
     network."""
     pod_networks: tuple[str, ...] = ()
-    """Networks that this Windows node's pods have addresses of: its blocks in Calico's IPAM, else
-    its podCIDR; none where a cloud gives addresses. Of Linux nodes the podCIDR is known where
-    flannel carries pods."""
+    """Networks from which this Windows node's pods get addresses: its blocks in Calico's IPAM, else
+    its podCIDR; none if a cloud gives addresses. For Linux nodes, the podCIDR is known if flannel
+    carries pods."""
     differences: Fact[dict[str, str]] = field(
         default_factory=lambda: Fact(None, "not known: nothing was asked")
     )
@@ -101,13 +102,14 @@ class NodeFacts:
 
     @property
     def worker(self) -> bool:
-        """Return whether it takes ordinary pods: no control-plane node that a taint reserves."""
+        """Return whether ordinary pods can run on it; a control-plane node may be reserved by a
+        taint."""
         kept = any(taint.get("effect") in ("NoSchedule", "NoExecute") for taint in self.taints)
         return not (self.control_plane and kept)
 
     @property
     def without_calico(self) -> str:
-        """Return why no Calico is meant to run on this node; empty: it is, or may be."""
+        """Return why Calico should not run on this node; empty: it should, or may."""
         no_felix = self.felix.source if self.felix and self.felix.value is False else ""
         return self.virtual or no_felix
 
@@ -125,13 +127,14 @@ class NodeFacts:
 
 Mode = Literal["vxlan", "bgp", "policy-only", "mixed"]
 Install = Literal["operator", "manifest", "manual", "platform", "agent"]
-"""How Calico came onto the Windows nodes: as a DaemonSet of the operator or of manifests; as Windows services that
-somebody installed by hand (manual) or the platform did (AKS); as processes of the distribution's agent (RKE2)."""
+"""How Calico was installed on the Windows nodes: as a DaemonSet of the operator or of manifests; as
+Windows services that somebody installed by hand (manual) or the platform did (AKS); as processes of
+the distribution's agent (RKE2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Everything applicability and reports need to know about one cluster."""
+    """Everything about one cluster that applicability and reports need."""
 
     nodes: tuple[NodeFacts, ...]
     kubernetes_version: Fact[str]
@@ -148,7 +151,8 @@ class Facts:
     kube_proxy_mode: Fact[str]
     evidence: Literal["lab", "field"]
     apis_away: dict[str, str] = field(default_factory=dict)
-    """Group-versions that are listed, but not answered by their own server, with the answer."""
+    """Group-versions that discovery lists although their server does not answer, each with the
+    answer that came."""
     ipam: Fact[str] = Fact(None, "not known: not read")
     """The IPAM plugin of Windows pods (of Linux' where no node has Windows): ``calico-ipam``, ``host-local``, or a
     cloud's own."""
@@ -156,35 +160,33 @@ class Facts:
     """``Calico`` or ``Calico Enterprise``; claims are judged by the version of Calico that
     Enterprise is built on."""
     calico_on_nodes: dict[str, Fact[str]] = field(default_factory=dict)
-    """Node to the version of Calico there: that of its pod, or what a look into the host has
-    shown."""
+    """Map each node to its version of Calico, from its pod or read on the host."""
     pod_network: Fact[str] = Fact(None, "not known: not read")
     """Regular expression (Felix' KUBE_NETWORK) that names the HNS network of Windows pods."""
     felix_pods: str = "k8s-app=calico-node-windows"
     """Label selector of Felix' pods on Windows nodes, where it runs in some."""
     tigera_status: Fact[str] = Fact(None, "not known: not read")
-    """Status of its components by Calico's operator: ``all 4 available``, or those that are not."""
+    """Status of Calico's components by its operator: ``all 4 available``, or the components that
+    are not available."""
     single_network: Fact[bool] = Fact(None, "not known: not read")
     """Calico's CNI plugin on Windows keeps a node to one network, which is one block."""
     mesh: Fact[bool] = Fact(None, "not known: not read")
-    """Every node is every other node's BGP peer by itself (``nodeToNodeMeshEnabled``)."""
+    """Each node peers with each other node by default (``nodeToNodeMeshEnabled``)."""
     dual_stack: Fact[bool] = Fact(None, "not known: not read")
     """Pods get addresses of both IP versions."""
     kube_proxy_pods: Fact[bool] = Fact(None, "not known: not read")
     """kube-proxy runs in a pod on every Windows node, and not as a service of the host."""
     felix_overrides: dict[str, dict[str, Fact[str]]] = field(default_factory=dict)
-    """``linux``, ``windows`` or ``node.NAME`` to field of FelixConfiguration default to what wins
-    over it there."""
+    """Map ``linux``, ``windows`` or ``node.NAME`` to fields of FelixConfiguration default, and each
+    field to the setting that overrides it there."""
     left_out: tuple[NodeFacts, ...] = ()
     """Nodes that the run decides nothing about: virtual nodes, and Windows nodes without Calico in
     a cluster with Windows nodes that have it."""
 
     def calico_on(self, node: str) -> Fact[str]:
-        """Return the version of Calico on a node; on Linux the cluster's where its own is not
-        known.
-
-        Windows nodes that run Calico as services may have any other (AKS: that of the node's
-        image).
+        """Return the version of Calico on a node; for a Linux node whose version is not known, the
+        cluster's. Windows nodes that run Calico as services may have any other version (on AKS, the
+        version in the node's image).
         """
         own = self.calico_on_nodes.get(node)
         if own is None or (
@@ -194,8 +196,7 @@ class Facts:
         return own
 
     def ipam_of(self, node: NodeFacts) -> Fact[str]:
-        """Return the IPAM plugin of a node's pods, the cluster's where nobody looked for one of its
-        own."""
+        """Return the IPAM plugin of a node's pods, or the cluster's if the node's was not read."""
         return node.ipam or self.ipam
 
     def summed_up(self) -> Facts:
@@ -222,9 +223,8 @@ class Facts:
         return replace(self, nodes=nodes).with_calico().summed_up()
 
     def with_calico(self) -> Facts:
-        """Return these facts without virtual nodes and Windows nodes without Calico.
-
-        Where none has Calico the Windows nodes stay, since nothing would be left to say so of.
+        """Return these facts without virtual nodes and Windows nodes without Calico. If no Windows
+        node has Calico, all Windows nodes stay, so that reports can name them.
         """
         machines = [node for node in self.nodes if not node.virtual]
         bare = all(node.without_calico for node in machines if node.os == "windows")
@@ -237,7 +237,7 @@ class Facts:
 
     @functools.cached_property
     def derived(self) -> dict[Any, Any]:
-        """Answers that follow from these facts, kept with them so that each is worked out once."""
+        """Return values that are computed from these facts; each is computed once."""
         return {}
 
     def with_windows(self, names: tuple[str, ...]) -> Facts:

@@ -17,9 +17,9 @@ class Tries:
     """``linux->windows``: operating systems of source and target; ``linux->-`` where the target is
     no pod."""
     tries: int
-    """1: right from the first round on."""
+    """1: as expected from the first round on."""
     attempts: int
-    """Attempts that needed so many."""
+    """The number of attempts that needed this many tries."""
     resent: int = 0
     """How often an attempt was sent again because the connection to the probe had broken."""
 

@@ -25,11 +25,11 @@ DEFAULT = ("promise", "windows")
 
 @dataclass(frozen=True)
 class Result:
-    """An assertion, and the paths that are otherwise."""
+    """An assertion, and the paths that contradict it."""
 
     name: str
     asked: int
-    """Paths, each once a column."""
+    """Paths, each once per column."""
     wrong: tuple[str, ...]
 
 
@@ -55,8 +55,8 @@ def is_address(text: str) -> bool:
 
 
 def results(reach: Reach, documents: Sequence[Any]) -> list[Result]:
-    """Return the result of each assertion.  Raise UsageProblem for an assertion that cannot be
-    read, or that is about nobody."""
+    """Return the result of each assertion. Raise UsageProblem for an assertion that cannot be read,
+    or that matches no end."""
     return [_result(reach, one, number) for number, one in enumerate(_listed(documents), start=1)]
 
 
@@ -140,7 +140,7 @@ def lines(found: Sequence[Result], most: int) -> Iterator[str]:
     failed = [one for one in found if one.wrong]
     yield f"{len(found) - len(failed)} of {len(found)} assertions hold"
     for one in failed:
-        yield f"FAILED {one.name}: {len(one.wrong)} of {one.asked} paths are otherwise"
+        yield f"FAILED {one.name}: {len(one.wrong)} of {one.asked} paths differ"
         yield from (f"  {line}" for line in one.wrong[:most])
         if len(one.wrong) > most:
             yield f"  and {len(one.wrong) - most} more: --all"
@@ -157,7 +157,7 @@ def junit(found: Sequence[Result]) -> str:
     for one in found:
         case = ElementTree.SubElement(suite, "testcase", classname="policy", name=plain(one.name))
         if one.wrong:
-            message = plain(f"{len(one.wrong)} of {one.asked} paths are otherwise")
+            message = plain(f"{len(one.wrong)} of {one.asked} paths differ")
             ElementTree.SubElement(case, "failure", message=message).text = plain(
                 "\n".join(one.wrong)
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance policy`` and what it can be asked: ``diff``, ``ask``, ``check``."""
+"""``calico-conformance policy`` and its commands: ``diff``, ``ask``, ``check``."""
 
 import argparse
 import os

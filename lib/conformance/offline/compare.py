@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changes between two sets of objects, or between two columns: who gains, who loses, and by
-which rule of which policy."""
+"""The changes between two sets of objects, or between two columns: which paths open or close, and
+by which rule of which policy."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ def is_column(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two that are compared."""
+    """One side of a comparison."""
 
     reach: Reach
     column: Column

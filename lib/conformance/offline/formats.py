@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer as JSON, Markdown and HTML, in which the matrix is a picture.
 
-All that objects name goes through the suite's door for text, and is escaped for the format.
+All texts from objects pass the suite's door for text, and are escaped for the format.
 """
 
 import json

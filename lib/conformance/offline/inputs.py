@@ -59,12 +59,12 @@ ON_CLUSTER = (
     ("crd.antrea.io/v1beta1", "ClusterNetworkPolicy"),
     ("k8s.ovn.org/v1", "EgressFirewall"),
 )
-"""API and kind of what is read where it is served."""
+"""API and kind of the objects that are read if they are served."""
 
 
 @dataclass
 class Given:
-    """Objects, and what was assumed where they do not say it."""
+    """Objects, and the assumptions that were made about them."""
 
     objects: list[Obj] = field(default_factory=list)
     without_namespace: list[str] = field(default_factory=list)

@@ -27,7 +27,7 @@ UNDESCRIBED = "assumed: no file describes the namespace, so it has no labels but
 
 @dataclass(frozen=True)
 class Cell:
-    """What becomes of the paths from one group to another."""
+    """The results of the paths from one group to another."""
 
     source: Group
     destination: Group
@@ -53,7 +53,7 @@ def word(answers: Sequence[Answer], column: int) -> str:
 
 
 class Summary:
-    """A reach, told group by group."""
+    """The results of a reach, group by group."""
 
     def __init__(self, reach: Reach, without_namespace: Sequence[str] = ()) -> None:
         self.reach = reach
@@ -79,7 +79,8 @@ class Summary:
         return self.labels[id(group)]
 
     def headlines(self) -> Iterator[str]:
-        """Yield the sentences that answer first: how much is open, and what columns change."""
+        """Yield the first sentences of the answer: how many paths are open, and which columns
+        differ."""
         pods, policies = len(self.reach.world.pods), len(self.reach.oracle.policies)
         cells = list(self.cells.values())
         counts = {one: sum(cell.paths for cell in cells if cell.word == one) for one in SYMBOLS}
@@ -120,8 +121,8 @@ class Summary:
                 yield f"{counted(paths, 'path is', 'paths are')} {does} that policy {other}"
 
     def notes(self, most: int) -> Iterator[str]:
-        """Yield what was assumed, what was passed over, and what nobody meant; ``most``: names in a
-        line."""
+        """Yield notes about assumptions, ignored objects, and policies without an effect; ``most``:
+        names in a line."""
         reach = self.reach
         reasons = dict.fromkeys(reach.unjudged.values())
         for why in reasons:
@@ -156,7 +157,7 @@ class Summary:
 
 
 def pair_of(source: Group, destination: Group) -> tuple[End, End] | None:
-    """Return two ends that stand for two groups; None: there is nothing to say between them."""
+    """Return two ends that represent two groups; None: there is no answer for them."""
     if not (source.first.pod or destination.first.pod):
         return None
     return next(
@@ -186,7 +187,7 @@ def letters_of(place: int) -> str:
 
 
 def some(names: Sequence[str], most: int) -> str:
-    """Return some names, and how many there are beside them."""
+    """Return some names, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 

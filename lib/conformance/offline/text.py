@@ -24,7 +24,7 @@ EVERYTHING = 10**9
 
 
 def text(summary: Summary, *, whole: bool) -> Iterator[str]:
-    """Yield the lines; not ``whole``: what is much is folded, and counted."""
+    """Yield the lines; without ``whole``, long lists are shortened and counted."""
     few, most_groups, most_cells, most_notes = (
         [EVERYTHING] * 4 if whole else (FEW, MOST_GROUPS, MOST_CELLS, MOST_NOTES)
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pytest plugin: options, selection, the cluster of a run, verdicts, reports.  The judge's composition root.
-
-Dormant unless a run names something under ``suites/``.  ``conftest.py`` loads it, no entry point does.
+"""The pytest plugin: options, selection, the cluster of a run, verdicts, reports. This is the
+judge's composition root. It does nothing unless a run names something under ``suites/``.
+``conftest.py`` loads it; no entry point does.
 """
 
 import re
@@ -54,7 +54,7 @@ come last, wait for all that a worker got before."""
 
 
 class Hooks:
-    """Hooks that this plugin offers: where tests of the plugin take the place of its own parts."""
+    """Hooks that this plugin offers, so that tests of the plugin can replace its parts."""
 
     @pytest.hookspec(firstresult=True)
     def pytest_conformance_provider(self, config: pytest.Config) -> Provider | None:
@@ -73,7 +73,8 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
-    """Begin, unless the run ends here; what is not foreseen is printed by the door and no verdict."""
+    """Begin the run, unless it ends here. Unforeseen errors are printed safely and are no
+    verdict."""
     try:
         return _begin(config)
     except (pytest.UsageError, pytest.exit.Exception):
@@ -113,7 +114,7 @@ def _begin(config: pytest.Config) -> int | pytest.ExitCode | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Wake up in a conformance run, and set where its reports go."""
+    """Register the suite's plugins in a conformance run, and set the folder of its reports."""
     for line in MARKERS:
         config.addinivalue_line("markers", line)
     if not state.awake(config) or config.option.help:
@@ -259,7 +260,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_conformance_provider(config: pytest.Config) -> Any:
-    """Return the provider of real clusters and labs, where nobody else offers one."""
+    """Return the provider of real clusters and labs, if no other plugin offers one."""
     from conformance.run.clusters import Clusters  # brings the Kubernetes client's side in
 
     return Clusters(config.rootpath)
@@ -344,7 +345,7 @@ def _why_nothing(option: Any, suites: Path) -> str:
         return f"{', '.join(option.claim)} is not among -k {expression!r}"
     if waiting := untested(expression, suites, catalog()):
         subjects_without = "; ".join(
-            f"there is no test yet of what {word} is about: {', '.join(claims)}"
+            f"no test exists yet about {word} is about: {', '.join(claims)}"
             for word, claims in waiting.items()
         )
         return f"-k {expression!r} selects no test: {subjects_without}"

@@ -130,7 +130,7 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
-        """Take the plan: without workers this process has collected."""
+        """Take the plan; in a run without workers, this process has collected the tests."""
         self._keep_others_out()
         self._begin_watch()
 
@@ -209,7 +209,7 @@ class Controller:
         self.running = [name for name in self.running if name != nodeid]
         self.run.alive.test_ended(nodeid)
         over = self.following.pace.over
-        idle = "all tests have ended, and processes end" if over else "the next test is waited for"
+        idle = "all tests have ended, and processes end" if over else "waits for the next test"
         self.run.alive.doing("" if self.running else idle)
 
     def pytest_enter_pdb(self) -> None:
@@ -220,7 +220,7 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the newest outcome of each test; a later phase only ever knows more."""
+        """Keep the newest outcome of each test; a later phase always knows more."""
         self.run.alive.note_output()
         self.run.alive.note_news_of(report.nodeid)
         outcome = next((value for name, value in report.user_properties if name == OUTCOME), None)
@@ -273,7 +273,7 @@ class Controller:
         self.by_user = self.by_user or not by_software
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Wrong marks in a test file are a usage error, not a failed collection."""
+        """Turn wrong marks in a test file into a usage error in place of a failed collection."""
         if report.failed and "UsageError" in report.longreprtext:
             self.problems.append(f"{report.nodeid}: {report.longreprtext.strip().splitlines()[-1]}")
 
@@ -286,8 +286,8 @@ class Controller:
     def pytest_sessionfinish(
         self, session: pytest.Session, exitstatus: int
     ) -> Generator[None, object, object]:
-        """After pytest's own files are written and before its summary: verdicts, reports, exit
-        code."""
+        """Make verdicts, reports and exit code, after pytest has written its files and before its
+        summary."""
         result = None
         try:
             result = yield
@@ -334,10 +334,10 @@ class Controller:
         """Restore the run's changes, remove its objects, and note what stays."""
         if self._watch:
             self._watch.end()
-        self.run.alive.doing("what the run made is removed, and reports are written")
+        self.run.alive.doing("removes the run's objects, and writes reports")
         self.left += [*self.state.restoration.put_back(), *self.run.clean_up()]
         self.run.unlock()
-        self.run.alive.doing("logs of Calico and kube-proxy are read")
+        self.run.alive.doing("reads logs of Calico and kube-proxy")
         if self.run.facts:
             self.logged = self.run.last_look(header.covered(self.run.facts, self.run.settings))
         if directory.problem.exists():
@@ -462,7 +462,7 @@ class Controller:
         return tuple(filter(None, lines))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the summary of claims; pytest's own summary follows with whole first lines."""
+        """Print the summary of claims; pytest's own summary follows, with uncut first lines."""
         usual = terminalreporter.short_test_summary
         terminalreporter.short_test_summary = functools.partial(
             short_summary.tell, terminalreporter, usual

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns at the gate, in every process that runs tests, around each test's whole protocol.
 
-Fixtures and teardown lie inside, and so does work that a test has started and not waited for.
-Waiting lies outside of what pytest, pytest-timeout and Allure measure: the plugin is registered
-last, which makes its wrapper the outermost.
+A turn includes fixtures and teardown, and work that a test has started and not waited for. The wait
+for a turn is not in the time that pytest, pytest-timeout and Allure measure: the plugin is
+registered last, so its wrapper is the outermost.
 """
 
 import json
@@ -28,9 +28,9 @@ from conformance.schedule.plan import assign_exclusivity
 from conformance.schedule.scheduler_lock import Exclusivity, HeldLocks, ReadWriteGate
 
 NOTICEABLE = 0.5
-"""s.  Shorter waits stand in conformance.json alone."""
+"""s. Shorter waits are only in conformance.json."""
 ORDER = ("shared", "node", "cluster", "last")
-"""Tests that stop others come last, so that they stop as few as possible."""
+"""Tests that block others come last, so that they block as few as possible."""
 
 
 class Exclusive:
@@ -111,11 +111,10 @@ class Exclusive:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Let other processes' exclusive turns begin, which need not wait for this process'
-        clearing up.
-
-        Fixtures that a run cut short left are torn down here: where the API server is gone they
-        cannot remove what they made, which must not keep the run from its report.
+        """Let other processes' exclusive turns begin: they need not wait until this process has
+        cleared up. Fixtures that are still set up after a run was cut short are torn down here. If
+        the API server is gone, they cannot remove their objects; this must not prevent the run's
+        report.
         """
         if self._gate is not None:
             self._gate.leave()

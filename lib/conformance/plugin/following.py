@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user, and the file of ``--events``, learn while tests run: the pace, failures as they
-happen, and what a run without workers costs."""
+"""The messages for the user and for the file of ``--events`` while tests run: the pace, failures as
+they happen, and the duration of a run without workers."""
 
 import time
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from conformance.verdicts.claims import TestOutcome
 OF_DECISION = ("source", "target", "builds", "verdict", "reason", "expected", "observed")
 """Fields of a decision that its event has, beside test, claim and part."""
 LONG = 120.0
-"""s.  A run without workers that may take longer says what ``-n auto`` would take."""
+"""s. A run without workers that may take longer prints how long ``-n auto`` would take."""
 
 
 class Following:
@@ -43,7 +43,7 @@ class Following:
         """Cause to the first claims that failed for it, and its tests."""
 
     def begin(self, tests: Sequence[PlannedTest]) -> None:
-        """Take the plan in; say what it costs to run it without workers."""
+        """Read the plan, and print how long it takes without workers."""
         directory = self.run.directory
         assert directory is not None  # there is a plan
         lab = self.run.choice.stands_in

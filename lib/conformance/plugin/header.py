@@ -28,7 +28,7 @@ from conformance.settings import Settings
 
 NO_WATCH = "--no-watch: whether policies stay in force all through the run (POL-1) is not watched"
 SHOWN = 3
-"""Kinds of nodes that are named where they are left out; the rest is counted."""
+"""How many kinds of uncovered nodes are named; further kinds are only counted."""
 
 
 def lines(run: Run, *, whole: bool) -> list[str]:
@@ -46,7 +46,7 @@ def lines(run: Run, *, whole: bool) -> list[str]:
         else "",
         *(_of_facts(run, run.facts, whole=whole) if run.facts else ()),
         f"note: this machine is busy ({busy}): {late} may be late, "
-        "and budgets are stretched by what is measured"
+        "and budgets are extended by the measured lag"
         if busy
         else "",
         "" if run.settings.workers.watch else f"note: {NO_WATCH}",
@@ -84,8 +84,8 @@ def assumed_versions(settings: Settings) -> list[str]:
 
 
 def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
-    """Return lines with nodes and facts; the operator's status only if something is not well, or
-    with ``whole``.
+    """Return lines with nodes and facts. The operator's status is included only if something is
+    wrong, or with ``whole``.
     """
     named: list[tuple[str, Fact[str]]] = [
         ("Calico", facts.calico_version),
@@ -119,7 +119,8 @@ def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
 
 
 def parts_elsewhere(facts: Facts) -> list[str]:
-    """Parts that are not about this cluster or may not be, of claims that are, by the reason."""
+    """Return the parts that are not, or may not be, about this cluster although their claims are,
+    grouped by reason."""
     found: dict[tuple[str, str], list[str]] = {}
     for ident, parts in suite_parts().items():
         claim = catalog()[ident]
@@ -146,7 +147,7 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
         *_line("note: no node of Windows build {} is covered", sorted(builds)),
         *_left_out_lines(facts),
         *_line(
-            "note: not ready, and nothing is decided on: {}",
+            "note: not ready, so nothing is decided about: {}",
             [f"{node.name} ({node.unready})" for node in others if node.unready],
         ),
         *([_unlike_line(unlike)] if unlike else []),
@@ -158,7 +159,7 @@ def _left_out_lines(facts: Facts) -> list[str]:
     virtual nodes."""
     return [
         *_line(
-            "note: without Calico, and nothing is decided on: {}",
+            "note: without Calico, so nothing is decided about: {}",
             [f"{node.name} ({node.without_calico})" for node in facts.left_out if not node.virtual],
         ),
         *_line(
@@ -186,7 +187,7 @@ def _unlike_line(unlike: Sequence[str]) -> str:
 
 
 def covered(facts: Facts, settings: Settings) -> dict[str, str]:
-    """Covered node to why it is."""
+    """Map each covered node to the reason why it is covered."""
     return {item.node.name: item.why for item in covered_nodes(facts, settings)}
 
 
@@ -242,7 +243,7 @@ def _versions_on_nodes(facts: Facts) -> list[str]:
         there.append(f"the cluster says {cluster}")
     line = (
         f"nodes run different versions of Calico ({'; '.join(there)}): claims about Windows are "
-        "judged by that of its nodes"
+        "judged by the version of the Windows nodes"
     )
     return [line] if len(releases) > 1 or len(there) > len(nodes) else []
 
@@ -253,8 +254,8 @@ def _unannounced(facts: Facts) -> list[str]:
     if facts.mode.value == "policy-only" or len(missing) == len(facts.nodes):
         return []
     return _line(
-        f"no annotation {ADDRESS} is on {{}}: Calico has announced no address there, and others "
-        "have no way to its pods; read calico-node's log on that node",
+        f"no annotation {ADDRESS} is on {{}}: Calico has announced no address there, and other "
+        "nodes have no route to its pods; read calico-node's log on that node",
         missing,
     )
 
@@ -262,8 +263,8 @@ def _unannounced(facts: Facts) -> list[str]:
 def _windows_versions(facts: Facts) -> list[str]:
     unknown = [node.name for node in facts.by_os("windows") if not facts.calico_on(node.name).known]
     return _line(
-        "Calico's version on Windows nodes is not known ({}): tests that depend on it look into "
-        "the nodes; --windows-calico-version names it",
+        "Calico's version on Windows nodes is not known ({}): tests that depend on it read "
+        "it on the nodes; --windows-calico-version names it",
         unknown,
     )
 
@@ -274,7 +275,7 @@ def _felix(facts: Facts) -> list[str]:
         for node in facts.by_os("windows")
         if node.felix and not node.felix.known
     ]
-    return _line("whether Calico runs on a Windows node a look into it decides: {}", unknown)
+    return _line("only a reading on the node shows whether Calico runs there: {}", unknown)
 
 
 def _version(facts: Facts) -> list[str]:
@@ -283,7 +284,7 @@ def _version(facts: Facts) -> list[str]:
     release = known_release(version)
     if isinstance(release, str):
         return [
-            f"the Calico version is {version} ({facts.calico_version.source}): claims are judged as for the newest; "
+            f"the Calico version is {version} ({facts.calico_version.source}): claims are judged as for the newest version; "
             "name it by --calico-version"
         ]
     newer = (
@@ -294,7 +295,7 @@ def _version(facts: Facts) -> list[str]:
 
 
 def known_release(text: str) -> Version | str:
-    """Return the release that a version names; the text where it names none."""
+    """Return the release that a version names, or the text itself if it names none."""
     try:
         return Version.parse(text)
     except ValueError:
@@ -310,7 +311,8 @@ def installs(facts: Facts) -> Fact[str]:
 
 
 def planes(facts: Facts) -> str:
-    """Return the network of Windows nodes' pods, such as ``overlay``; several if nodes differ."""
+    """Return the network of Windows nodes' pods, such as ``overlay``; if nodes differ, all of
+    them."""
     return (
         " and ".join(sorted({node.plane.value or "unknown" for node in facts.by_os("windows")}))
         or "unknown"

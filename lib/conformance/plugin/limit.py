@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limit on the time of a test, in every process that runs tests.
 
-SIGALRM raises in the main thread, also out of a system call that blocks.  The limit covers set-up
-and body: what puts back what the test changed is not interrupted.  Where the test does not come to
-its end even so, xdist's worker is ended after ``put_back``, and the process that the user started
-puts back what its journal says.
+SIGALRM raises in the main thread, even out of a system call that blocks. The limit covers set-up
+and body; the teardown, which restores changes, is not interrupted. If the test still does not end,
+xdist's worker is killed after ``put_back``, and the process that the user started restores the
+changes in the journal.
 """
 
 import faulthandler
@@ -28,7 +28,8 @@ STACKS = "stacks of all threads"
 
 
 class Limit:
-    """The innermost hooks around set-up and body, so that the judge sees what the limit raises."""
+    """The innermost hooks around set-up and body, so that the judge receives what the limit
+    raises."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -41,7 +42,7 @@ class Limit:
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Begin the time of a test; it has got its turn."""
+        """Start the time of a test; its turn has begun."""
         timings = self.state.run.settings.timings.run
         is_exclusive = item.stash[PLANNED].exclusivity.exclusive
         self._problem = ""
@@ -60,7 +61,8 @@ class Limit:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Let what puts back take its time, and the worker live on once it has ended."""
+        """Give the teardown its own time limit, and keep the worker alive once the teardown has
+        ended."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         try:
             return (yield)
@@ -103,7 +105,9 @@ class Limit:
 
     def _end_worker(self) -> None:
         """End a worker whose test neither ends nor is put back."""
-        text = line(f"{self._problem}; nor was it put back since: its worker is ended")
+        text = line(
+            f"{self._problem}; its changes were not restored in time either, so its worker is killed"
+        )
         os.write(past_capturing(self.state.config), f"\n{text}\n".encode())
         sys.stdout.flush()
         os._exit(1)

@@ -34,15 +34,15 @@ from conformance.schedule.workers import workers_for
 from conformance.verdicts.prospect import ClaimPart, Prospect, applying
 
 AFTER_A_LOOK = "after a look"
-"""State of tests that run if a look into the Windows nodes shows that they are about this
+"""State of tests that run only if a reading of the Windows nodes shows that they are about this
 cluster."""
 
 
 def claims_list(
     tests: Sequence[PlannedTest], wanted: Sequence[str], *, whole: bool = False
 ) -> Iterator[str]:
-    """Yield the catalog by area, with the number of tests of each claim; ``whole``: with all that
-    it says of each."""
+    """Yield the catalog by area, with the number of tests of each claim; ``whole``: with every
+    field of each claim."""
     claims = [claim for claim in catalog().values() if not wanted or claim.id in wanted]
     covered = coverage(
         catalog().values(), [(part.claim, test.test) for test in tests for part in test.parts]
@@ -100,7 +100,7 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
 
 
 def able_to_run(run: Run, tests: Sequence[PlannedTest]) -> list[PlannedTest]:
-    """Return the tests that nothing known of the cluster keeps from running."""
+    """Return the tests that can run by all that is known about the cluster."""
     facts = run.facts
     assert facts is not None
     claims = catalog()
@@ -156,7 +156,7 @@ def _costs(run: Run, going: Sequence[PlannedTest]) -> Iterator[str]:
     yield from ("", "What this costs others")
     yield f"  each Windows node is drained, one after the other: {', '.join(windows)}"
     if len(windows) == 1:
-        yield "  it is the only one: what runs on Windows waits for it meanwhile"
+        yield "  it is the only Windows node: everything that runs on Windows waits meanwhile"
     yield from (
         f"  node {node}: pods of DaemonSets lose their network, and are deleted and made anew: {', '.join(pods)}"
         for node, pods in run.inspection.third_party_pods.items()
@@ -164,8 +164,8 @@ def _costs(run: Run, going: Sequence[PlannedTest]) -> Iterator[str]:
 
 
 def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
-    """Return the estimate of the tests that would run, and whether the user's token lasts that
-    long."""
+    """Return how long the selected tests would take, and whether the user's token is valid for that
+    time."""
     found = estimated(run, tests)
     assert run.inspection is not None
     short = token_line(run.inspection.token_ends, found.minutes(found.workers)[1], time.time())

@@ -25,7 +25,7 @@ AGENT_NOT_EXECUTED = (
     "files"
 )
 AGENTS = "hybridlab.windows-agents"
-"""Label by which a Windows node of a lab says what runs the probe programs there (docs/lab.md)."""
+"""Label of a lab's Windows node that names what runs the probe programs there (docs/lab.md)."""
 QUICK = (
     "quick run (--quick): a part of the tests, those that show most known faults in a few minutes; "
     "it qualifies nothing"
@@ -41,20 +41,19 @@ def windows_agents(facts: Facts) -> str:
 
 
 def watch_left_out(config: pytest.Config, planned: Sequence[PlannedTest], watch: int) -> str:
-    """Return a note where ``-k`` leaves out the test that judges the standing watch."""
+    """Return a note if ``-k`` leaves out the test that judges the standing watch."""
     tests = suite_tests(config.rootpath / SUITES) if config.option.keyword else []
     is_planned = any(test.exclusivity.kind == "last" for test in planned)
     if is_planned or not any(test.is_last for test in tests) or not watch:
         return ""
     return (
         f"-k {config.option.keyword!r} leaves the standing watch out: policy between and "
-        "beside these tests was not observed (or standing_watch, in -k, takes it in)"
+        "beside these tests was not observed (`or standing_watch` in -k includes it)"
     )
 
 
 def selection(option: Any, part: str) -> str:
-    """Return what a quick run, or a part of a run, chose; empty: it is neither.
-
+    """Return how many tests a quick run, or a part of a run, selected; empty for any other run.
     ``part``: of ``--shard``.
     """
     shard = f"{SHARD}{part} (--shard): the other tests are in the other parts" if part else ""
@@ -62,17 +61,18 @@ def selection(option: Any, part: str) -> str:
 
 
 def loss_of_cluster(reach: Reach) -> str:
-    """Return that the API server is gone, or was for a time; empty: it always answered."""
+    """Return a note if the API server is unreachable, or was for a time; empty if it always
+    answered."""
     if (gone := reach.gone) and not reach.unusable:
         return (
-            f"{gone}; what was left then is INCONCLUSIVE, and what the run made may still be there"
+            f"{gone}; the remaining tests are INCONCLUSIVE, and objects of the run may still exist"
         )
     back = reach.was_gone
-    return f"{back}; it answers again, and what was left then is INCONCLUSIVE" if back else ""
+    return f"{back}; it answers again, and the remaining tests are INCONCLUSIVE" if back else ""
 
 
 def cut_short(tests: Sequence[TestOutcome], *, interrupted: bool) -> str:
-    """Return why the run did not get to its end; empty: it did."""
+    """Return why the run did not reach its end; empty if it did."""
     if late := sum(test.remedy == LATER for test in tests):
         return f"{counted(late, 'planned test was', 'planned tests were')} not run, because --max-minutes had passed"
     lost = sum(1 for test in tests if not test.ran)
@@ -85,7 +85,7 @@ def cut_short(tests: Sequence[TestOutcome], *, interrupted: bool) -> str:
 
 
 def cost_of(why: str, tests: Sequence[TestOutcome]) -> str:
-    """Return which claims one reason leaves without a verdict; empty: none."""
+    """Return the claims that have no verdict for this reason; empty: none."""
     costs = {result.claim for test in tests for result in test.results if result.reason == why}
     return f"{why}: that costs {', '.join(sorted(costs))}" if costs else ""
 

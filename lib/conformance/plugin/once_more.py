@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that were put off, in every process that runs tests: they run once more after all others.
 
-The session's fixtures, the worker's pods among them, last until then: the same path is asked again.
+The session's fixtures, such as the worker's pods, live until then, so that the same path is probed
+again.
 """
 
 from collections.abc import Generator, Sequence
@@ -25,8 +26,8 @@ class OnceMore:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """After the last test, outside of its turn, run what was put off; each takes a turn of its
-        own."""
+        """Run the tests that were put off, after the last test and outside of its turn; each takes
+        its own turn."""
         result = yield
         if (
             nextitem is None
@@ -57,8 +58,8 @@ class OnceMore:
 
 
 class LastTest:
-    """Runs a process's last test in pytest's place: only when it has ended is it known whether it
-    is the last."""
+    """A hook that runs a process's last test in pytest's place, since that test may itself be put
+    off and run again."""
 
     def __init__(self, state: State) -> None:
         self.state = state

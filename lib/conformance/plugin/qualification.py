@@ -2,7 +2,7 @@
 """The effect of ``--require``, ``--waivers``, ``--attest``, ``--fail-on`` and ``--baseline`` on a
 report.
 
-They are read before anything is touched, so that an expired waiver costs nobody a run.
+They are read before anything is touched, so that no run is wasted on an expired waiver.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ class Qualification:
         return [waiver for waiver in gate.unused(self.waivers, gates) if id(waiver) not in used]
 
     def out_of_reach(self, facts: Facts, claims: Sequence[ClaimOutcome]) -> list[str]:
-        """Return a line for each required set of which the selection leaves claims out; ``claims``:
-        before a test has run."""
+        """Return a line for each required set of which the selection leaves out claims; ``claims``:
+        as they are before the first test."""
         plan = Report(run={}, facts=facts, claims={each.claim.id: each for each in claims})
         gone: dict[str, dict[str, None]] = {}
         for result in gate.judge(plan, self.required, (), catalog()):
@@ -240,7 +240,8 @@ class Qualification:
 
 
 GRAVEST_FIRST = (3, 4, 2, 1, 6, 7, 5)
-"""Exit codes by what counts: what pytest alone can say, then 1, then 6, then the others."""
+"""Exit codes in order of precedence: those that only pytest can give, then 1, then 6, then the
+others."""
 
 
 def _by_claim(report: RunReport) -> Report:

@@ -19,7 +19,7 @@ from conformance.printing import say
 NAME = "conformance-rehearsal"
 """The name of the plugin, by which fixtures find it."""
 SHOWN = 40
-"""Lines of a change's content that are printed; programs and the like are longer."""
+"""At most so many lines of a change's content are printed; programs, for example, are longer."""
 REMEDY = "run it without --dry-run"
 SIGN = "dry run: "
 
@@ -54,15 +54,15 @@ class Rehearsal:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Return no letters, so that none stand between the lines."""
+        """Return no letters, since they would stand between the printed lines."""
         return (
             None if report.when == "teardown" or report.passed else ("rehearsed", "", "REHEARSED")
         )
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        """End a test with a set-up that would change something; a test that would not run never
-        gets here."""
+        """End a test if its set-up would change something. A test that would not run never gets
+        here."""
         self.begun += 1
         return (yield from self._as_far_as_it_goes())
 
@@ -78,7 +78,7 @@ class Rehearsal:
         try:
             return (yield)
         except Exception as error:
-            self._say(f"clearing up goes on as the cluster answers ({first_line(error)})")
+            self._say(f"clearing up depends on the cluster's answers ({first_line(error)})")
             return None
 
     def _as_far_as_it_goes(self) -> Generator[None, object, object]:
@@ -88,9 +88,9 @@ class Rehearsal:
             raise
         except Exception as end:
             why = reason_of(end)
-            self._say(f"from here on it goes as the cluster answers ({why})")
+            self._say(f"from here on it depends on the cluster's answers ({why})")
             raise MissingCapability(
-                f"dry run: it goes on as the cluster answers ({why})", REMEDY
+                f"dry run: the rest depends on the cluster's answers ({why})", REMEDY
             ) from None
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -101,8 +101,8 @@ class Rehearsal:
             terminalreporter.write_line(f"{SIGN}nothing would run, so nothing would be changed")
             return
         terminalreporter.write_line(
-            f"{SIGN}{counted(self.count, 'change')} would be made up to there, and none was; "
-            "what a test changes beyond its namespaces it puts back, and the namespaces go at the end.  "
-            "Not known: addresses of pods that are not there (written 0.0.0.0), "
-            "and what tests do by the cluster's answers"
+            f"{SIGN}{counted(self.count, 'change')} would be made up to this point; "
+            "nothing was changed.  A test restores its changes beyond its namespaces, and the "
+            "namespaces are removed at the end.  Not known: addresses of pods that do not exist "
+            "(written 0.0.0.0), and steps that depend on the cluster's answers"
         )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--rerun-of REPORT``: runs again what an earlier run left open or found wrong, and reports on
-both together."""
+"""``--rerun-of REPORT``: runs again the tests that an earlier run left undecided or found wrong,
+and reports on both runs together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REMEDY = (
 
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
-    """An earlier run, and the tests of it to run again."""
+    """An earlier run, and its tests that are to be run again."""
 
     report: Report
     tests: frozenset[str]
@@ -44,8 +44,8 @@ class Rerun:
 
     @property
     def whole(self) -> bool:
-        """Return whether the earlier run was of everything, so that a claim without results has no
-        test."""
+        """Return whether the earlier run selected everything, so that a claim without results has
+        no test."""
         return all(claim.verdict is not None for claim in self.report.claims.values())
 
     def answered(self, claims: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:
@@ -86,7 +86,8 @@ class Rerun:
         )
 
     def continued(self, now: Sequence[TestOutcome]) -> Continued:
-        """Return what the report has of the earlier run, and of each test that was run again."""
+        """Return the report's data about the earlier run, and about each test that was run
+        again."""
         before = {plain["test"]: str(plain["verdict"]) for plain in self.report.plain["tests"]}
         run = self.report.run
         return Continued(
@@ -102,9 +103,9 @@ class Rerun:
 
 RERUN = pytest.StashKey["Rerun | None"]()
 AGAIN = "conformance_again"
-"""Key of what the controller hands to xdist's workers: node ids of the tests that are run again, or None for all.
-
-They do not read the report themselves: ``reports/latest``, if that is what was named, leads to the new run by then.
+"""Key of the value that the controller passes to xdist's workers: node ids of the tests that are
+run again, or None for all. Workers do not read the report themselves: if the user named
+``reports/latest``, it already leads to the new run.
 """
 
 

@@ -12,15 +12,13 @@ from conformance.model.claim import ClaimVerdict
 from conformance.plugin.judge.stash import OUTCOME
 
 _SUMMED_UP = {"s": ("skipped", ""), "E": ("error", "INCONCLUSIVE"), "f": ("failed", "VIOLATED")}
-"""Letter of ``-r`` to the reports that it asks for, and the word that they get; the gravest come
-last, at the end."""
+"""Map each letter of ``-r`` to the reports that it selects, and to their word; the gravest come
+last."""
 
 
 def tell(reporter: Any, usual: Callable[[], object]) -> None:
-    """Print pytest's summary without cutting lines to the width: names leave no room for the
-    reason.
-
-    ``usual``: prints all else that ``-r`` asks for.
+    """Print pytest's summary without cutting lines to the terminal's width, since names would leave
+    no room for the reason. ``usual``: prints everything else that ``-r`` selects.
     """
     chars = reporter.reportchars
     whole = reporter.config.option.verbose > 0

@@ -24,8 +24,8 @@ from conformance.run.restoration import Restoration
 from conformance.run.run import Run, permitted, with_external_target
 
 SUITES = "suites"
-"""Only a run that names something in there is a conformance run; tests of the library never start a
-lab."""
+"""A run is a conformance run only if it names something in this folder; tests of the library never
+start a lab."""
 WORKER_INPUT = "conformance"
 """Key of what xdist's controller hands to its workers."""
 
@@ -39,13 +39,13 @@ class State:
     attachments: Attachments = field(default_factory=lambda: Attachments(Path("attachments")))
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     background: list[Callable[[], Iterable[Future[Any]]]] = field(default_factory=list)
-    """Whoever starts work that outlives the test it was started for: asked for what has not
+    """Parts that start work which may outlive its test; each returns its work that has not
     ended."""
     put_off: list[pytest.Item] = field(default_factory=list)
-    """Tests that are run once more when this process has run all others."""
+    """Tests that are run once more after all others of this process."""
     felix_down: Callable[[Sequence[str]], Mapping[str, str]] = field(default=lambda nodes: {})
-    """Returns nodes without a running Felix, not by this run's own hand; set by the worker's
-    fixtures."""
+    """Returns the nodes on which Felix does not run, except those where this run stopped it; set by
+    the worker's fixtures."""
     interruption: Interruption = field(default_factory=Interruption)
     events: Events = field(default_factory=Events)
     """The file of ``--events``, in the process that the user started."""
@@ -88,8 +88,7 @@ STATE = pytest.StashKey[State]()
 
 
 def passive(config: pytest.Config) -> bool:
-    """Return whether this run has no tests to run: it makes no directory and opens no cluster for
-    them."""
+    """Return whether this run runs no tests, so that it needs no directory and no cluster."""
     option = config.option
     return bool(
         option.collectonly

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of ``-k``: a word of the catalog selects its subject, and nothing by accident of a
-name.
+"""The words of ``-k``: a word of the catalog selects its subject, and no test that only has the
+word in its name.
 
 pytest matches ``-k`` words anywhere in names of files, tests and parameters, so that ``nat`` finds
 ``snat``, and ``VXLAN-1`` finds VXLAN-10, which drains nodes.  A word that is a subject or a claim's
@@ -25,7 +25,7 @@ UNTOLD = (
     "linux-to-linux", "linux-to-windows", "windows-to-linux", "windows-to-windows", "linux-node", "same-node",
     "other-windows-node", "kubernetes", "calico", "ingress", "egress", "disruptive", "smoke",
 )  # fmt: skip
-"""Words that only a collection can match with tests: parameters' ids, and words of the plan."""
+"""Words that can be matched only after collection: ids of parameters, and words of the plan."""
 
 
 def subjects(catalog: Catalog) -> dict[str, str]:
@@ -44,9 +44,7 @@ def selected(item: pytest.Item, expression: str, own: Iterable[str], catalog: Ca
 
 
 def untested(expression: str, suites: Path, catalog: Catalog) -> dict[str, list[str]]:
-    """Map the words of an expression that are subjects or claims without any test to these
-    claims.
-    """
+    """Map each word of an expression that is a subject or claim without any test to its claims."""
     tested = {claim for test in suite_tests(suites) for claim in test.claims}
     found = {}
     for word in _words(expression):
@@ -75,10 +73,8 @@ def _subject(word: str, catalog: Catalog) -> str:
 def selects_nothing(
     expression: str, suites: Path, catalog: Catalog, claims: Collection[str] = ()
 ) -> bool:
-    """Return whether an expression can select no test, by the files: known before anything is
-    started.
-
-    ``claims``: only tests of these count; empty: all do.
+    """Return whether an expression surely selects no test, as read from the test files before
+    anything starts. ``claims``: only tests of these claims count; empty: all tests do.
     """
     words = {word.lower(): _subject(word, catalog) for word in _words(expression)}
     tests = suite_tests(suites)

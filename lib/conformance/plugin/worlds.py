@@ -2,7 +2,7 @@
 """Tests of worlds and stories of policies: one for each that ships, or for the files of ``--world``
 and ``--story``.
 
-Two workers at most run them: each makes pods of its own for them, three on every covered node.
+At most two workers run them, since each of these workers makes three pods on every covered node.
 """
 
 from collections.abc import Generator
@@ -24,11 +24,11 @@ from conformance.stories.files import FOLDER, StoryFile, stories_in
 
 FILE = "policy/test_worlds.py"
 STORIES = "policy/test_stories.py"
-"""Files of every test marked with ``each_world`` or ``each_story``: the process that distributes
-tests knows only their names."""
+"""Names of the files with tests marked ``each_world`` or ``each_story``; the process that
+distributes tests knows only names."""
 SEATED = 2
-"""Workers that run worlds.  On a lab with two cores all of them cost 100 s of wall by six workers, and 8 s by two
-(docs/performance.md); on a cluster they are the two that issue 28 has in mind."""
+"""Workers that run worlds. On a lab with two cores, all worlds add 100 s to a run if six workers
+run them, and 8 s if two do (docs/performance.md)."""
 
 
 LONGEST = 24 * 60
@@ -36,8 +36,9 @@ LONGEST = 24 * 60
 
 
 class Dealer(LoadScheduling):  # type: ignore[misc]  # xdist has no types
-    """Deals tests of worlds to the first workers alone: last where there are no others, else after
-    the tests of ``--quick``, since exclusive tests wait for their end."""
+    """A scheduler that gives tests of worlds only to the first workers. These run them after the
+    tests of ``--quick``, since exclusive tests wait until they have ended; a single worker runs
+    them last."""
 
     def schedule(self) -> None:
         super().schedule()
@@ -82,8 +83,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduli
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test that is marked with ``each_world`` or ``each_story`` these, with the claims of
-    each."""
+    """Parametrize a test marked ``each_world`` or ``each_story`` with the worlds or stories, and
+    the claims of each."""
     if not state.awake(metafunc.config):
         return
     if metafunc.definition.get_closest_marker("each_story"):
@@ -106,7 +107,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)  # before the judge reads what each test verifies
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
-    """Leave out the test for which ``--world`` names none: that of edits, or of worlds at rest."""
+    """Leave out a test for which ``--world`` names no world: the test of edits, or the test of
+    worlds without edits."""
     items[:] = [item for item in items if not (_is_generated(item) and "[NOTSET]" in item.nodeid)]
     return (yield)
 
@@ -139,7 +141,9 @@ def _random(option: Any) -> ParameterSet:
             "--explore needs hypothesis: pip install 'calico-windows-conformance[explore]'"
         )
     if option.dry_run:
-        raise pytest.UsageError("--explore makes its stories up as it runs: nothing to print here")
+        raise pytest.UsageError(
+            "--explore draws its stories during the run: there is nothing to print"
+        )
     mark = verifies("POL-1", part="stories at random", provisional=True)
     return pytest.param(None, marks=[mark], id="explore")
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods that answer the cluster's names: who they are, and where each is asked by its own
-address."""
+"""The pods of the cluster's DNS, and the address at which each pod is queried itself."""
 
 from dataclasses import dataclass
 

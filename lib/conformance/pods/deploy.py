@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deploying the suite's pods into the worker's namespaces, and reading them back as what they became.
+"""Deploying the suite's pods into the worker's namespaces, and reading the running pods back.
 
 Everything is created at once and waited for together; the OS of a pod is that of the node it landed on.
 """
@@ -33,7 +33,7 @@ PRIVILEGED = {
 }
 """Labels for pods in a node's own network, which baseline refuses."""
 NEVER = "conformance/never"
-"""A condition of pods that nobody sets."""
+"""A condition of pods that is never set."""
 PROGRAMS = (
     "agent.py", "stream_agent.py", "echo_server.py", "host_facts.py", "capture.py", "golden_server.py",
     "matrix-agent.ps1", "stream-agent.ps1", "echo-server.ps1",

@@ -17,9 +17,10 @@ from conformance.model.endpoint import SYSTEMS, Pair, Target, Workload
 from conformance.pods.placement import firsts
 
 CROWD = IPv4Address("198.18.0.0")
-"""The first of the addresses that are kept for measurements (RFC 2544) and that no pod has."""
+"""The first address of the range reserved for measurements (RFC 2544); no pod has such an
+address."""
 PodPair = tuple[Workload, Workload]
-"""A client pod and a server pod, on no port yet."""
+"""A client pod and a server pod, still without a port."""
 
 
 class PodPairs(tuple[PodPair, ...]):
@@ -36,7 +37,7 @@ class PodPairs(tuple[PodPair, ...]):
         return [(client, server.udp(port)) for client, server in self]
 
     def through(self, target: Callable[[Workload], Target]) -> list[Pair]:
-        """Return pairs of each client and a target before its server:
+        """Return pairs of each client and a target in front of its server:
         ``pod_pairs.through(services.by_address)``."""
         return [(client, target(server)) for client, server in self]
 
@@ -75,14 +76,15 @@ class Group(tuple[Workload, ...]):
         return Group((*self, pod))
 
     def to(self, others: Iterable[Workload]) -> PodPairs:
-        """Return pairs of each of these and each of those, but none of a pod with itself.
+        """Return pairs of each of these pods and each pod of the other group, except pairs of a pod
+        with itself.
 
         Raise like :meth:`across`.
         """
         return self._some(others, "two pods", lambda client, server: True)
 
     def across(self, others: Iterable[Workload]) -> PodPairs:
-        """Return pairs of each of these and each of those on another node.
+        """Return pairs of each of these pods and each pod of the other group on another node.
 
         Raise MissingCapability if there is no such pair, UsageProblem if a group is empty.
         """
@@ -91,7 +93,8 @@ class Group(tuple[Workload, ...]):
         )
 
     def beside(self, others: Iterable[Workload]) -> PodPairs:
-        """Return pairs of each of these and those on its own node.  Raise like :meth:`across`."""
+        """Return pairs of each of these pods and each pod of the other group on the same node.
+        Raise like :meth:`across`."""
         return self._some(
             others, "a pair of pods on one node", lambda client, server: client.node == server.node
         )
@@ -110,7 +113,8 @@ class Group(tuple[Workload, ...]):
         return PodPairs(pair for clients in systems for pair in zip(cycle(clients), servers))
 
     def in_crowd(self, place: int, size: int) -> list[str]:
-        """Return ``size`` addresses: those of these pods from ``place`` on, the rest of no pod."""
+        """Return ``size`` addresses: from ``place`` on the addresses of these pods, the others of
+        no pod."""
         nobodys = [str(CROWD + number) for number in range(size - len(self))]
         return [*nobodys[: place - 1], *(pod.address for pod in self), *nobodys[place - 1 :]]
 

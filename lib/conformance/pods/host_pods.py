@@ -33,7 +33,7 @@ containers."""
 CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
 """Versions without HostProcess containers."""
 SILENCE = "has no pod after"
-"""The reason where nothing answered at all; a second question would only take as long again."""
+"""The reason if no answer came at all; a second request would only take as long again."""
 TRIES = 2
 """How often a HostProcess pod is asked for: one answer of an API server that is busy is no
 refusal."""

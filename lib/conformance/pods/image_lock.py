@@ -37,7 +37,7 @@ def locked() -> Iterator[str]:
 
 
 def digest(image: str) -> str:
-    """Return the digest of an image, of all its platforms together.  Raise like :func:`locked`."""
+    """Return the digest of an image, which covers all its platforms. Raise like :func:`locked`."""
     try:
         done = subprocess.run(
             [CRANE, "manifest", image],

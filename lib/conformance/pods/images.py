@@ -74,9 +74,8 @@ def reference(image: str, images: Images) -> str:
 
 
 def mirrored(image: str, mirrors: Iterable[Mirror]) -> str:
-    """Return the image at the mirror that stands in for its registry; where none does, as it is.
-
-    Of a named upstream the rest of the path stays:
+    """Return the image at the mirror that replaces its registry, or the image itself if there is
+    none. With a named upstream, the rest of the path stays:
     ``mcr.microsoft.com/windows/servercore:ltsc2022`` with ``mcr.microsoft.com=r.example/mcr`` is
     ``r.example/mcr/windows/servercore:ltsc2022``.
     """

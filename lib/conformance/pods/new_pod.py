@@ -150,7 +150,8 @@ class NewPod:
         return bool(own.get("ready"))
 
     def held_up(self) -> str:
-        """Return the cluster's reason while a container of it has never run; empty: all have."""
+        """Return the cluster's reason while a container of the pod has not run yet; empty: all have
+        run."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         late = pod and [

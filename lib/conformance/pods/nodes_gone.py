@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that go away while a run uses them: taken by an autoscaler, or deleted.  What was on them
-is NOT_RUN."""
+"""Nodes that disappear while a run uses them: removed by an autoscaler, or deleted. Decisions about
+them are NOT_RUN."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ REMOVERS = {
     "karpenter.sh/disrupted": "Karpenter is removing it",
     "karpenter.sh/disruption": "Karpenter is removing it",
 }
-"""Taints of nodes on their way out."""
+"""Taints of nodes that are about to be removed."""
 REMEDY = "run again on nodes that stay: keep autoscalers from them, or name others by --nodes"
 
 

@@ -24,8 +24,8 @@ LEASE = 40.0
 that."""
 MISSED = 0.3  # of that: a renewal has been missed
 FEW_OTHERS = 2
-"""Nodes of the cluster for each node that is looked at, up to which all are listed: one answer of
-several costs less than several answers."""
+"""If the cluster has at most so many nodes for each node that is checked, all nodes are listed: one
+large answer costs less than several small ones."""
 NETWORK_PLUGIN = re.compile(
     r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE
 )
@@ -34,7 +34,7 @@ REMEDY = "run again when the node is back, or on others (--nodes); its cloud or 
 
 @dataclass
 class NodeWatch:
-    """Looks at nodes once something is wrong."""
+    """A watch that reads nodes once something is wrong."""
 
     kube: Kube
     nodes: Sequence[NodeFacts] = ()
@@ -42,10 +42,10 @@ class NodeWatch:
     changed: Callable[[str], bool] = lambda node: False
     """Return whether this run has changed a node beyond its own namespaces."""
     windows: tuple[str, ...] = ()
-    """Nodes with Windows builds that the run decides on: once all of them are lost, it ends."""
+    """Covered nodes with Windows builds; the run ends once all of them are lost."""
     tolerated: tuple[Toleration, ...] = ()
-    """Tolerations of the run's pods beyond the usual; any other taint with NoExecute evicts them
-    from its node."""
+    """Additional tolerations of the run's pods; any other NoExecute taint evicts them from the
+    node."""
     begun: Mapping[str, tuple[float, float]] = field(init=False)
     """The leases when the run began: clocks differ between nodes, so that only each node's progress
     counts."""
@@ -66,7 +66,7 @@ class NodeWatch:
         return broken
 
     def lost_among(self, names: Iterable[str]) -> dict[str, str]:
-        """Map the nodes among these that died so to their reasons."""
+        """Map each of these nodes that died in this way to the reason."""
         return {
             name: f"node {name} was lost during the run: {why}"
             for name, why in self._unwell(names)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services that come in front of pods, get other backends or another port, lose all backends, and
-go."""
+"""Services that are created in front of pods, get other backends or another port, lose all
+backends, and are deleted."""
 
 from conformance.kube import manifest
 from conformance.kube.changes import Changes, reference

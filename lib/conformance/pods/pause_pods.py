@@ -37,7 +37,7 @@ class PausePods:
         self._number = 0
 
     def start(self, node: NodeFacts, count: int) -> list[str]:
-        """Create so many pods on a node at once, be it cordoned; return their names."""
+        """Create so many pods on a node at once, even on a cordoned node; return their names."""
         self._pods.prepare(self._pods.namespace)
         names = [f"{self._name}-{number}" for number in range(self._number, self._number + count)]
         self._number += count

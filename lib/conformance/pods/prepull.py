@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulling images onto the nodes before anything waits for them, with progress: server core alone takes 10 minutes.
-
-Nodes that already report an image are left alone; where all do, nothing is created.
+"""Pulling images onto nodes before anything waits for them, with progress lines, since server core
+alone takes 10 minutes. Nodes that already report an image are skipped; if all do, nothing is
+created.
 """
 
 import copy

@@ -14,7 +14,7 @@ IRRELEVANT = "conformance/irrelevant"
 PASSING = "conformance/passing"
 """Keys that no policy selects."""
 GUEST = "conformance/guest"
-"""The key by which policies of ``policy/members`` and ``policy/resets/membership-*.yaml`` know
+"""The key by which policies of ``policy/members`` and ``policy/resets/membership-*.yaml`` select
 guests."""
 
 
@@ -27,7 +27,7 @@ class Relabel:
         """Patch that removes all labels that an object was given."""
 
     def label_as_guest(self, *guests: Workload) -> None:
-        """Give pods the label by which guests are known."""
+        """Give pods the label of guests."""
         for pod in guests:
             self._change(pod_reference(pod), GUEST, "welcome")
 
@@ -75,7 +75,7 @@ class RelabelNamespaces(Relabel):
     """The label changes of a test that changes labels of namespaces, too."""
 
     def invite(self, *guests: Workload, all_of: Sequence[Workload]) -> None:
-        """Give that label to pods, and to the namespaces of others."""
+        """Give the label of guests to pods, and to the namespaces of other pods."""
         self.label_as_guest(*guests)
         for namespace in _namespaces(all_of):
             self._change(namespace, GUEST, "welcome")

@@ -27,7 +27,7 @@ class Role:
     agent: str
     """Container in which probes are started."""
     main: str
-    """Container for literal commands: what the pod is, in the demo's eyes."""
+    """Container for literal commands: the pod's main container in the demo."""
     host_network: bool = False
     """The pod is in its node's own network; on Windows it is a HostProcess pod, the only kind that
     can be."""

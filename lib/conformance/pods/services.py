@@ -18,11 +18,11 @@ from conformance.pods.roles import ECHO_PORT, MANIFESTS
 from conformance.pods.tailor import SEAT
 
 PORT = 80
-"""Every Service's port; behind it is the echo on 8080, so that a port that is not translated
-shows."""
+"""Every Service's port. Its target port is the echo's 8080, so that a missing translation of the
+port is noticed."""
 OTHER_PORT = 81
 NAMED_PORT = 8087
-"""The other port of those with a ClusterIP, and what is behind it, which they call by its name."""
+"""The other port of Services with a ClusterIP, and its target port, which they refer to by name."""
 USUAL_DOMAIN = "cluster.local"
 COREDNS = ("coredns", "rke2-coredns-rke2-coredns")
 """ConfigMaps of CoreDNS, the second in RKE2 (its chart's name twice)."""
@@ -42,7 +42,7 @@ class Service:
 
     @property
     def name_and_namespace(self) -> str:
-        """Return its name as pods of any namespace may use it: ``web.ns``."""
+        """Return the Service's name as pods of any namespace may use it: ``web.ns``."""
         return f"{self.name}.{self.namespace}"
 
     @property

@@ -37,8 +37,8 @@ def decision_on_failure(node: NodeFacts, error: BaseException) -> Decision:
 
 
 def own_fault(pod: Obj) -> str:
-    """Return what is wrong with a pod's own image or program, in which container; empty:
-    nothing."""
+    """Return the fault of a pod's own image or program, with its container; empty: there is
+    none."""
     if problem := hopeless(pod):
         return problem
     for status in _containers(pod):
@@ -72,9 +72,9 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     """Return why a pod that is not ready is no evidence about its network; empty: it is.
 
     It is evidence if a container of it runs, if its kubelet reported that the image is there, or if
-    the kubelet reported that the network failed.  An image that is still being pulled (for any of
+    the kubelet reported that the network failed. An image that is still being pulled (for any of
     its containers), a container that its liveness or startup probe kills, a kubelet that is busy or
-    gone, or a sandbox that Windows does not make are not the network's doing.
+    gone, or a sandbox that Windows does not make are not faults of the network.
     """
     states = [container.get("state") or {} for container in _containers(pod)]
     messages = {str(event.get("reason")): str(event.get("message") or "") for event in events}
@@ -115,7 +115,7 @@ def strangers(pod: Obj) -> str:
         if not ready.pop(container["name"], True)
     ]
     return (
-        f"only container {late[0]} is not, which the run did not ask for"
+        f"only container {late[0]} is not, which the run did not request"
         if late and all(ready.values())
         else ""
     )
@@ -130,10 +130,11 @@ def verdict_on(
 ) -> Exception:
     """Return the verdict on pods that were waited for and did not become ready (``error``).
 
-    For a test about starting.  It is a Nonconformance if the pod of the error has its node, nothing
-    of the suite's own is wrong, and something ran or could have (:func:`nothing_ran`): only the
-    cluster's network is left.  Else it is EnvironmentBroken, or the error itself if no more is
-    known.  ``events``: events of a pod, oldest first.
+    For a test about starting. The verdict is a Nonconformance if the pod in the error has a node,
+    the suite's own image and program are right, and something ran or could have run
+    (:func:`nothing_ran`): then only the cluster's network can be the cause. Else it is
+    EnvironmentBroken, or the error itself if no more is known. ``events``: events of a pod, oldest
+    first.
     """
     for pod in pods:
         if fault := own_fault(pod):

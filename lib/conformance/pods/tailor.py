@@ -18,8 +18,8 @@ SEAT = "conformance/seat"
 """The label that distinguishes a pod of a role from the role's pods on other nodes; policies select
 the role by ``app``."""
 CONTAINERS = "conformance/containers"
-"""Annotation with the names of the containers that a pod was asked for with: others are somebody
-else's admission's."""
+"""Annotation with the names of the containers in a pod's request; admission of another owner added
+any others."""
 EXEMPT = f"exempt namespaces with the label {RUN_LABEL} from whatever adds it (a service mesh's injection, Kyverno)"
 OF_A_MESH = re.compile(r"istio|linkerd|envoy|kuma|consul|proxy", re.IGNORECASE)
 """Pattern of a container, by name or image, that answers and connects in its pod's place."""
@@ -98,8 +98,7 @@ def limit(spec: Obj, limits: PodLimits) -> None:
 
 
 def added(pod: Obj) -> list[Obj]:
-    """Return the containers of a pod that it was not asked for with; none where that is not
-    known."""
+    """Return the containers that were added to a pod's request; none if that is not known."""
     own = (pod["metadata"].get("annotations") or {}).get(CONTAINERS)
     return (
         [
@@ -120,7 +119,7 @@ def redirecting(pod: Obj) -> str:
         may = LEADS.intersection((context.get("capabilities") or {}).get("add") or ())
         named = f"{container['name']} {str(container.get('image')).rpartition('/')[2]}"
         if may or context.get("privileged") or OF_A_MESH.search(named):
-            return f"container {container['name']} ({container.get('image')}), which the run did not ask for"
+            return f"container {container['name']} ({container.get('image')}), which the run did not request"
     return ""
 
 

@@ -8,7 +8,7 @@ from conformance.kube.client import Kube, Obj
 from conformance.kube.ownership import MANAGED_BY, NAMESPACE_PREFIX
 
 MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of static pods' shadows, which the API cannot end."""
+"""Annotation of the mirror objects of static pods, which the API cannot delete."""
 
 
 def third_party_pods(kube: Kube, node: str) -> list[Obj]:

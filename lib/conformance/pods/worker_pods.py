@@ -34,7 +34,7 @@ __tracebackhide__ = True  # a failure shows the line of the test
 ELSEWHERE = "elsewhere"
 """Prefix of names of pods in the worker's second namespace: ``elsewhere/linux-client``."""
 DEMO = ("linux-client", "linux-server", "windows-client", "windows-server")
-"""Whoever asks for one of these will ask for the others: they are started together."""
+"""Roles that are started together, since a test that uses one role uses the others, too."""
 ASKS_FOR_DEMO = frozenset({"clients", "servers", "client", "server", "placed_around"})
 """Methods by which tests ask for them."""
 
@@ -42,7 +42,7 @@ Place = Literal["same node", "a Linux node", "another Windows node"]
 """The place of a server, from a client's Windows node."""
 
 LOOK_AT_NODES = 5.0
-"""s.  Between two looks at whether covered nodes live, while nothing is wrong."""
+"""s. Between two checks whether covered nodes are alive, while nothing is wrong."""
 
 
 class WorkerPods:
@@ -147,10 +147,9 @@ class WorkerPods:
         """Deploy all pods of these roles for a test about starting: a pod that is not ready is a
         Nonconformance.
 
-        That they started confirms nothing yet; ``expect.started`` does.  An image that cannot be
-        pulled, a container that crashes, be it after its pod was ready, or a cluster without room
-        still is EnvironmentBroken.  The pods themselves are not asked, so that only starting is
-        judged.
+        Their start confirms nothing yet; ``expect.started`` does. An image that cannot be pulled, a
+        container that crashes (even after its pod was ready), or a cluster without room is
+        EnvironmentBroken. The pods are not probed, so that only their start is judged.
         """
         seats = [seat for role in roles for seat in self._seats(role)]
         work = {seat: self._start(seat) for seat in seats}
@@ -218,9 +217,9 @@ class WorkerPods:
         """Check the pods again, since an exclusive test may have changed them; later callers get
         the new pods.
 
-        Return as soon as it is known which changed.  A pod without a successor in time raises
-        EnvironmentBroken in the tests that ask for it, and is looked for again after the next
-        exclusive test.
+        Return as soon as it is known which changed. If a pod has no successor in time, tests that
+        request it raise EnvironmentBroken, and it is searched for again after the next exclusive
+        test.
         """
         self._look_again(patient=True)
 
@@ -228,7 +227,7 @@ class WorkerPods:
         """Check the pods before each test, as :meth:`revalidate`: a restarted pod spoils no later
         test.
 
-        Costs one request per namespace.  Nobody waits a second time for a pod without a successor.
+        Costs one request per namespace. No test waits a second time for a pod without a successor.
         """
         self._look_again(patient=False)
 

@@ -8,7 +8,7 @@ from typing import Literal
 from conformance.policy.acl_list import ANY_PROTOCOL, HnsRule, Ranges
 
 Answer = Literal["Allow", "Block", ""]
-"""Empty: no rule is for the packet, or the client's port decides, which nobody knows."""
+"""Empty: no rule matches the packet, or the client's port decides, which is not known."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Packet:
     """Address of the endpoint."""
     remote: int
     port: int
-    """The server's."""
+    """The server's port."""
 
 
 def answer(rules: Sequence[HnsRule], packet: Packet) -> Answer:
-    """Return the action of the first rule that is for a packet."""
+    """Return the action of the first rule that matches a packet."""
     for rule in rules:
         if not _is_for(rule, packet):
             continue

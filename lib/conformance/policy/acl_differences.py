@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list that HNS holds for a pod against the list that Felix gives it, rule by rule.  Pure.
+"""The list that HNS holds for a pod, compared rule by rule with the list that Felix gives to HNS.
+Pure.
 
 The content of rules decides; HNS' ids only name the policy of an unexpected rule.  Priorities are
 not compared, nor an order that no packet meets: Felix gives the members of a Service in any order.
@@ -19,7 +20,7 @@ from conformance.policy.oracle.fields import PROTOCOLS, Range
 FROM_HOST = "allow-host-to-endpoint"
 """Id of the rule that lets the node reach its own pods."""
 HOST = "Host"
-"""Type of the rules that are for the host's firewall."""
+"""Type of rules for the host's firewall."""
 OF_FELIX = range(900, 65001)
 """Priorities of Felix' rules (felix dataplane/windows/policysets). CNI plugins put what holds until
 Felix' first list at 65500, and AKS its own blocks at 200."""
@@ -33,7 +34,7 @@ _ANY = {"", "256", "any", "*"}
 
 @dataclass(frozen=True)
 class Difference:
-    """A rule that HNS lacks, or has beside those of the policies."""
+    """A rule that HNS lacks, or has in addition to the rules of the policies."""
 
     rule: HnsRule
     is_missing: bool
@@ -55,7 +56,7 @@ class Difference:
 
 
 def compare(expected: Sequence[HnsRule], observed: Sequence[HnsRule]) -> tuple[Difference, ...]:
-    """Return the differences of two lists; none: they decide every packet alike."""
+    """Return the differences of two lists; none: the lists treat every packet alike."""
     lacking = Counter(rule.effect for rule in expected)
     lacking.subtract(rule.effect for rule in observed)
     found = [

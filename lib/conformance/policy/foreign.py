@@ -49,7 +49,7 @@ class End:
     """An end of a path, as selectors match it."""
 
     member: Member | None = None
-    """None: nobody, where the address is known; else it is not known who."""
+    """None: no pod has the address; without a known address, the pod is not known."""
     address: int = NOT_KNOWN
     columns: tuple[Switches, ...] = (PROMISE,)
     """How the end's node may enforce policies: the promise, or the columns of its release."""
@@ -132,7 +132,8 @@ class ForeignPolicy:
 
     @cached_property
     def policy(self) -> Policy:
-        """Return it as the oracle reads it; what cannot be read may select and decide anything."""
+        """Return the policy in the oracle's form; parts that cannot be read may select and decide
+        anything."""
         if self.kind == "HostEndpoint":
             return self._anything(lambda member: member.namespace == self.namespace, ())
         meta = {"name": self.name, "namespace": self.namespace}
@@ -154,13 +155,14 @@ class ForeignPolicy:
         return self.policy.concerns(end.member) if end.member else None
 
     def could(self, way: Way, observed: Observed) -> Truth:
-        """Return whether it could give this: closed by a Deny or by default, open by an Allow or by
-        a Pass of what is left."""
+        """Return whether the policy could give this result: closed by a Deny or by default, open by
+        an Allow or by a Pass of the remaining traffic."""
         found = {self.gives(way, observed, column) for column in way.end.columns}
         return found.pop() if len(found) == 1 else None
 
     def explained(self, way: Way, observed: Observed) -> str:
-        """Describe how the node of a path reads it otherwise than is promised; empty: so it is."""
+        """Describe how the node of a path reads the policy differently from the promise; empty: it
+        reads it as promised."""
         promised = self._effect(way, observed, PROMISE)
         for column in way.end.columns if not promised else ():
             effect = self._effect(way, observed, column)
@@ -190,7 +192,7 @@ class ForeignPolicy:
         )
 
     def gives(self, way: Way, observed: Observed, column: Switches) -> Truth:
-        """Return whether it could give this in one column."""
+        """Return whether the policy could give this result in one column."""
         selected = self.selects(way.end, way.direction)
         return (
             False if selected is False else all_of((self._effect(way, observed, column), selected))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The labels that selectors see: an object's own, and those that Kubernetes and Calico add to them.
+"""The labels that selectors match: an object's own, and those that Kubernetes and Calico add.
 
 Sources: Kubernetes' reference, "Well-known labels"; Calico's documents, "Calico automatic labels", and
 libcalico-go/lib/backend (k8s/conversion, syncersv1/updateprocessors).  Objects are as the API gives them.

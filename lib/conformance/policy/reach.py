@@ -41,9 +41,9 @@ class End:
     """By IP version."""
     pod: Pod | None = None
     os: str = ""
-    """Empty: it is no pod."""
+    """Empty: the end is no pod."""
     unjudged: str = ""
-    """Why nothing can be said of the policies at this pod."""
+    """Why the policies at this pod cannot be judged."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,10 @@ class Group:
 
     ends: tuple[End, ...]
     own: Mapping[Direction, tuple[Any, ...]]
-    """What decides at these ends: their policies, and what these see of them."""
+    """The data that decide at these ends: their policies, and the properties that these policies
+    match."""
     observations: tuple[tuple[Any, ...], ...]
-    """What each peer of a rule sees of them."""
+    """The properties of these ends that each peer of a rule matches."""
 
     @property
     def first(self) -> End:
@@ -177,8 +178,8 @@ class Reach:
                     )
 
     def between(self, source: End, destination: End) -> tuple[Answer, ...]:
-        """Return what becomes of every protocol from one end to another; the same object for pairs
-        of ends that have the same answers."""
+        """Return the answers for every protocol from one end to another; pairs of ends with equal
+        answers get the same object."""
         here, there = self.group_of[id(source)], self.group_of[id(destination)]
         leaving = self._decide(here, there, "egress", (source, destination))
         coming = self._decide(there, here, "ingress", (source, destination))
@@ -198,7 +199,8 @@ class Reach:
     def decision(
         self, end: End, direction: Direction, packet: Packet, column: Column
     ) -> Decision | None:
-        """Return what an end's policies make of a packet in a column; None: it is no pod."""
+        """Return the decision of an end's policies about a packet in a column; None: the end is no
+        pod."""
         if not end.pod:
             return None
         if end.unjudged:
@@ -380,8 +382,8 @@ class Reach:
 
 
 def is_pair(source: End, destination: End) -> bool:
-    """Return whether there is something to say between two ends: not of a pod and itself, and not
-    between two addresses that are no pods."""
+    """Return whether there is an answer for two ends. There is none for a pod and itself, or for
+    two addresses without pods."""
     return source.name != destination.name and bool(source.pod or destination.pod)
 
 

@@ -3,9 +3,9 @@
 answer.
 
 A selector selects, does not select, or cannot be read: its text is invalid, or the labels are not
-known.  No caller may take the third answer for another.  Sources: Calico's reference,
+known. No caller may treat the third answer as one of the other two. Sources: Calico's reference,
 NetworkPolicy, "Selectors", and its parser (libcalico-go/lib/selector); Kubernetes' reference,
-LabelSelector.  The labels that Kubernetes and Calico add by themselves are in ``labels``.
+LabelSelector. The labels that Kubernetes and Calico add by themselves are in ``labels``.
 
     calico("role == 'db' && has(team)").selects(pod)      # on an endpoint's or a network set's labels
     calico_namespaces("all()").selects(namespace)         # a namespaceSelector, on its namespace's labels
@@ -70,8 +70,9 @@ def calico(text: str | None) -> Selector:
 def calico_namespaces(text: str | None) -> Selector:
     """Calico's language in a namespaceSelector, on the labels of a namespace, or ``{}`` of what has none.
 
-    There ``all()`` is whatever is in a namespace and ``global()`` whatever is in none; a negation (``!has(team)``) is
-    true of what is in none, too.  Nothing and "" select all.
+    Here, ``all()`` matches everything in a namespace and ``global()`` everything outside
+    namespaces. A negation (``!has(team)``) also matches objects outside namespaces. A missing
+    selector and "" select all.
     """
     return _of_calico(text, True)
 
@@ -250,7 +251,9 @@ def _terms(selector: Mapping[str, Any]) -> list[Predicate]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"values are texts: {shown(value)!r} in quotes, not {shown(value)}")
+        raise ValueError(
+            f"values must be texts: write {shown(value)!r} with quotes, not {shown(value)}"
+        )
     return value
 
 

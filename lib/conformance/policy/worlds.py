@@ -38,14 +38,15 @@ SEAT_LABELS = {
     ("m", "linux"): {"x": "3", "y": "1", "role": "member"},
     ("m", "windows"): {"x": "3", "role": "member"},
 }
-"""Beside these, ``os`` and those of ``SEAT``; ``z`` is there and empty, and ``team`` is what the
-other namespace has, so that it shows whose labels a selector is asked of."""
+"""In addition, each seat has ``os`` and the labels of ``SEAT``. ``z`` exists and is empty. ``team``
+has the value of the other namespace's label, to show whether a selector was applied to the right
+labels."""
 SEAT = {"seat": "yes"}
 """Labels of every seat."""
 ACCOUNT = "teller"
 ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
 MEMBER = "m"
-"""What seats of the pods are called that a story's events happen to; they are in space ``a``."""
+"""The name of members, the pods that a story's events happen to; they are in space ``a``."""
 SEATS_OF_ACCOUNT = (
     ("a", "linux"),
     ("b", "windows"),
@@ -62,7 +63,7 @@ _NET = re.compile(r"\d+\.\d+\.\d+\.\d+/\d+")
 
 @dataclass(frozen=True)
 class Seat:
-    """A pod of a world, where it is."""
+    """A pod of a world, with its place."""
 
     space: str
     os: str
@@ -89,7 +90,7 @@ class World:
 
     name: str
     claim: str
-    """Claim that the cells decide where both columns agree."""
+    """The claim that cells decide if both columns agree."""
     objects: tuple[Obj, ...]
     then: Obj = field(default_factory=dict)
     """The edit: ``{put: OBJECT}`` creates or replaces an object (or a list of objects), ``{gone:
@@ -98,7 +99,8 @@ class World:
     relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Seats and namespaces that an edit gave other labels."""
     beside: tuple[str, ...] = ()
-    """Claims of cells where they do not, wherever the seats are; other such cells are nobody's."""
+    """Claims of cells in which the columns differ, on any nodes; other such cells belong to no
+    claim."""
 
     @property
     def puts(self) -> list[Obj]:
@@ -139,7 +141,7 @@ class Cell:
     claim: str
     """Claim that the cell decides; empty: none, since no document covers it."""
     decisions: tuple[Decision, Decision]
-    """Documented decisions: egress at the source, ingress at the destination."""
+    """The documented decisions: egress at the source, ingress at the destination."""
     before: tuple[Decision, ...] = ()
     """These decisions before the newest edit; empty: there is no edit, or the seats have other
     pods since."""

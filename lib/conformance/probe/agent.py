@@ -50,10 +50,10 @@ class _Line:
     """Attempts of an Asking that are sent in one line, which is a batch of the protocol."""
 
     left: dict[int, Pending]
-    """Number in the line to the attempt, of those without a result."""
+    """Map the number in the line to its attempt, for attempts without a result."""
     within: float
-    """s.  From its sending; an agent that says nothing at all (no heartbeat) is given up
-    earlier."""
+    """s. Time for the answer after the line was sent. An agent that sends nothing at all (no
+    heartbeat) is given up earlier."""
     inbox: Inbox
     name: str = ""
     sent: float = 0.0
@@ -149,8 +149,8 @@ class Agent:
         return hello
 
     def begin(self, attempts: Sequence[Pending], within: float) -> bool:
-        """Send attempts of an Asking, as many as half of what the agent opens at once; the rest
-        follows.
+        """Send attempts of an Asking. At first this is half of what the agent can open at once; the
+        rest follows.
 
         Each line must be answered ``within`` seconds after it was sent.  Return False, and send
         nothing, if the agent is over.
@@ -221,7 +221,7 @@ class Agent:
         if late is not None:
             self._give_up(f"batch {late.name} was not answered within {late.within:.0f} s")
         elif quiet > self._silence:
-            self._give_up(f"nothing was heard from it for {quiet:.0f} s, not even its heartbeat")
+            self._give_up(f"nothing was received from it for {quiet:.0f} s, not even its heartbeat")
 
     @property
     def alive(self) -> bool:

@@ -45,12 +45,12 @@ _Key = tuple[str, str]
 """A pod's uid and a program's name."""
 
 LOOK = 0.1
-"""s.  How often agents are looked at whether they have become silent or late."""
+"""s. Between two checks for silent or late agents."""
 GIVE_WAY = 0.5
-"""s.  How often a process looks whether another waits for an agent's slot, while it keeps more than
-its share."""
+"""s. Between two checks of a process that keeps more than its share of agents, whether another
+process waits for a slot."""
 AT_REST = 0.1
-"""s.  An agent was not asked for so long: then nobody is just about to."""
+"""s. An agent that was idle for this long is hardly needed at this moment."""
 
 
 class Agents:
@@ -166,10 +166,8 @@ class Agents:
     def trouble(
         self, workloads: Collection[Workload]
     ) -> MissingCapability | EnvironmentBroken | None:
-        """Return why these pods have changed; None if they have not.
-
-        EnvironmentBroken for a changed pod or dead node, MissingCapability for a node that has
-        left.
+        """Return the error if these pods have changed: EnvironmentBroken for a changed pod or dead
+        node, MissingCapability for a removed node. None: they have not changed.
         """
         each = map if len(workloads) == 1 else self.pool.map
         changes = [text for text in each(self._change, workloads) if text]

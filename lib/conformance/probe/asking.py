@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attempts under way: each is sent when it begins, and each result arrives when its attempt ends.
 
-Each expectation uses one :class:`Asking`. Attempts that it has given up leave no result and no
-entry in a transcript.
+Each expectation uses one :class:`Asking`. Attempts that an Asking has given up leave no result and
+no entry in a transcript.
 """
 
 import queue
@@ -51,7 +51,7 @@ class Inbox:
 
     arrived: queue.SimpleQueue[Sequence[Answered]] = field(default_factory=queue.SimpleQueue)
     closed: bool = False
-    """Nobody looks into it any more."""
+    """Its results are no longer read."""
 
 
 @dataclass(eq=False)
@@ -68,7 +68,7 @@ class Pending:
     errors: list[str] = field(default_factory=list)
     """Errors, oldest first."""
     hopeless: bool = False
-    """The newest error would come again."""
+    """The newest error would occur again."""
 
     def fail(self, error: Exception) -> None:
         """Report an error as the attempt's end."""

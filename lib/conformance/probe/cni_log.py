@@ -38,13 +38,13 @@ STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?=\.)")
 FORBIDDEN = re.compile(r" was refused: 403\b")
 NO_RIGHT = "no right to run commands in Calico's pods"
 ZONES = timedelta(minutes=15)
-"""Offsets of all time zones are multiples of it."""
+"""The offsets of all time zones are multiples of this."""
 
 
 def read(  # noqa: PLR0917 - as the last look calls it
     kube: Kube, pod: Obj, container: str, os: OS, since: datetime, within: float
 ) -> str:
-    """Return the lines of the file that were written ``since`` then; on Windows errors alone.
+    """Return the lines of the file that were written from ``since`` on; on Windows only errors.
 
     Raise SuiteError where it cannot be read.
     """

@@ -50,7 +50,8 @@ REACHES: Document = {
         {"results": {"batch": "c", "results": [{"id": 0, "verdict": "CONNECTED"}, {"id": 1, "verdict": "CONNECTED"}]}},
     ],
 }  # fmt: skip
-"""Held first with the servers of another pod: what differs there is the network's fault."""
+"""The conversation that is run first with the servers of another pod; a difference there is a fault
+of the network."""
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,10 @@ def hold(
     echo_port: int = ECHO_PORT,
     servers: Servers | None = None,
 ) -> int:
-    """Hold the conversations with a pod's own agent, and an echo server on ``echo_port``; return
-    how many.
+    """Run the conversations with a pod's own agent, and an echo server on ``echo_port``; return how
+    many.
 
-    Conversations that need ``servers`` are held only if there are some.  Raise ProbeBroken if the
+    Conversations that need ``servers`` are run only if there are servers. Raise ProbeBroken if the
     agent broke or differed, with the line that differs.
     """
     values: dict[str, Any] = {
@@ -181,8 +182,8 @@ def hold(
 def hold_by(
     prober: Prober, transcript: Transcript, workload: Workload, servers: Servers | None = None
 ) -> None:
-    """Hold them as :func:`hold`, with the usual agents of the pod's system, inside the bounds of
-    probing."""
+    """Run the conversations like :func:`hold`, with the usual agents of the pod's operating system,
+    within the limits of probing."""
     patience = prober.settings.timings.of(workload.os)
     for program in (AGENTS[workload.os], STREAM_AGENTS[workload.os]):
         prober.counts.starts[workload.node, workload.os] += 1
@@ -257,7 +258,7 @@ class _Talk:
                 }
 
     def hear(self, within: float, wanted: Document) -> Document:
-        """Return the agent's next line; heartbeats are passed over where none is wanted."""
+        """Return the agent's next line; heartbeats are skipped if none is expected."""
         due = time.monotonic() + within
         while True:
             try:

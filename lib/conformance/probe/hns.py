@@ -46,14 +46,15 @@ ENDPOINT_MEMBERS = (
     "Policies",
 )
 BALANCER_MEMBERS = ("ID", "Policies", "References")
-"""Fields that are read.  All that HNS knows of 60 endpoints is over 1 MB."""
+"""The fields that are read; all of HNS' data about 60 endpoints has over 1 MB."""
 _PROTOCOLS = {"tcp": 6, "udp": 17}
 REMOTE_SUBNET = "RemoteSubnetRoute"
 """Type of the policy by which a network reaches another node's block (hcsshim:
 hcn.RemoteSubnetRoute)."""
 _FIRST_TICK = datetime(1601, 1, 1, tzinfo=UTC)
 _LAST_TICK = 2**61
-"""Windows counts time in units of 100 ns from the first to the last, in the year 8907."""
+"""The first and the last moment of Windows' time in units of 100 ns; the last is in the year
+8907."""
 PODS = "calico.*"
 """Felix' default expression for names of pods' networks (WindowsNetworkName), where nothing else is
 known."""
@@ -90,8 +91,8 @@ def documents(stdout: bytes, what: str) -> list[Obj]:
 
 
 def many(value: Any) -> list[Any]:
-    """Return the members of a list that ConvertTo-Json may have written as one thing, as nothing,
-    or wrapped."""
+    """Return the members of a list that ConvertTo-Json may have written as a single object, as
+    nothing, or wrapped."""
     if value is None or value == "":
         return []
     if isinstance(value, dict) and set(value) == {"value", "Count"}:

@@ -6,8 +6,8 @@ ProbeBroken, and never counts as "there is none".  A command may only print noth
 shows that its output arrives.
 
 HNS' cmdlets write an error and go on, so that PowerShell ends with 0: scripts stop at their first
-error.  An HNS that does not answer at all writes none, and its cmdlets return an empty text or
-null, which ConvertTo-Json prints.
+error. If HNS does not answer at all, its cmdlets write no error and return an empty text or null,
+which ConvertTo-Json prints.
 """
 
 import re
@@ -39,7 +39,7 @@ T = TypeVar("T")
 Run = Callable[[Workload, Sequence[str], float], ExecResult]
 """Runs a command in a pod within so many seconds; raises ProbeBroken."""
 Place = Callable[[str], Workload]
-"""The pod in the host of the node of that name, made when there is none."""
+"""Returns the host pod of the node of that name; creates it if there is none."""
 
 POWERSHELL = (
     r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive",
@@ -79,7 +79,7 @@ PKTMON_LINES = 300
 """Packets of pktmon's text that are printed, each with the line before it, which says where and why
 it was dropped."""
 WITNESS = "Write-Output witness"
-"""A command that prints something on every node: shows that output arrives."""
+"""A command that prints something on every node, to show that output arrives."""
 CNI_CONFIGURATIONS = (
     r"C:\etc\cni\net.d\*.conf*",
     r"C:\k\azurecni\netconf\*.conf*",

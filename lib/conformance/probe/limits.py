@@ -26,8 +26,8 @@ class Limits:
     share_of_node: int = number("WIN-AGENTS")
     """The ``share`` of ``per_windows_node``."""
     restarts: int = 20
-    """Restarts of a broken agent per pod and process.  More failures are no chance, and each start
-    costs a Windows node 2 to 4 s and a core."""
+    """Restarts of a broken agent per pod and process. More failures are no coincidence, and each
+    start costs a Windows node 2 to 4 s and a core."""
     sources: int = 64
     """Sources for which a process starts agents, or retries after an error, at the same time."""
 
@@ -45,4 +45,4 @@ class Counts:
     repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Attempts sent again after transport errors."""
     commands: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Execs that are no agents: literal commands, questions to hosts."""
+    """Execs other than agents: literal commands, reads of hosts."""

@@ -20,7 +20,7 @@ HOST_FACTS = Program("host_facts.py", ("python3", "-I", "-S", "-u", "/probe/host
 KINDS: dict[str, type[Link | RouteEntry | FdbEntry | Neighbour]] = {
     "links": Link, "routes": RouteEntry, "fdb": FdbEntry, "neighbours": Neighbour,
 }  # fmt: skip
-"""The lists in its output, of which only a part is read."""
+"""The lists in its output; only a part of each is read."""
 CAPTURE = Program("capture.py", ("python3", "-I", "-S", "-u", "/probe/capture.py"))
 PACKETS = 400
 """The most packets of a capture."""
@@ -36,7 +36,7 @@ def parse(node: str, stdout: bytes) -> LinuxFacts:
 def only_answer(
     node: str, stdout: bytes, program: Program, kind: str, read: Callable[[dict[str, Any]], T]
 ) -> T:
-    """Return ``read`` of the only answer of a program that ran in a node's network.
+    """Return ``read`` applied to the only answer of a program that ran in a node's network.
 
     Raise ProbeBroken: no line with the mark, another program's, garbled, incomplete.
     """

@@ -22,27 +22,26 @@ PRESSURE = Path("/proc/pressure/cpu")
 SCHEDULED = Path("/proc/self/schedstat")
 TASKS = Path("/proc/stat")
 LATE = 0.05
-"""Share of a budget.  Of a machine that is behind by less nothing is excused: the budget has room
-for that."""
+"""Share of a budget. A smaller lag excuses nothing, since the budget has room for it."""
 PRESSED = 0.95
-"""Share of the time in which something waits for a core: from here on the machine has more to do
-than it can."""
+"""Share of the time in which some task waits for a core; above it, the machine is overloaded."""
 FELT = 0.5
-"""s.  Behind by so much, a machine is late.  Pressure alone does not show that: beside a few processes that compute it
-is complete, while the kernel soon gives a core to whoever has slept, and things are late by milliseconds."""
+"""s. The lag from which a machine counts as late. Pressure alone does not show this: beside a few
+computing processes the pressure is 100 %, but the kernel soon gives a core to a process that has
+slept, so that the lag is only milliseconds."""
 STARVED = 0.9
 """Share of the time in which this process wanted a core and had none: from here on the lab's
 processes get less than a tenth of the time that they need, although a process that mostly sleeps
 may be hardly late."""
 CROWD = 12
-"""Tasks that want each core: what computes gets as little then, whatever this process, which
-sleeps, gets."""
+"""Tasks per core from which computing processes get as little time as that, even if this process,
+which sleeps, gets more."""
 TICK = 0.005
-"""s.  What is late by less is not kept."""
+"""s. A smaller lag is not recorded."""
 WINDOW = 2.0
-"""s.  A machine that is not late for so long is at rest."""
+"""s. A machine without a lag for this long is at rest."""
 KEPT = 900.0
-"""s.  Of what was measured, longer than any wait that asks for it."""
+"""s. How long measurements are kept: longer than any wait that uses them."""
 
 
 def waited() -> float | None:
@@ -91,13 +90,13 @@ class Machine:
     worst: float = 0.0
     """s.  The most that something was late."""
     given: int = 0
-    """Budgets that were given once more."""
+    """Number of budgets that were extended."""
     excused: int = 0
     """Paths that were left undecided, since the machine was late all the time."""
     _late: deque[tuple[float, float]] = field(default_factory=deque)
     _waited: deque[tuple[float, float, float, float, float]] = field(default_factory=deque)
-    """When it was looked, at least a second apart, how long something had waited for a core by
-    then, and :func:`demand`."""
+    """Samples at least a second apart: the time, how long some task had waited for a core by then,
+    and :func:`demand`."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_lateness(self, seconds: float, now: float) -> None:

@@ -38,8 +38,7 @@ from conformance.settings import Settings
 __all__ = ["Counts", "Limits", "LiveAsking", "Prober"]
 
 ANSWER = 60.0
-"""s.  Between two looks whether an answer has come; it only bounds a single wait, and ends
-nothing."""
+"""s. Between two checks for an answer; this only limits a single wait, and ends nothing."""
 
 
 class LiveAsking:

@@ -22,7 +22,7 @@ from conformance.probe.clocks import unix
 PROTOCOL = 2
 MARK = b"@@PROBE@@ "
 PATIENCE = 10
-"""An agent ends an attempt that makes progress after so many times its give-up time."""
+"""An attempt that makes progress ends after this many give-up times."""
 POWERSHELL = (
     "powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass", "-OutputFormat", "Text",
 )  # fmt: skip
@@ -138,7 +138,7 @@ class When:
     """The common times of results that came together, by ``time.monotonic``."""
 
     sent: float
-    """When their attempts were."""
+    """When the attempts were requested."""
     clock: str
     """The name of the agent's clock."""
     started: float

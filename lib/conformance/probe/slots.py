@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slots that bound what processes of a run do at once: PowerShell starts per node, live agents.
+"""Slots that limit simultaneous work of a run's processes: PowerShell starts per node, live agents.
 
 Locks on files in the run directory: a process that dies gives its slots back.
 """

@@ -20,8 +20,8 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 ANSWERED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESOLVED, Verdict.NO_SUCH_NAME})
 """Verdicts that only a working network gives; whether they are right is for the claims."""
 LOOK_AFTER = 10.0
-"""s.  Between two looks whether what stays cold is there still: on a node that died nothing ever
-gets warm."""
+"""s. Between two checks whether pods without a network still exist; on a dead node no pod ever gets
+a network."""
 
 
 class Observer(Protocol):
@@ -40,7 +40,7 @@ class Warmth:
 
     seconds: float
     cold: tuple[Observation, ...]
-    """The last observations of what had no network to the end; none: all is warm."""
+    """The last observations of pods without a network at the end; none: all have one."""
 
     @property
     def line(self) -> str:

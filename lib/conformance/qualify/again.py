@@ -22,11 +22,11 @@ from conformance.verdicts.acceptable import UNDECIDED
 from conformance.verdicts.decisions import BETWEEN_TWO
 
 AGAIN = frozenset({ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_RUN})
-"""Verdicts of tests that are run again; what was NOT_RUN is decided where its reason has gone."""
+"""Verdicts of tests that are run again; a NOT_RUN test is decided if its reason no longer holds."""
 BAD = frozenset(
     {ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.UNMET, ClaimVerdict.NOT_RUN}
 )
-"""A result is never better than a decision of it with one of these."""
+"""If a decision has one of these verdicts, the result is no better than it."""
 FLAKY = "FLAKY"
 
 
@@ -64,7 +64,8 @@ def uid(report: Report) -> str:
 
 
 def differences(report: Report, facts: Facts, installed: Installed) -> Iterator[str]:
-    """Yield why this is not the cluster of the report in its state then; none: it is."""
+    """Yield the differences between this cluster and the report's cluster at that time; none: they
+    are the same."""
     if uid(report) != installed.cluster_uid:
         yield f"the cluster is another: {installed.cluster_uid or 'unknown'} here, {uid(report)} there (kube-system)"
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attestations: what a person answers about claims that no program can decide.
+"""Attestations: a person's answers about claims that no program can decide.
 
 A YAML list of ``claim``, ``answer`` (a verdict), ``who``, ``when`` (a date) and ``evidence`` (a link or a sentence).
 """
@@ -37,7 +37,8 @@ class Attestation:
 def load(path: Path, claims: Mapping[str, Claim], today: datetime.date) -> dict[str, Attestation]:
     """Return the attestations of a file by claim.
 
-    Raise UsageProblem, one line with the entry: unreadable, a claim that a test decides, no verdict, a date to come.
+    Raise UsageProblem, in one line with the entry, if it is unreadable, a test decides the claim,
+    the answer is no verdict, or the date is in the future.
     """
     found: dict[str, Attestation] = {}
     for where, entry in entries.read(path, "attestations", "answers"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison of two reports: claims that became worse or better, are new or gone, and
+"""The comparison of two reports: claims that became worse or better, new and missing claims, and
 differences of the clusters.
 """
 
@@ -50,7 +50,8 @@ class Turned:
     turn: Turn
     reason: str
     waiver: str = ""
-    """The waiver that accepts what it is now; empty: none does, or it is not worse."""
+    """The waiver that accepts the present verdict; empty: there is none, or the claim is not
+    worse."""
 
     def __str__(self) -> str:
         """Return ``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``; of a waived claim its
@@ -71,7 +72,7 @@ class Comparison:
     """Claims that only the newer report has."""
     disappeared: tuple[str, ...]
     parts: tuple[str, ...]
-    """Claims of which other parts or Windows builds were decided, one line each."""
+    """Claims whose decided parts or Windows builds differ between the reports, one line each."""
     facts: tuple[str, ...]
     times: tuple[str, ...]
     flaky: tuple[str, ...] = ()

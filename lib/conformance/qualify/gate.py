@@ -24,18 +24,18 @@ from conformance.verdicts.claims import ClaimOutcome
 
 Answer = Literal["qualified", "not qualified", "incomplete"]
 WOULD = "would qualify"
-"""Text of reports in place of ``qualified`` where the evidence is a lab's."""
+"""The word that replaces ``qualified`` if the evidence comes from a lab."""
 NO_BUILD = "no Windows build"
 """A stand-in for the build of a cluster without a Windows node of known build."""
 
 ACCEPTED_BY = "--accept-unverified-tls accepts it"
 WHOLE = REPORT, RUN = "the report", "the run"
-"""Subjects of obstacles that are about no claim."""
+"""Names of obstacles that concern no claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Obstacle:
-    """A claim that is in the way, or was waived."""
+    """A claim that prevents qualification, or was waived."""
 
     claim: str
     part: str
@@ -150,7 +150,7 @@ def exit_code(results: Sequence[GateResult]) -> int:
 
 
 def unused(waivers: Sequence[Waiver], results: Sequence[GateResult]) -> tuple[Waiver, ...]:
-    """Waivers that accepted nothing: their exception is gone, or never was."""
+    """Return the waivers that accepted nothing: their exception no longer occurs, or never did."""
     used = {
         id(obstacle.waiver)
         for result in results

@@ -86,7 +86,7 @@ def answered(claims: Sequence[ClaimOutcome], report: Report) -> tuple[ClaimOutco
 
 
 def dates(report: Report) -> Mapping[str, str]:
-    """Return claim to the date of its evidence, where tests or a person gave it."""
+    """Map each claim with evidence from tests or a person to the date of its evidence."""
     run = str(report.run["started"])[:10]
     answered = attested(report)
     return {

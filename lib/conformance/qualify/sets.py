@@ -24,9 +24,9 @@ class SuitePart:
 
     part: str
     applies: Conditions = ALL
-    """On which of the claim's clusters it says anything."""
+    """The clusters, among the claim's, to which the part applies."""
     provisional: bool = False
-    """No real cluster has shown it yet: no gate asks for it."""
+    """No real cluster has shown the part yet, so no gate demands it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +42,10 @@ class Demand:
     """Conditions (:attr:`conformance.catalog.NotApplicable.key`) under which NOT_APPLICABLE is
     acceptable."""
     applies: Mapping[str, Conditions] = field(default_factory=dict)
-    """Part to its conditions, where it has some: what is not about a cluster is not asked of it."""
+    """Map a part to its conditions, if it has any; a cluster need not show a part that does not
+    apply to it."""
     provisional: frozenset[str] = frozenset()
-    """Parts that are not asked for; what a run finds VIOLATED of them counts."""
+    """Parts that are not demanded; a VIOLATED result of such a part still counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class Sets(Mapping[str, GateSet]):
     excluded: Mapping[str, str]
     """Claims with tests that no set has, and why."""
     digest: str
-    """SHA-256 of what is demanded, parts included: two gates with the same one asked the same."""
+    """SHA-256 of the demands, parts included; gates with equal hashes demand the same."""
 
     def __getitem__(self, name: str) -> GateSet:
         return self.by_name[name]
@@ -111,8 +112,7 @@ def sets() -> Sets:
 
 @functools.cache
 def suite_parts() -> Mapping[str, tuple[SuitePart, ...]]:
-    """Claim to the parts that the suite's tests have of it, as they were collected last
-    (parts.yaml)."""
+    """Map each claim to its parts in the suite's tests, from the last collection (parts.yaml)."""
     content = yaml.load((DATA / "parts.yaml").read_text(encoding="utf-8"), LOADER)
     return {claim: tuple(map(_part, parts)) for claim, parts in content.items()}
 

@@ -60,8 +60,8 @@ class Report:
 
     @property
     def unverified(self) -> str:
-        """Return why its evidence may be about another cluster than the named cluster; empty: it is
-        not."""
+        """Return why its evidence may come from another cluster than the named cluster; empty: it
+        cannot."""
         return str(self.run.get("unverified") or "")
 
     @property
@@ -178,7 +178,7 @@ def _claim(plain: Mapping[str, Any]) -> ClaimOutcome:
 
 
 def versions(installed: Installed) -> dict[tuple[str, str], str]:
-    """Workload and container to the versions that run; digests count where a tag was moved."""
+    """Map each workload and container to its running versions; digests count if a tag was moved."""
     found: dict[tuple[str, str], set[str]] = {}
     for component in installed.components:
         found.setdefault((component.workload, component.container), set()).add(

@@ -25,7 +25,7 @@ OPTIONAL = ("part", "build")
 BUILD = re.compile(r"\d{5}( before \.\d+)?")
 """Name of a Windows build in decisions (:func:`conformance.model.builds.build_name`)."""
 NAMED = 8
-"""The most parts of a claim that are named if it lacks the part that is meant."""
+"""How many parts of a claim a message names if the waiver's part does not exist."""
 NEVER = (ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED)
 """INCONCLUSIVE says nothing, and CONFIRMED needs no waiver."""
 

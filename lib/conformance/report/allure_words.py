@@ -31,8 +31,8 @@ STATUS = {
     ClaimVerdict.NOT_RUN: Status.UNKNOWN,
     ClaimVerdict.NOT_APPLICABLE: Status.SKIPPED,
 }
-"""Every other verdict is ``passed``.  What was not run is ``unknown``, so that Allure's ring is not
-green by it."""
+"""Every other verdict is ``passed``. Claims that were not run are ``unknown``, so that they do not
+make Allure's ring green."""
 
 
 def retell(report: RunReport, folder: Path) -> None:
@@ -164,7 +164,9 @@ def _description(test: TestOutcome, claims: Sequence[Claim], report: RunReport) 
             if result.part and result.verdict is ClaimVerdict.NOT_APPLICABLE
         ),
         f"What to do: {_plain(test.remedy)}" if test.remedy else "",
-        f"FLAKY: attempts said {', '.join(test.attempts)}; the worst counts." if test.flaky else "",
+        f"FLAKY: attempts ended as {', '.join(test.attempts)}; the worst counts."
+        if test.flaky
+        else "",
     )
     return filter(None, lines)
 
@@ -231,9 +233,8 @@ def added(
     labels: Sequence[tuple[str, str]],
     report: RunReport,
 ) -> dict[str, Any]:
-    """Return the result of a test or claim of which Allure has none, as of the run's beginning.
-
-    ``key``: what stays the same from run to run.
+    """Return a result for a test or claim that Allure lacks, with the run's start as its time.
+    ``key``: its identity, which is the same in every run.
     """
     ident = hashlib.sha256(f"{report.run_id} {key}".encode()).hexdigest()
     status = STATUS.get(outcome.verdict, Status.PASSED) if outcome.verdict else Status.SKIPPED

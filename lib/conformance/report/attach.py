@@ -83,9 +83,7 @@ class Attachments:
 
 
 def left(folder: Path, test: str) -> list[str]:
-    """Return names of the files that a test left below the folder of all attachments, in their
-    order.
-    """
+    """Return the names of a test's files below the folder of all attachments, in their order."""
     return sorted(path.name for path in (folder / slug(test)).glob("*") if path.is_file())
 
 

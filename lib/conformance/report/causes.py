@@ -16,7 +16,7 @@ class Cause:
     """A cause, with all claims that fail or stay undecided for it."""
 
     text: str
-    """What is wrong where; of a claim without a known cause the first line of its failure."""
+    """The fault and its place; for a claim without a known cause, the first line of its failure."""
     claims: Sequence[Mapping[str, Any]]
     """As the report has them, the worst first."""
     tests: Sequence[Mapping[str, Any]]

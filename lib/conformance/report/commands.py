@@ -9,8 +9,8 @@ _WORD = re.compile(r"(?:'[^']*'|\S)+")
 _MINE = re.compile(r"(^|=)('?)(?:~?/|[A-Za-z]:\\)(?:.*[/\\])?")
 _THERE = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--lab-powershell", "--nodes")
 _ALLOWED = ("--allow-disruptive", "--allow-cluster-disruptive")
-"""Options without which a command asks another cluster, or leaves out tests that had a node or the
-cluster alone."""
+"""Options that a command needs to reach the same cluster, and to include tests that had a node or
+the cluster to themselves."""
 
 
 def shareable(command: str) -> str:

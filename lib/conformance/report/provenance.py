@@ -42,8 +42,8 @@ def _commit(root: Path) -> str:
 
 
 def changed(timings: Timings) -> dict[str, str]:
-    """Return entries that differ from the packaged timings: ``windows.hold`` to ``2 s instead of 5
-    s``."""
+    """Map each entry that differs from the packaged timings to its difference: ``windows.hold`` to
+    ``2 s instead of 5 s``."""
     return dict(_changed(timings, load_timings()))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything a report is made of, and its JSON form."""
+"""The contents of a report, and its JSON form."""
 
 import functools
 import json
@@ -57,7 +57,8 @@ class Continued:
     started: str
     command: str
     again: Mapping[str, tuple[str, str]]
-    """Test to its verdict then and now.  What counts is in the report's own verdicts."""
+    """Map each test to its earlier and its present verdict. The verdicts that count are the
+    report's own."""
 
 
 SHARD = "part "
@@ -75,7 +76,7 @@ class Merged:
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """A run, as all outputs see it."""
+    """A run, as the source of all outputs."""
 
     run_id: str
     started: str
@@ -95,16 +96,17 @@ class RunReport:
     timings: Mapping[str, str] = field(default_factory=dict)
     """Timings that differ from the packaged timings: ``windows.hold`` to ``2 s instead of 5 s``."""
     cut_short: str = ""
-    """Why the run did not get to its end; empty: it did."""
+    """Why the run ended early; empty: it did not."""
     selection: str = ""
-    """What a quick run, or a part of a run, chose; it qualifies nothing.  Empty: it is neither."""
+    """The selection of a quick run or of a part of a run, which qualifies nothing. Empty: any other
+    run."""
     continues: Continued | None = None
     """The earlier run whose verdicts this report includes."""
     merged: tuple[Merged, ...] = ()
     """The runs of a merged report, the oldest first; none: it is of a single run."""
     exit_cause: str = ""
-    """The option that the exit code comes from, and what it met; empty: it comes from the tests
-    alone."""
+    """The option that determined the exit code, and its cause; empty: the tests alone determined
+    it."""
     gates: tuple[Gate, ...] = ()
     """The results of ``--require``, an entry for each set and Windows build."""
     sets: tuple[SetAnswer, ...] = ()
@@ -112,18 +114,19 @@ class RunReport:
     waived: Mapping[str, str] = field(default_factory=dict)
     """Claim to the waiver that accepts its verdict."""
     dates: Mapping[str, str] = field(default_factory=dict)
-    """Claim to the date of its evidence in the earlier run, of a report that holds that run's
-    verdicts too."""
+    """Map a claim to the date of its evidence in the earlier run, if the report includes that run's
+    verdicts."""
     attested: Mapping[str, str] = field(default_factory=dict)
     """Claim to the attestation that gives its verdict."""
     installed: Installed = field(default_factory=Installed)
     """Which cluster it was and which versions ran on it."""
     covered: Mapping[str, str] = field(default_factory=dict)
-    """Node that the run decides on to why it does; others are not covered."""
+    """Map each covered node to the reason why it is covered; the run decides about no other
+    node."""
     attachments: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Test to the files that it left, below the run's directory."""
     unverified: str = ""
-    """Why the API server's answers may have come from somebody else; empty: they cannot."""
+    """Why the API server's answers may have come from another party; empty: they cannot."""
     notes: tuple[str, ...] = ()
     """Lines that every reader should see: assumptions, a Windows selection that reached no Windows
     node ..."""
@@ -277,7 +280,7 @@ def _claim(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
 
 
 def known_issue(issue: KnownIssue) -> dict[str, str]:
-    """Return a known issue as reports have it: ``text`` is the whole of it in a line."""
+    """Return a known issue in the reports' form; ``text`` has all of it in one line."""
     words = ("name", "since", "effect", "what", "workaround", "heals", "source")
     return {"text": str(issue), **{name: str(getattr(issue, name)) for name in words}}
 

@@ -14,7 +14,7 @@ from conformance.report import subject
 from conformance.report.markdown import symbol
 
 UNDECIDED = ("INCONCLUSIVE", "NOT_RUN", "NOT_APPLICABLE", "")
-"""Words of cells that decide nothing: no change is counted from them or to them."""
+"""Words of undecided cells; a change from or to such a cell does not count."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
 _ORDER = tuple(map(str, PRECEDENCE))
 
@@ -37,11 +37,11 @@ class ClaimCell:
     """The standing of a claim in a run."""
 
     verdict: str
-    """Empty: not selected, or the catalog of that time does not have it."""
+    """Empty: the claim was not selected, or is not in the catalog of that run."""
     flaky: bool = False
     """Attempts of the run disagree."""
     changed: bool = False
-    """The last run on this cluster that decided the claim decided otherwise."""
+    """The verdict differs from the last run on this cluster that decided the claim."""
 
 
 @dataclass(frozen=True)

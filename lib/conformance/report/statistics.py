@@ -27,9 +27,9 @@ class Tried:
 
     attempts: int
     by_tries: Mapping[int, int]
-    """Tries until right to the end, to how many attempts needed so many."""
+    """Map a number of tries to how many attempts needed it until they stayed as expected."""
     resent: int
-    """Times that the way to the probe broke and an attempt was sent again."""
+    """How often the connection to the probe broke, so that an attempt was sent again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class PolicyEffect:
     first_correct: Spread
     stable: Spread
     exposure: Spread | None
-    """How long after a change that closes a path somebody still got through."""
+    """How long after a change that closes a path traffic still got through."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,7 @@ def word(claim: Claim) -> str:
 
 
 def counts(claims: Sequence[Claim]) -> dict[str, int]:
-    """Word to how many claims, in order of severity."""
+    """Map each word to its number of claims, in order of severity."""
     found = Counter(map(word, claims))
     return {term: found[term] for term in WORDS if found[term]}
 
@@ -60,9 +60,8 @@ def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
 
 
 def all_causes(plain: Mapping[str, Any]) -> list[tuple[str, list[Claim]]]:
-    """Return each cause with its claims as :func:`causes`, and those of single claims, too.
-
-    The first line of a claim stands for a cause that is not known.
+    """Return each cause with its claims, like :func:`causes`, including the causes of single
+    claims. If a cause is not known, the claim's first line replaces it.
     """
     return list(
         by_key((cause or first_line(claim), claim) for claim, cause in _worst_first(plain)).items()
@@ -70,8 +69,8 @@ def all_causes(plain: Mapping[str, Any]) -> list[tuple[str, list[Claim]]]:
 
 
 def is_known(plain: Mapping[str, Any], cause: str, claims: Sequence[Claim]) -> bool:
-    """Return whether a text is a cause that a test names or that undecided claims share, or the
-    loss of a node, and not only a claim's first line.
+    """Return whether a text is a known cause (named by a test, shared by undecided claims, or the
+    loss of a node) and not only a claim's first line.
     """
     shared = len(claims) > 1 and claims[0]["verdict"] == "INCONCLUSIVE"
     return (

@@ -31,7 +31,7 @@ TONES: dict[ClaimVerdict, Tone] = {
     ClaimVerdict.CONFIRMED: "good",
     ClaimVerdict.NOT_APPLICABLE: "plain",
 }
-"""Verdicts in the order of the report; NOT_APPLICABLE only stands for parts of a claim."""
+"""Verdicts in the order of the report; NOT_APPLICABLE occurs only for parts of a claim."""
 EXIT_MEANINGS = {
     0: "nothing violated",
     1: "a claim is VIOLATED",
@@ -45,7 +45,7 @@ EXIT_MEANINGS = {
 
 
 FIRST = 400
-"""Characters of what a claim says in lists: here, and above the claims of a page."""
+"""Characters of a claim's statement in lists: here, and above the claims of a page."""
 NAMED = 8
 """Maximum number of a claim's parts that are listed; further parts are counted, and the page lists
 them."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run's directory: its reports, and what its processes share (plan, locks, slots, epoch).
 
-All workers run on the controller's machine, so files and flock do.  Locks and slots are taken by
-whoever needs them; here is only where they lie.
+All workers run on the controller's machine, so files and flock do. Other modules take locks and
+slots; this module only says where the files are.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from conformance.errors import EnvironmentBroken
 from conformance.model.file_name import file_name
 
 BEGUN = ".began"
-"""Ending of the files in :attr:`RunDirectory.turns` that tell of turns which stop others when they
-begin: a process may die in one."""
+"""Ending of the files in :attr:`RunDirectory.turns` that record the beginning of turns which block
+other tests; a process may die during such a turn."""
 
 
 class RunDirectory:
@@ -104,7 +104,8 @@ class RunDirectory:
         return any(f'"{name}"' in line or '"kind": "cluster"' in line for line in lines)
 
     def discard(self) -> None:
-        """Remove it, of a run that did not begin: ``latest`` leads again to the run before."""
+        """Remove the directory of a run that did not begin; ``latest`` leads to the previous run
+        again."""
         shutil.rmtree(self.path, ignore_errors=True)
         latest = self.path.parent / "latest"
         if latest.is_symlink() and latest.readlink() == Path(self.path.name):
@@ -201,11 +202,11 @@ class Epoch:
         self._revalidate: list[Callable[[], object]] = []
 
     def register(self, revalidate: Callable[[], object]) -> None:
-        """Have this called before the first test of each later epoch."""
+        """Register a function to be called before the first test of each later epoch."""
         self._revalidate.append(revalidate)
 
     def unregister(self, revalidate: Callable[[], object]) -> None:
-        """Call this no more."""
+        """Remove a registered function."""
         self._revalidate.remove(revalidate)
 
     def advance(self) -> None:
@@ -214,8 +215,8 @@ class Epoch:
             self._run.advance_epoch()
 
     def catch_up(self) -> None:
-        """Revalidate what was kept from an earlier epoch.  On an exception the epoch does not
-        advance."""
+        """Check the values that were kept from an earlier epoch. After an exception, the epoch does
+        not advance."""
         if not self._run:
             return
         now = self._run.epoch()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--events=FILE``: the run as it goes, one JSON line per event, for programs that follow it.
+"""``--events=FILE``: one JSON line for each event of a run as it happens, for programs that follow
+the run.
 
 docs/schema/events.schema.json describes the lines.  No text in them commands a terminal or a CI
 system, whose logs may follow the file, and what looks like a secret is taken out.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images file of a run, held against the images that the suite has."""
+"""The images file of a run, compared with the suite's images."""
 
 from collections.abc import Mapping
 from pathlib import Path

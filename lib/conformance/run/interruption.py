@@ -13,7 +13,7 @@ from typing import Any
 from conformance.run.run import Run
 
 INTERRUPTED = 2
-"""The exit code that pytest has for it, too."""
+"""The same exit code as pytest's."""
 
 
 class Interruption:

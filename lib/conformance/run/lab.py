@@ -43,7 +43,9 @@ class LabProcess:
     ) -> None:
         if sys.platform != "linux":
             raise ClusterUnusable(
-                ["a lab needs Linux, and this is none: name a cluster by --kubeconfig=FILE"]
+                [
+                    "a lab needs Linux, and this system is not Linux: name a cluster by --kubeconfig=FILE"
+                ]
             )
         folder.mkdir(parents=True, exist_ok=True)
         self.kubeconfig = folder / "kubeconfig"

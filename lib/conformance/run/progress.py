@@ -115,7 +115,7 @@ class Alive:
         self._tests.pop(test, None)
 
     def say(self, *lines: str) -> None:
-        """Print at once, from anywhere: a signal's handler may be called in the midst of
+        """Print at once; may be called anywhere, since a signal's handler can interrupt
         printing."""
         text = "\n".join(map(printing.line, lines))
         with suppress(OSError):  # the output has no reader any more

@@ -17,8 +17,8 @@ from conformance.settings import OwnPod, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """The way of every process of the run to the cluster; workers get it as JSON, without
-    credentials."""
+    """The data by which each process of the run reaches the cluster; workers get it as JSON,
+    without credentials."""
 
     how: How
     label: str
@@ -28,7 +28,7 @@ class Connection:
     external_target: str | None = None
     """External target announced by the cluster, ``ADDRESS[:PORT]``."""
     unverified: str = ""
-    """Why the API server's answers may come from somebody else; empty: they cannot."""
+    """Why the API server's answers may come from another party; empty: they cannot."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +41,10 @@ class Inspection:
     no_lock: str = ""
     """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: it can."""
     not_opted_in: str = ""
-    """Why nothing may be changed here that the whole cluster shares; empty: it may."""
+    """Why the run may change nothing that the whole cluster shares; empty: it may."""
     third_party_pods: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Windows node to pods of other people's DaemonSets there, which a new HNS network costs their
-    own; only where one may be made."""
+    """Map a Windows node to its pods of other owners' DaemonSets, which would lose their network
+    with a new HNS network; only for runs that may make such a network."""
     lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Rights that the user does not have, by what needs them
     (``conformance.facts.rights.NEEDS``)."""
@@ -52,14 +52,14 @@ class Inspection:
     """Workers for which the cluster's owner has prepared namespaces; only with
     ``--namespaces-prefix``."""
     room: dict[str, Room] = field(default_factory=dict)
-    """Windows nodes with what they have left for pods; those of which it is not known are not
-    there."""
+    """Map Windows nodes to their remaining room for pods; nodes whose room is not known are left
+    out."""
     policies: Beforehand = field(default_factory=Beforehand)
     token_ends: float | None = None
     """Seconds since 1970 at which the user's token ends, where nothing renews it; None: not known,
     or never."""
     own_pod: OwnPod | None = None
-    """The pod that the run is in; None: it is in no pod of the cluster."""
+    """The run's own pod; None: the run is not in a pod of the cluster."""
     installed: Installed = field(default_factory=Installed)
     """Which cluster it is and which versions run on it."""
 
@@ -68,7 +68,7 @@ class Lock(Protocol):
     """The lock that keeps other runs from disrupting the cluster."""
 
     lost: str
-    """How it was lost; empty while it was not."""
+    """How the lock was lost; empty if it was not."""
 
     def acquire(self) -> None:
         """Take the lock, and keep it. Raise ClusterUnusable."""
@@ -77,7 +77,7 @@ class Lock(Protocol):
         """Raise LockLost when this run does not hold it."""
 
     def release(self) -> None:
-        """Give the lock back; harmless if it is not held."""
+        """Release the lock; harmless if it is not held."""
 
 
 class Provider(Protocol):

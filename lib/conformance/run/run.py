@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from conformance.kube.client import Kube
 
 NODE_FACTS = ("dsr", "update", "cni", "ipam", "plane", "differences", "calico", "install", "looked")
-"""Facts that tests find out by looking into nodes: fields of NodeFacts, Calico's version there, how
-it was installed, and that it was looked."""
+"""Facts that tests read on nodes: fields of NodeFacts, Calico's version there, how Calico was
+installed, and that the node was read."""
 LOOPBACK = re.compile(r"://(?:127\.|localhost\b|\[::1\])")
 """Part of the address of an API server on this machine."""
 
@@ -48,10 +48,10 @@ class Run:
     connection: Connection | None = None
     inspection: Inspection | None = None
     uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext
-    """Within it, what is printed reaches the user."""
+    """A context in which printed text reaches the user."""
     workers: str = ""
-    """How many workers ``-n auto`` chose and why, or would where the user typed more; empty: as
-    many as typed."""
+    """How many workers ``-n auto`` chose, or would choose if the user typed a larger number, and
+    why; empty: the user's number is used."""
     began: float = field(default_factory=time.monotonic)
     """When the run began: seconds of the machine's monotonic clock, which all its processes
     share."""
@@ -165,7 +165,7 @@ class Run:
             self.directory.write_node_fact(name, node, {"value": fact.value, "source": fact.source})
 
     def take_in(self, name: str) -> Mapping[str, Fact[Any]]:
-        """Read the findings of all processes; return them by node."""
+        """Read what all processes have found out about nodes; return it by node."""
         found = self.directory.read_node_facts(name) if self.directory else {}
         facts = {node: Fact[Any](fact["value"], fact["source"]) for node, fact in found.items()}
         for node, fact in facts.items():
@@ -211,7 +211,7 @@ class Run:
         return Reach(self.directory.shared if self.directory else None)
 
     def blame_machine(self, error: BaseException) -> None:
-        """End the run where an error says that this process cannot open any more files."""
+        """End the run if an error says that this process cannot open any more files."""
         if lack := lack_of_files(error):
             self.reach.end(lack, unusable=True)
 
@@ -253,8 +253,8 @@ class Run:
         return self.provider.clean_up(self.connection, self.settings)
 
     def last_look(self, nodes: Collection[str]) -> list[str]:
-        """Return notes about logs of these nodes since the run began; none where nobody waits for
-        them, or nobody answers."""
+        """Return notes about logs of these nodes since the run began; none after an interruption,
+        or if the cluster does not answer."""
         ended = self.interrupted or self.reach.ended or self.reach.gone
         if ended or not self.provider or not self.connection:
             return []

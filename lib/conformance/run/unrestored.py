@@ -30,14 +30,14 @@ class ExclusiveMark:
     worker: str
     exclusivity: Exclusivity
     problem: str = ""
-    """Why it is not known to be as it was, in one line; empty while the test runs, and when its
+    """Why the cluster may not be as before, in one line; empty while the test runs, and after its
     worker has died."""
     everywhere: bool = False
     """Whether the problem is the whole cluster's, although the test had nodes to itself."""
 
     def forbids(self, exclusivity: Exclusivity) -> bool:
-        """Return whether this mark forbids to judge that test's turn: all but the turns of other
-        nodes."""
+        """Return whether this mark forbids that test's turn. It forbids every turn except those on
+        other nodes."""
         return self.everywhere or not (
             self.exclusivity.kind == exclusivity.kind == "node"
             and not set(self.exclusivity.nodes) & set(exclusivity.nodes)
@@ -99,14 +99,15 @@ class Unrestored:
         ]:
             first = waits_for[0]
             tell(
-                f"{who} waits until what {first.test} has changed is put back, since its worker {first.worker} died"
+                f"{who} waits until the changes of {first.test} are restored, since its worker "
+                f"{first.worker} died"
             )
             found = until(
                 forbidding,
                 lambda left: not left or any(mark.problem for mark in left),
                 within=self._within,
                 every=LOOK_EVERY,
-                description=f"what {first.test} has changed is put back",
+                description=f"the changes of {first.test} are restored",
             ).last
             self._waited_for |= {mark for mark in found if not mark.problem}
         if not found:
@@ -114,9 +115,12 @@ class Unrestored:
         first = next((mark for mark in found if mark.problem), found[0])
         why = (
             first.problem
-            or f"its worker {first.worker} died, and that was not done in {self._within:g} s"
+            or f"its worker {first.worker} died, and its changes were not restored in {self._within:g} s"
         )
-        return f"{first.exclusivity} may not be as before {first.test}, whose changes are not put back: {why}"
+        return (
+            f"{first.exclusivity} may differ from its state before {first.test}, whose changes are "
+            f"not restored: {why}"
+        )
 
     def _file(self, mark: ExclusiveMark) -> Path:
         return self._folder / (file_name(str(mark.exclusivity).replace(" ", "-")) + ".json")

@@ -10,10 +10,8 @@ from conformance.settings import Settings
 def builds_of(
     claim: Claim, facts: Facts, settings: Settings, part: Conditions = ALL
 ) -> dict[str, str]:
-    """Windows builds that the claim, and a part with these conditions, is about and the run covers,
-    each with the first such node.
-
-    Applicability is asked of each node by itself.
+    """Return the covered Windows builds to which the claim, and a part with these conditions,
+    applies, each with its first node. Applicability is decided for each node by itself.
     """
     found: dict[str, str] = {}
     for covered in Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows"):

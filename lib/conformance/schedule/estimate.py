@@ -15,22 +15,22 @@ from conformance.schedule.plan import PlannedTest
 from conformance.settings import Workers
 
 SPAN = {True: (0.5, 1.0), False: (0.5, 2.0)}
-"""Of the packaged seconds of tests, on a lab (True) and on a cluster.  They were measured with six
-workers on two busy cores; on a quiet machine the same tests take half (`-k policy` on a lab: 581 s
-of 1,139).  A real cluster may be slower than the lab that stands for it.  A broken one takes longer
-still: each wrong path is waited for."""
+"""Factors for the packaged seconds of tests, on a lab (True) and on a cluster. The seconds were
+measured with six workers on two busy cores; on a quiet machine the same tests take half (`-k
+policy` on a lab: 581 s of 1,139). A real cluster may be slower than the lab that represents it. A
+broken cluster takes even longer, since the suite waits for each wrong path."""
 ON_A_NODE = (2 * 60, 10 * 60)
 """s.  For a test that has a node to itself: Felix restarts, and connections are watched
 meanwhile."""
 ON_THE_CLUSTER = (10 * 60, 30 * 60)
 """s.  For a test that has the cluster to itself: every Windows node is drained, and put back."""
 STARTING = {True: (5, 60), False: (60, 5 * 60)}
-"""s.  Facts, namespaces, pods with images that are there, on a lab (True) and on a cluster."""
+"""s. For facts, namespaces, and pods whose images are present, on a lab (True) and on a cluster."""
 PULLING = (5, 15)
-"""min.  Server core onto a node that does not have it (1.3 to 2.5 GB, Microsoft's figures and
-Kubernetes' CI)."""
+"""min. For pulling server core onto a node (1.3 to 2.5 GB, Microsoft's figures and Kubernetes'
+CI)."""
 PATHS = 3
-"""Paths that a test asks between two nodes, as the tests of single ports have them."""
+"""Paths that a test of single ports probes between two nodes."""
 REPORTED = 0.008
 """MB of a report for each path of a test: 20 MB for two tests of 1,200 paths on twenty nodes."""
 MANY_NODES = 16
@@ -55,13 +55,13 @@ class Estimate:
     seconds: tuple[float, float]
     """s.  Packaged seconds of a worker, of the tests that run beside others and of the others."""
     lab: bool
-    """It is a lab at its own timings."""
+    """The cluster is a lab with its own timings."""
     workers: int
     """Number that ``-n auto`` chooses."""
     pods: dict[str, int]
-    """At most at once, on a node of each operating system."""
+    """Maximum at one time on a node of each operating system."""
     agents: int
-    """At most at once, in all."""
+    """Maximum at one time on all nodes together."""
 
     def minutes(self, workers: int) -> tuple[int, int]:
         """Return the least and the most minutes, without pulling images; at least 1."""
@@ -127,8 +127,8 @@ def lines_of_many_nodes(tests: int, nodes: int, most: int) -> list[str]:
 
 
 def token_line(ends: float | None, most: int, now: float) -> str:
-    """Return that a token ends before a run that takes up to ``most`` minutes; empty: it does not,
-    as far as is known."""
+    """Return a line if a token ends before a run of up to ``most`` minutes; empty: it does not, as
+    far as is known."""
     if ends is None or ends >= now + most * 60:
         return ""
     return (

@@ -9,8 +9,8 @@ from conformance.model.counted import counted
 from conformance.probe.machine import FELT, PRESSED, lately
 
 BUSY = 2.0
-"""Processes that want each core, from which on a few workers are enough: more of them would only
-wait for each other."""
+"""Processes per core above which few workers are enough, since more workers would only wait for
+each other."""
 
 
 def busy(

@@ -17,7 +17,8 @@ from typing import Any
 from conformance.model.counted import counted
 
 WORLDS = ("policy/test_worlds.py::", "policy/test_stories.py::")
-"""Tests of worlds and stories of policies run last of what runs beside others: they are long."""
+"""Tests of worlds and stories of policies run last among the tests that run beside others, since
+they are long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,7 @@ class Order:
     quick: frozenset[str]
     """Tests of ``--quick``."""
     tests: Mapping[str, int]
-    """Claim to how many tests the suite has of it."""
+    """Map a claim to its number of tests in the suite."""
     lab: Mapping[str, float] = field(default_factory=dict)
     """Test, or function, to its seconds of a worker on a lab."""
     real: Mapping[str, float] = field(default_factory=dict)
@@ -56,10 +57,9 @@ class Order:
         return key_of(test) in self.quick
 
     def share(self, claim: str, ran: Iterable[str], parts: Iterable[str], all_parts: int) -> str:
-        """Return ``in 2 of 14 parts`` of a claim that a run decides a part of; empty: all of it.
-
-        ``ran``, ``parts``: its tests in the run, and the parts that they are about.  A claim that
-        is one piece is counted by its tests."""
+        """Return ``in 2 of 14 parts`` for a claim that a run decides only in part; empty: it
+        decides the whole claim. ``ran``, ``parts``: the claim's tests in the run, and their parts.
+        A claim without parts is counted by its tests."""
         decided = len({part for part in parts if part})
         number = len(set(ran))
         if 0 < decided < all_parts:

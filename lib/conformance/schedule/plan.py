@@ -24,9 +24,9 @@ BEYOND_NAMESPACES = {
     "disruption": "it changes more than what is in the prepared namespaces",
     "cluster policies": "it makes a policy or a tier of the whole cluster, which is in no namespace",
     "namespaces": "it labels or deletes a namespace, and prepared ones are their owner's",
-    "nodes": "it takes a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
+    "nodes": "it needs a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
 }
-"""Resources of tests that no run with ``--namespaces-prefix`` has, and why."""
+"""Map resources that no run with ``--namespaces-prefix`` has to the reason."""
 CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
 """Isolation of tests that change something beyond the run's own namespaces."""
 
@@ -47,7 +47,7 @@ class PlannedTest:
     """Where Calico policies cannot be written the test applies the same policy in Kubernetes'
     API."""
     last: bool = False
-    """It decides by the standing watch, after all others."""
+    """The test decides by the standing watch, after all other tests."""
     one_node: bool = False
     """A test with a node to itself needs only one node, of whatever build."""
     exclusivity: Exclusivity = SHARED
@@ -55,8 +55,8 @@ class PlannedTest:
 
     @property
     def about_windows(self) -> bool:
-        """Return whether it says anything about Windows: it needs a node, and its parts do not
-        speak of Linux alone."""
+        """Return whether the test is about Windows: it needs a node, and its parts are not only
+        about Linux."""
         return self.needs.windows > 0 and any(
             part.about_windows for part in self.parts or (ClaimPart(claim=""),)
         )
@@ -80,9 +80,9 @@ def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolatio
 def prospect_of(
     test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings, *, looks: bool = True
 ) -> Prospect:
-    """Applicability first, then permission, then what the cluster has.
-
-    ``looks``: Windows nodes can still be looked into for what is not known of them.
+    """Return whether a test can run: first by applicability, then by permission, then by the
+    cluster's equipment. ``looks``: facts about Windows nodes that are not known can still be read
+    on the nodes.
     """
     looks = looks and may_look(settings)
     known = applying(test.parts, catalog, facts, looks=looks)
@@ -91,7 +91,7 @@ def prospect_of(
 
 
 def may_look(settings: Settings) -> bool:
-    """Return whether a run may look into nodes for what the API does not say."""
+    """Return whether a run may read facts on nodes that the API does not show."""
     return not (settings.dry_run or settings.namespaces_prefix)
 
 
@@ -196,7 +196,7 @@ def _near_home(
         return None
     if test.needs.vni_delivery and own.overlay:
         return (
-            "it takes the overlay its VNI, and this run's own path to the API server may cross "
+            "it changes the overlay's VNI, and this run's own path to the API server may cross "
             f"it: {own.overlay}",
             "run it from outside the cluster, by --kubeconfig=PATH",
         )
@@ -251,8 +251,8 @@ def writes_calico_policies(facts: Facts, settings: Settings) -> bool:
 def by_kubernetes(
     tests: Iterable[PlannedTest], ran: Iterable[str], facts: Facts, settings: Settings
 ) -> str:
-    """Return which claims Kubernetes' form of a Calico policy decided, since that cannot be written
-    here; empty: none."""
+    """Return a note with the claims that were decided by Kubernetes policies, since Calico policies
+    cannot be written here; empty: none."""
     if writes_calico_policies(facts, settings):
         return ""
     there = set(ran)
@@ -294,12 +294,12 @@ def _lack(
         ),
         (
             needs.vni_delivery and bool(variables),
-            f"{variables} rules the VNI, whatever FelixConfiguration default says",
-            "take it away, and set vxlanVNI of FelixConfiguration default",
+            f"{variables} overrides the VNI of FelixConfiguration default",
+            "remove it, and set vxlanVNI of FelixConfiguration default",
         ),
         (
             needs.node_fill and not settings.node_fill,
-            "it has a Windows node to itself and brings it as many pods as it takes",
+            "it needs a Windows node to itself and fills it with pods",
             "allow that with --allow-node-fill, which takes minutes",
         ),
         (
@@ -392,8 +392,8 @@ def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
 
 
 def check_disruptable(name: str, facts: Facts) -> None:
-    """Raise UsageProblem if no claim wants a node of the named node's system to itself; empty: no
-    name."""
+    """Raise UsageProblem if no claim needs a node of the named node's operating system to itself.
+    An empty name is allowed."""
     systems = {
         isolation.os
         for claim in catalog().values()

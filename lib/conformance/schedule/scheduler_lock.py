@@ -51,7 +51,7 @@ class Exclusivity:
 
     @property
     def exclusive(self) -> bool:
-        """Return whether something may not run beside it."""
+        """Return whether any other test may not run beside this test."""
         return self.kind in ("node", "cluster")
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class HeldLocks:
         return self.began - self.asked
 
     def release(self) -> None:
-        """Give the locks back; idempotent."""
+        """Release the locks; idempotent."""
         descriptors = self._descriptors
         self._descriptors = []
         self.released = time.monotonic()
@@ -110,7 +110,7 @@ class HeldLocks:
 
 
 class ReadWriteGate:
-    """The gate of one run; each of its processes has its own on the same files."""
+    """The gate of one run; each of its processes has an object of its own on the same files."""
 
     def __init__(self, locks: Path, nodes: Iterable[str], *, patience: float) -> None:
         """``patience``: seconds after which a test that waits says for whom."""
@@ -138,8 +138,8 @@ class ReadWriteGate:
                 os.close(descriptor)
 
     def enter(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> HeldLocks:
-        """Wait for a turn.  ``who`` names the test to those who wait for it; ``tell`` is called
-        when it takes long."""
+        """Wait for a turn. ``who``: the test's name, for tests that wait for it. ``tell`` is called
+        if the wait is long."""
         hold = HeldLocks(time.monotonic())
         held = hold._descriptors
         try:

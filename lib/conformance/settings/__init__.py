@@ -71,8 +71,9 @@ class Workers:
     at_most: int = 8
     """workers.  Every worker has its own pods; Kubernetes' netpol suite uses 3, Calico's Windows lanes 1."""
     on_busy: int = 3
-    """workers at most on a busy machine that the run shares with its lab: one would need six times
-    as long, and with six a change takes half of its budget (``plugin.options``)."""
+    """workers. Maximum on a busy machine that the run shares with its lab. A single worker would
+    need six times as long; with six workers a change takes half of its budget
+    (``plugin.options``)."""
     per_windows_node: int = number("WIN-STARTS-AT-ONCE")
     """workers.  Each starts PowerShell on a covered Windows node (2 to 4 s and a core, dotnet-framework-docker#25)."""
     powershell_starts: int = number("WIN-STARTS-AT-ONCE")
@@ -160,7 +161,8 @@ class Settings:
     calico_version: str | None = None
     """The version to judge by instead of the detected one (``--calico-version``)."""
     windows_calico_version: str | None = None
-    """The same for Windows nodes, which may run another Calico (``--windows-calico-version``)."""
+    """The same for Windows nodes, which may run another version of Calico
+    (``--windows-calico-version``)."""
     external_target: tuple[str, int] | None = None
     """Address and TCP port of a host beyond the cluster that answers ping (``--external-target``); a lab of the run's
     own names its own."""
@@ -171,7 +173,7 @@ class Settings:
     verified_only: bool = False
     """Refuse a cluster if its TLS certificate is not verified: a gate relies on its answers."""
     max_minutes: float | None = None
-    """After so many minutes no test begins any more (``--max-minutes``); None: all begin."""
+    """Minutes after which no further test begins (``--max-minutes``); None: no limit."""
     namespaces_prefix: str = ""
     """Run in namespaces of this prefix that the cluster's owner has prepared (``--namespaces-prefix``); empty: in
     namespaces of the run's own."""
@@ -182,9 +184,10 @@ class Settings:
     disruptive: bool = False
     """Tests that change a whole node may run (``--allow-disruptive``)."""
     cluster_disruptive: bool = False
-    """So may those that change what the whole cluster shares (``--allow-cluster-disruptive``)."""
+    """Tests that change objects of the whole cluster may run (``--allow-cluster-disruptive``)."""
     not_cluster_disruptive: str = ""
-    """Why those may not although they were allowed; empty: they may, or were not."""
+    """Why such tests may not run although the option allows them; empty: they may, or the option
+    was not given."""
     max_disrupted_nodes: int = 4
     """Windows nodes that a change of the whole cluster may concern (``--max-disrupted-nodes``): each is drained, one
     after the other, and putting back takes as long again."""
@@ -193,15 +196,17 @@ class Settings:
     node_fill: bool = False
     """Tests may fill a Windows node with pause pods (``--allow-node-fill``)."""
     not_disruptive: str = ""
-    """Why such tests may not run although they were allowed; empty: they may, or were not."""
+    """Why tests that fill a node may not run although the option allows them; empty: they may, or
+    the option was not given."""
     disruptive_node: str = ""
-    """The only node on which tests may do what concerns a whole node (``--disruptive-node``); empty: any."""
+    """The only node on which tests may change a whole node (``--disruptive-node``); empty: any
+    node."""
     own_pod: OwnPod | None = None
     """The pod that the run is in; None: it is in no pod of the cluster."""
     shard: str = ""
     """Which part of the tests runs, ``1/3`` (``--shard``); empty: all."""
     clearing_up: float = 20.0
-    """s.  From an interruption on, for what has to be removed and put back.  CI systems kill what
+    """s. Time after an interruption to remove objects and to restore changes. CI systems kill what
     does not end in time (GitHub Actions after 7.5 s more, Kubernetes after 30 s unless a pod says
     otherwise); what is left is named, and the next run removes it."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -77,7 +77,8 @@ def calibrated(document: Plain) -> dict[str, dict[str, float]]:
 
 
 def values(measurements: Sequence[Plain], name: str, system: str) -> list[Any]:
-    """Return what was measured under a name, or its parts (``NAME/part``), on nodes of a system."""
+    """Return the values measured under a name, or under its parts (``NAME/part``), on nodes of an
+    operating system."""
     return [
         value
         for one in measurements

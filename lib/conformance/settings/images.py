@@ -71,7 +71,7 @@ class Images:
     """Registries that replace others (air gap); the entry with the longest matching upstream
     counts."""
     choices: Mapping[str, ImageChoice] = field(default_factory=dict)
-    """Image as ``--list-images`` says it is published, with its tag, to what takes its place."""
+    """Map a published image with its tag, as ``--list-images`` prints it, to its replacement."""
     pull_secrets: tuple[str, ...] = ()
     """Names of secrets of namespace ``default`` that the kubelets pull all images with."""
 

@@ -74,11 +74,12 @@ class OsTimings:
     compiles for 3 to 8 s on a core of its own (dotnet-framework-docker#25, #211), and on a node of 2 cores it shares
     them with other starts."""
     agent_slot: float
-    """s.  For the start of an agent, while others start on its node: on Windows two at once, so that the twelfth of two
-    workers has five starts before it.  What was waited for in vain only counts as a try."""
+    """s. Wait for the start of an agent while others start on its node. On Windows two start at
+    once, so the twelfth agent of two workers waits for five starts. A wait that ends without a
+    start counts as one try."""
     agent_silence: float
-    """s.  Without a word from an agent, after which it counts as dead: four of its heartbeats, one each 5 s, and on
-    Windows nine, since PowerShell stands still while .NET compiles beside it."""
+    """s. Silence after which an agent counts as dead: four of its heartbeats, one each 5 s; on
+    Windows nine, since PowerShell stops while .NET compiles."""
     policy_effect: float
     """s.  From a policy change to its effect.  Calico's e2e retries 30 s, and 60 s on Windows,
     whose HNS data plane "can take longer"."""
@@ -144,9 +145,9 @@ class RunTimings:
     facts: float
     """s.  Reading everything that decides which claims apply; about 20 requests."""
     denial_watch: float
-    """s.  Once per node and direction a denial is watched for so long after it was decided, by the standing watch or
-    else by a test: what wears off, or is taken back when Felix on Windows tries again after 5 s and what comes of that
-    after as long again, shows by then."""
+    """s. How long one denial per node and direction is watched after it was decided, by the
+    standing watch or else by a test. Felix on Windows tries again after 5 s; a denial that ends
+    then, or as long again after that, is noticed within this time."""
     api_connect: float
     """s.  TCP and TLS to the API server.  The official client has no such limit of its own for exec."""
     exec_connect: float
@@ -161,8 +162,8 @@ class RunTimings:
     connections without notice to the receiver (AWS NAT after 350 s, Azure load balancers after 4
     min: Azure/AKS#1755)."""
     unschedulable: float
-    """s.  For so long the scheduler may find no node for a pod; nodes that an autoscaler adds take longer to come than
-    this: add them before, or give more time."""
+    """s. How long the scheduler may find no node for a pod. New nodes of an autoscaler take longer
+    than this: add them before the run, or increase this time."""
     api_gone: float
     """s.  Without any answer from the API server to any process of the run, after which it is gone for the rest of the
     run: what is left is INCONCLUSIVE, and the report is written.  Longer than a leader's or a virtual address' change
@@ -171,14 +172,15 @@ class RunTimings:
     """s.  From a container's end to its pod's status saying so; the kubelet looks for ended containers once a second
     (its PLEG relists), and then writes the status."""
     journal: float
-    """s.  For so long the journal and what it restores are tried again while the API server does not answer; it must
-    outlast a rolling upgrade of a control plane's only node (1 to 2 min).  That is for ``--restore`` and for errors
-    that the server itself answers with: in a run, silence ends it after ``api_gone``, and what is left is tried
-    at its end (``put_back_away``)."""
+    """s. How long requests of the journal and of restoring are repeated while the API server does
+    not answer. This must outlast a rolling upgrade of a control plane's only node (1 to 2 min). It
+    applies to ``--restore`` and to error answers of the server. In a run, silence ends the run
+    after ``api_gone``, and the remaining changes are tried at its end (``put_back_away``)."""
     put_back: float
-    """s.  For so long tests wait until what a worker changed that died is put back.  At worst that is a VNI's delivery,
-    and on a Windows node a drain, a restart of Felix and a new pod: ``vni_delivery``, ``drain``, ``felix_restart`` and
-    ``pod_ready`` together, and some more for a second node."""
+    """s. How long tests wait until the changes of a dead worker are restored. At worst that is a
+    VNI's delivery, and on a Windows node a drain, a restart of Felix and a new pod:
+    ``vni_delivery``, ``drain``, ``felix_restart`` and ``pod_ready`` together, and some more for a
+    second node."""
     put_back_away: float
     """s.  How long the run's end tries to put back what the run has changed while the API server is away:
     longer than a restarted control plane, gateway or VPN, and short enough for a CI job to say what stays."""
@@ -191,9 +193,9 @@ class RunTimings:
     """s.  A run lock that was not renewed for so long may be taken by another run; it is renewed four times as often.
     client-go's leader election uses 15 s among neighbours; a run may lie on the far side of a slow link."""
     lock_wait: float
-    """s.  For a run lock that another run holds; after it the run stops and says who."""
+    """s. Wait for a run lock that another run holds; then the run stops and names the holder."""
     lock_poll: float
-    """s.  Between two looks at it."""
+    """s. Between two checks of this lock."""
     abandoned: float
     """s.  Age from which objects of another machine's run count as abandoned; longer than any run,
     since a run that does not disrupt gives no sign of life (Calico's own Windows lanes take up to 3
@@ -202,8 +204,8 @@ class RunTimings:
     """s.  The run lock of a run that the user names as dead (``--restore --run ID``) is watched for so long and must
     not be renewed: one and a half times ``lock_stale``, in which a living run renews it six times."""
     evidence: float
-    """s.  Gathering what hosts and logs say of failing pairs, all of it, after a failure: a PowerShell start takes 2 to
-    4 s on Windows (dotnet-framework-docker#25), and two of them are made at once."""
+    """s. For reading all hosts and logs of failing pairs after a failure. A PowerShell start takes
+    2 to 4 s on Windows (dotnet-framework-docker#25), and two starts run at once."""
     capture: float
     """s.  Packets of a failing pair are captured for so long on each node, once that has begun there: long enough for
     a Windows pod to try again, which takes up to ``tcp_give_up``."""
@@ -227,8 +229,8 @@ class RunTimings:
     progress_every: float
     """s.  Between two lines that say what a long step waits for."""
     silent: float
-    """s.  Without news of a test that runs, after which the terminal says which it is and since
-    when; again each time as much has passed."""
+    """s. If a running test has no news for this long, the terminal names it and its start; repeated
+    at this interval."""
     test_limit: float
     """s.  For a test's set-up and body, after its turn came; then it is interrupted, and
     INCONCLUSIVE.  Its pods may have to pull two images (``image_pull``) and become ready."""

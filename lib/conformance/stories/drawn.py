@@ -94,14 +94,14 @@ def policies(draw: Draw, number: int) -> Obj:
 
 @st.composite
 def sets(draw: Draw) -> Obj:
-    """The NetworkSet of friends."""
+    """Draw the NetworkSet ``friends``."""
     nets = draw(st.lists(st.sampled_from(ADDRESSES), min_size=1, max_size=3, unique=True))
     name = {"name": "friends", "namespace": "${a}", "labels": {"role": "friend"}}
     return {"apiVersion": CALICO, "kind": "NetworkSet", "metadata": name, "spec": {"nets": nets}}
 
 
 def objects() -> st.SearchStrategy[Obj]:
-    """Any object of a story."""
+    """Draw any object of a story."""
     return st.one_of(*(policies(number) for number in range(POLICIES)), sets())
 
 
@@ -119,7 +119,7 @@ def edits(draw: Draw, there: set[str]) -> Obj:
 
 @st.composite
 def stories(draw: Draw) -> Story:
-    """A story of three to eight events."""
+    """Draw a story of three to eight events."""
     first = [draw(policies(0)), *draw(st.lists(objects(), max_size=2))]
     made = {fields.label(obj): obj for obj in first}
     there = set(made)

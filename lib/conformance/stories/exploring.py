@@ -23,16 +23,17 @@ from conformance.stories.model.story import Story
 REPEATS = 2
 """Times that the first story with a difference is run again before it is made shorter."""
 MOST = 100_000
-"""Stories of a search: its time is over before."""
+"""Maximum number of stories of a search; its time ends earlier."""
 
 
 class TimeOver(BaseException):
-    """The time of a search is over; no Exception, which hypothesis would take for a difference."""
+    """The time of a search is over. It is not an Exception, since hypothesis would take that for a
+    difference."""
 
 
 @dataclass
 class Exploring:
-    """A search by random stories."""
+    """A search through random stories."""
 
     first: InStory
     minutes: float
@@ -46,13 +47,13 @@ class Exploring:
     _repeated: int = 0
     _because: str = field(default="")
     _known: dict[str, Nonconformance | None] = field(default_factory=dict)
-    """What stories have shown, by their files: hypothesis comes to some again."""
+    """Results of stories, by their files, since hypothesis tries some stories again."""
 
     def holds(self, *, because: str) -> None:
         """Expect every random story to be as the oracle says.
 
-        Raise the first line and evidence of the shortest story that was not; its file and how often
-        it came again are in the report.
+        Raise the first line and evidence of the shortest story with a difference. The report has
+        its file, and how often the difference occurred again.
         """
         self._because = because
         self._end = self.first.clock.monotonic() + 60 * self.minutes
@@ -153,7 +154,7 @@ class Exploring:
 
 
 def written(story: Story) -> str:
-    """Return a story as its file."""
+    """Return a story in the form of its file."""
     return manifest.dump(
         [
             {

@@ -42,9 +42,9 @@ class Members:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Labels of members that the story changed, as worlds write them."""
     last: bool = False
-    """They end slowly in the story, so that they have a hook which holds their end up."""
+    """The members end slowly in the story, so they have a hook that delays their end."""
     fail: bool = False
-    """They fail in the story, so that their containers are never started again."""
+    """The members fail in the story, so their containers are never started again."""
     _words: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """Name of a member to the words that it reads."""
     _nodes: dict[str, NodeFacts] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Members:
         self._all("ready", pod_state.is_ready)
 
     def act(self, event: str) -> None:
-        """Bring an event about, and return once it has taken effect. Raise EnvironmentBroken if it
+        """Make an event happen, and return once it has taken effect. Raise EnvironmentBroken if it
         does not take effect in time, and the errors of changes."""
         acts: dict[str, Callable[[], None]] = {
             "again": self._again,

@@ -29,13 +29,13 @@ CLUSTER_SCOPED = (
 Tiers come last, since Calico deletes none that has a policy, in a namespace on its way out
 either."""
 STORED = "crd.projectcalico.org/v1"
-"""Where Calico stores its objects.  It is looked at where V3 is not served, so that calicoctl
-has written them."""
+"""The API of Calico's storage. It is read if V3 is not served, since calicoctl has then written the
+objects."""
 
 
 def cluster_scoped(kube: Kube, *, run: str = "", prefix: str = "") -> Iterator[Obj]:
-    """Yield what a run (empty: any) made outside its namespaces, or in namespaces prepared with
-    ``prefix``.
+    """Yield the objects that a run (empty: any) made outside its namespaces, or in namespaces
+    prepared with ``prefix``.
 
     Raise ApiRefused, ApiUnreachable.
     """
@@ -53,7 +53,7 @@ def cluster_scoped(kube: Kube, *, run: str = "", prefix: str = "") -> Iterator[O
 
 
 def leftovers(kube: Kube, run: str, prefix: str = "") -> Iterator[ObjectRef]:
-    """Yield the objects of a run that are there and not being deleted.  Raise ApiRefused,
+    """Yield the objects of a run that exist and are not being deleted. Raise ApiRefused,
     ApiUnreachable."""
     yield from (
         reference(item)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Putting clusters back as they were before runs that died: by command (``--restore``,
-``--janitor``), and before the next run.  What is put back beyond runs' own namespaces is put
-back under the run lock."""
+"""Restoring clusters after runs that died: by command (``--restore``, ``--janitor``), and before
+the next run. Changes beyond the runs' own namespaces are restored under the run lock."""
 
 import functools
 import shlex
@@ -44,7 +43,7 @@ FINDING_RIGHTS = (
         needed_for="find run locks",
     ),
 )
-"""What finding takes; what putting back takes depends on what was changed."""
+"""The rights for finding leftovers; the rights for restoring depend on the changes."""
 
 
 def clear_up(
@@ -214,12 +213,10 @@ def of_a_worker(
     memory: Path | None = None,
     named_by: Sequence[str] = (),
 ) -> PutBack:
-    """Restore the changes of an ended process of this run, or of every process (empty); then take
-    away the marks that none of its open entries explains.
-
-    After the end of one process, other processes of the run go on: traffic then shows that the
-    cluster is as before. ``memory``: of the journal; it reports what stays if the cluster does
-    not answer.
+    """Restore the changes of an ended process of this run, or of every process (empty); then remove
+    the marks that none of its open entries explains. If other processes of the run go on, traffic
+    then shows that the cluster is as before. ``memory``: the journal's copy; it is used to report
+    the remaining changes if the cluster does not answer.
     """
     run = Ownership(settings.run_id, process=process)
     journal = Journal(kube, run, within=settings.timings.run.journal, memory=memory)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Undoing the procedures that the journal may hold: by a restore of another process, or at the
-end of a test."""
+"""The undoing of procedures in the journal: when another process restores, or at the end of a
+test."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence

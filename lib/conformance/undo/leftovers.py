@@ -38,17 +38,15 @@ class Leftovers:
     run: str
     life: Life
     since: datetime.datetime
-    """When the oldest of it was made."""
+    """When the oldest leftover was made."""
     entries: tuple[Entry, ...] = ()
     """Open journal entries that are believed, oldest first."""
     refused: tuple[str, ...] = ()
-    """The entries that are not believed, each with the reason: nothing that they ask for is
-    done."""
+    """The entries that are not believed, each with the reason; they are not applied."""
     unreadable: tuple[str, ...] = ()
-    """What in its journal is no entry."""
+    """Data in its journal that are no entry."""
     marks: tuple[tuple[ObjectRef, str], ...] = ()
-    """Objects that bear its mark, and the mark's name, of which no entry that is believed
-    speaks."""
+    """Objects with its mark, and the mark's name, if no believed entry is about the object."""
     journal: bool = False
     objects: tuple[ObjectRef, ...] = ()
     """Namespaces and cluster-scoped objects with its label."""
@@ -71,7 +69,8 @@ class Leftovers:
 
     @property
     def only_doubts(self) -> bool:
-        """Return whether only a disbelieved journal is there: such a run may never have existed."""
+        """Return whether a disbelieved journal is the only leftover; such a run may never have
+        existed."""
         return bool(self.doubts) and not (self.changed or self.objects or self.nodes or self.leases)
 
     @property
@@ -200,8 +199,8 @@ def marks_on(objects: Iterable[Obj]) -> list[tuple[str, Obj, str]]:
 
 
 def changeable(kube: Kube) -> Iterator[Obj]:
-    """Yield the objects other than nodes that may bear a mark after their run; unreadable objects
-    are left out.
+    """Yield the objects other than nodes that may still have a mark of a dead run; unreadable
+    objects are left out.
     """
     felix = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
     windows = ObjectRef(api_version="apps/v1", kind="DaemonSet", name=WINDOWS)

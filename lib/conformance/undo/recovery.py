@@ -38,9 +38,9 @@ class Recovered:
     lines: list[str] = field(default_factory=list)
     """One line for each other leftover."""
     left: list[str] = field(default_factory=list)
-    """What is still there or still to do, with how."""
+    """What remains on the cluster or has to be done, with instructions."""
     unreadable: list[str] = field(default_factory=list)
-    """What in journals is no entry, which stays there."""
+    """Data in journals that are no entry; they are left there."""
 
     @property
     def anything(self) -> bool:
@@ -93,7 +93,7 @@ class Recovery:
     def dead(self, *, own: str = "", named: str = "") -> tuple[list[Leftovers], list[str]]:
         """Return the leftovers of dead runs, and lines about runs that may be alive.
 
-        If the lock of a run on another machine decides, this takes as long as a run lock lasts.
+        This takes as long as a run lock lasts if the lock of a run on another machine decides.
         ``named``: only this run, which the user believes to be dead; its run lock, if it has one,
         decides even if it is young. Raise UsageProblem if there is nothing of a run of that name.
         """
@@ -180,8 +180,8 @@ class Recovery:
         return result
 
     def take_marks(self, journal: Journal, worker: str) -> Recovered:
-        """Take away the marks of a process of this journal's run (empty: of every process) that
-        none of the journal's open entries explains."""
+        """Remove the marks of a process of this journal's run (empty: of every process) that none
+        of the journal's open entries explains."""
         result = Recovered()
         run = journal.run.run
         try:
@@ -199,8 +199,8 @@ class Recovery:
         return result
 
     def untidy(self, *, own: str = "") -> bool:
-        """Return whether the shared namespace was made by a run and holds only what run ``own``
-        has."""
+        """Return whether the shared namespace was made by a run and has only objects of run
+        ``own``."""
         found = self.kube.find("v1", "Namespace", SYSTEM_NAMESPACE)
         labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
         if (
@@ -308,10 +308,8 @@ class Recovery:
         *,
         is_doubted: bool = False,
     ) -> None:
-        """Take away the marks of procedures that had not begun, or were over; name every other
-        mark that is left.
-
-        ``is_doubted``: of the run's journal something is not believed.
+        """Remove the marks of procedures that had not begun, or were over; name every other mark
+        that is left. ``is_doubted``: a part of the run's journal is not believed.
         """
         changes = Changes(self.kube, Ownership(run))
         for target, name in marks:

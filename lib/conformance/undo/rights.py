@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rights that putting back takes, checked before anything is touched: half a restore helps
-nobody."""
+"""The rights that restoring needs, checked before anything is touched, so that no restore stops
+halfway."""
 
 from collections.abc import Iterable, Iterator
 

@@ -32,7 +32,7 @@ RESTORED = "everything that was changed has been put back, and no policy is in f
 
 @dataclass(frozen=True, kw_only=True)
 class Disrupted:
-    """The nodes that were changed, and how their Services may be revived."""
+    """The changed nodes, and how Services on them can be made to work again."""
 
     nodes: Sequence[str] = ()
     """Nodes that were drained, or whose network or Felix was touched."""
@@ -107,8 +107,8 @@ def services_problem(
     """Describe in one line from which disrupted nodes Services do not work by address and by name;
     empty: from none.
 
-    Where they stay dead and the node's HNS network may have been made anew, its kube-proxy is
-    started anew. Raise ProbeBroken, EnvironmentBroken.
+    If Services stay dead and the node's HNS network may be new, its kube-proxy is restarted. Raise
+    ProbeBroken, EnvironmentBroken.
     """
     alive = []
     problems = []

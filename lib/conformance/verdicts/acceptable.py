@@ -20,7 +20,7 @@ ACCEPTABLE: dict[ClaimKind, frozenset[ClaimVerdict]] = {
     ),
     ClaimKind.RECOMMENDATION: frozenset({ClaimVerdict.CONFIRMED, ClaimVerdict.ADVISED}),
 }
-"""NOT_APPLICABLE is acceptable besides, but only where a gate's set names the condition."""
+"""NOT_APPLICABLE is also acceptable, but only if a gate's set names the condition."""
 
 UNDECIDED = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
 """Verdicts that say nothing about the cluster; together with "not selected" they leave a gate
@@ -49,7 +49,7 @@ class BuildVerdict:
     verdict: ClaimVerdict
     reason: str
     places: tuple[str, ...]
-    """The build, or empty: it is about no build, so that no waiver for one accepts it."""
+    """The build; empty: the verdict is about no build, so no waiver for a build accepts it."""
 
 
 def on_build(results: Sequence[ClaimResult], build: str) -> list[BuildVerdict]:
@@ -71,10 +71,8 @@ def on_build(results: Sequence[ClaimResult], build: str) -> list[BuildVerdict]:
 
 
 def unacceptable(kind: ClaimKind, found: Sequence[BuildVerdict]) -> Iterator[BuildVerdict]:
-    """Yield each sort of verdict with which no gate passes a claim, and all places of it; the worst
-    first.
-
-    That some nodes are not concerned, where others are, is none.
+    """Yield each kind of verdict that no gate accepts, with all its places, the worst first.
+    NOT_APPLICABLE on some nodes is no such verdict if the claim applies to others.
     """
     for verdict in precedence(kind):
         of_it = [finding for finding in found if finding.verdict is verdict]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A test that ran more than once (pytest-rerunfailures): its worst attempt counts, and it is FLAKY.
 
-A second attempt never hides an observation: a path that is closed every other time is no path.
+A second attempt never hides an observation: a path that is closed every other time does not count
+as open.
 """
 
 from collections.abc import Sequence
@@ -61,7 +62,7 @@ def merged(attempts: Sequence[TestOutcome]) -> TestOutcome:
 def silenced(
     test: str, parts: Sequence[ClaimPart], evidence: str, *, crash: str, ended: str
 ) -> TestOutcome:
-    """Return the outcome of a planned test with an unreported end.
+    """Return the outcome of a planned test whose end was not reported.
 
     ``crash``: how its worker died, else ``ended``.
     """

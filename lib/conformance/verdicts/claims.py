@@ -54,20 +54,20 @@ class TestOutcome:
     """UTC, RFC 3339; empty: not known."""
     seconds: float = 0.0
     waited: float = 0.0
-    """s.  Until its turn came, beside the seconds that it took."""
+    """s. The wait for its turn, which is not part of its duration."""
     exclusive: str = ""
     """Its exclusive resource: ``node NAME`` or ``cluster``; empty: none."""
     attempts: tuple[str, ...] = ()
     """Verdicts of its attempts, oldest first, if there were more than one."""
     worker: str = ""
     touched: tuple[str, ...] = ()
-    """Operating systems of the pods that it had something to do with."""
+    """Operating systems of the pods that it used."""
     needs_windows: bool = False
     ran: bool = True
-    """False: the plan had it, and nothing was reported of it."""
+    """False: the test was planned, but nothing was reported about it."""
     figures: Figures = field(default_factory=Figures)
     explanation: Explanation | None = None
-    """Why it failed, where an expectation about an attempt did."""
+    """The explanation of its failure, if an expectation about an attempt failed."""
     cause: str = ""
     """The cause of its failure, in words shared with other failures of the same cause; empty: not
     known."""
@@ -88,11 +88,12 @@ class ClaimOutcome:
     reason: str
     remedy: str = ""
     decided: tuple[str, ...] = ()
-    """Parts with a verdict, where others are without."""
+    """Parts with a verdict, if other parts have none."""
     missing: tuple[str, ...] = ()
-    """Parts without one."""
+    """Parts without a verdict."""
     builds: Mapping[str, ClaimVerdict] = field(default_factory=dict)
-    """Windows build to what was decided on it, in order of the names; empty: on none."""
+    """Map a Windows build to the verdict on it, in order of the names; empty: nothing was decided
+    on any build."""
     results: tuple[ClaimResult, ...] = field(default=())
     known: tuple[KnownIssue, ...] = ()
     """Known issues that may explain that it is VIOLATED (:func:`explained`)."""
@@ -101,7 +102,7 @@ class ClaimOutcome:
     seconds: float = 0.0
     """s, of all its tests."""
     flaky: bool = False
-    """Attempts at one of its tests disagree."""
+    """The attempts of at least one of its tests disagree."""
     share: str = ""
     """How much of it a quick run decides, ``in 2 of 14 parts``; empty: all, or no quick run."""
 
@@ -145,7 +146,7 @@ class ClaimOutcome:
 def on_builds(
     kind: ClaimKind, verdict: ClaimVerdict | None, builds: Mapping[str, ClaimVerdict]
 ) -> str:
-    """Return as :attr:`ClaimOutcome.on_builds`, of a claim of some kind."""
+    """Return the text of :attr:`ClaimOutcome.on_builds` for a claim of a given kind."""
     found = by_key((verdict, build) for build, verdict in builds.items())
     if (
         verdict not in found
@@ -158,7 +159,7 @@ def on_builds(
 
 
 def worst(verdicts: Collection[ClaimVerdict]) -> ClaimVerdict:
-    """Return the verdict that decides among these."""
+    """Return the verdict with the highest precedence."""
     return next(verdict for verdict in PRECEDENCE if verdict in verdicts)
 
 

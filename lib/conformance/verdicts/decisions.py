@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sum of decisions: between two nodes, of a Windows build, of a claim."""
+"""Combines decisions: between two nodes, about a Windows build, and about a claim."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,8 +18,7 @@ BETWEEN_TWO = (
     ClaimVerdict.CONFIRMED,
     ClaimVerdict.NOT_APPLICABLE,
 )
-"""The precedence between a pair of nodes: a path that is as it should be stands beside a
-limitation."""
+"""The precedence between a pair of nodes, which may have a path as expected beside a limitation."""
 
 
 def folded(decisions: Iterable[Decision]) -> tuple[Decision, ...]:

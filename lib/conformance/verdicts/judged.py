@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test's result about a claim, from its decisions: never from nothing, and for each build."""
+"""A test's result about a claim, made of its decisions, for each build; without decisions there is
+no CONFIRMED."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from conformance.verdicts.statement import Statement, unmet_for
 NOTHING = "its test decided nothing: the body did not run, or none of its expectations did"
 NO_DENIAL = "no path was found closed, and the claim is that a path is"
 WITHOUT_DENIAL = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.LIFTED)
-"""Possible results of open paths for a claim that something is closed."""
+"""The verdicts that open paths can give to a claim about closed paths."""
 REMEDY = "run it without plugins and options that leave out calls (--setup-plan, --setup-only)"
 ELSEWHERE = "look at the run's other verdicts about that node, and run it again"
 

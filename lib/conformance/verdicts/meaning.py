@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verdict of a single observation: an exception, the end of a path, whether something happened.
 
-It imports nothing but exceptions and values, so that every room with an observation can ask it.
+It imports only exceptions and values, so every room with an observation can use it.
 """
 
 from collections.abc import Collection

@@ -31,32 +31,33 @@ class ClaimPart:
     """Operating system of the nodes that a node-exclusive part has to itself; None: as the catalog
     says."""
     applies: Conditions = ALL
-    """On which of the claim's clusters it says anything."""
+    """The clusters, among the claim's, to which the part applies."""
     provisional: bool = False
-    """It is new: gates do not ask for it."""
+    """The part is new, so gates do not demand it."""
 
     @property
     def about_windows(self) -> bool:
-        """Return whether it concerns more than Linux."""
+        """Return whether the part concerns more than Linux."""
         return not ("linux" in self.part and "windows" not in self.part)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prospect:
-    """The outlook of a test: whether it runs here."""
+    """Whether a test runs on this cluster, and why not."""
 
     verdict: ClaimVerdict | None = None
     """None: it runs; else NOT_APPLICABLE or NOT_RUN."""
     reason: str = ""
     remedy: str = ""
     inapplicable: Mapping[ClaimPart, str] = field(default_factory=dict)
-    """Part to why it says nothing about this cluster; the others of the test are decided."""
+    """Map a part that does not apply to this cluster to the reason; the test decides its other
+    parts."""
     undecided: Mapping[ClaimPart, Undecided] = field(default_factory=dict)
-    """Part to why nobody can tell whether it says anything about this cluster."""
+    """Map a part to the reason why it is unknown whether it applies to this cluster."""
     assumed: tuple[str, ...] = ()
     look: bool = False
-    """It runs if its set-up, which looks into the Windows nodes, finds out what is not known of
-    them."""
+    """The test runs if its set-up, which reads the Windows nodes, can find out the missing
+    facts."""
 
     @property
     def elsewhere(self) -> bool:
@@ -100,7 +101,7 @@ def applying(
     looks = looks and any(answer.look for answer in undecided.values())
     if looks:
         assumed += [
-            f"{answer.condition}, which a look into the Windows nodes has to show"
+            f"{answer.condition}, which has to be read on the Windows nodes"
             for answer in undecided.values()
         ]
         undecided = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``record`` fixture: how a test says more than passed or failed."""
+"""The ``record`` fixture, by which a test reports more than passed or failed."""
 
 from collections.abc import Callable, Iterable
 
@@ -24,11 +24,12 @@ class Recorder:
         self._statement.measure(figures)
 
     def touched(self, systems: Iterable[str]) -> None:
-        """Say on which operating systems the pods of this test really ran."""
+        """Record the operating systems on which the pods of this test really ran."""
         self._statement.touched.update(systems)
 
     def timed(self, figures: Callable[[], Figures]) -> None:
-        """Take the tries and the effects of policy changes from here, once the test has ended."""
+        """Set the function that returns tries and effects of policy changes; it is called once the
+        test has ended."""
         self._statement.figures = figures
 
     def decided(self, *decisions: Decision) -> None:

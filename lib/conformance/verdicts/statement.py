@@ -14,7 +14,7 @@ from conformance.model.figures import Figures
 from conformance.verdicts.meaning import of_error
 
 SETTLED = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
-"""Verdicts that no later verdict covers up."""
+"""Verdicts that no later verdict replaces."""
 
 
 @dataclass(kw_only=True)
@@ -22,7 +22,7 @@ class Statement:
     """The findings of a test so far."""
 
     raised: Finding | None = None
-    """None: nothing was raised; what its expectations decided then counts
+    """None: nothing was raised, so the decisions of its expectations count
     (:mod:`conformance.verdicts.judged`)."""
     in_body: bool = False
     """The exception was raised by its body."""

@@ -18,7 +18,7 @@ NAP = 0.1
 NOTED = 5
 """Gaps that have a note of their own."""
 AFTER = 5.0
-"""s. So long what a turn has changed may still be felt after its end."""
+"""s. How long the changes of a turn may still have an effect after its end."""
 ENDS = "watch-ends"
 """File that asks the watch to end."""
 ANSWER = "watch.json"

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The standing watch of a run: paths that are asked from its beginning to its end, in its own
-process.
+"""The standing watch of a run: it probes paths from the run's beginning to its end, in a process of
+its own.
 
-On each covered node stand two small pods that no test touches, each behind a Service of its own: a
-watched pod, which policies of both APIs select, and a free pod in another namespace. The watched
-pods are entered by watched pods alone (Kubernetes' policy), and enter these alone (Calico's).
-Denied paths are asked by TCP and by UDP, with patience for SYNs that are sent again. The nodes are
-a ring, and each is asked from the next node. While the watch observes a denial on a node, no test
-has to observe it for longer than it needs (:mod:`conformance.expect.watches`). The free
-pods also ask the cluster's DNS and a Service, of which gaps are noted.
+Each covered node has two small pods that no test touches, each behind a Service of its own: a
+watched pod, which policies of both APIs select, and a free pod in another namespace. Kubernetes'
+policy lets only watched pods connect to watched pods; Calico's policy lets watched pods connect
+only to watched pods. Denied paths are asked by TCP and by UDP, with patience for SYNs that are sent
+again. The nodes form a ring, and each node is probed from the next node. While the watch observes a
+denial on a node, no test has to observe it for longer than it needs
+(:mod:`conformance.expect.watches`). The free pods also ask the cluster's DNS and a Service, of
+which gaps are noted.
 """
 
 import contextlib
@@ -50,7 +51,7 @@ from conformance.watch.result import ANSWER, ENDS, NAP
 LOOK = 5.0
 """s. Between two looks whether the pods are still the same, and after an attempt that broke."""
 SIDES: dict[Way, Side] = {"in": "target", "out": "source"}
-"""Denied direction, to where its policy is enforced."""
+"""Map a denied direction to the end that enforces its policy."""
 
 Pair = tuple[Workload, Workload]
 """The watched and the free pod of a node."""

@@ -23,7 +23,7 @@ class CellResult:
     cell: Cell
     outcome: Outcome
     again: Outcome | None = None
-    """The end of its path from rest, where the first end was a difference."""
+    """The end of its path when it was probed again from rest, if the first end was a difference."""
     peers: Sequence["CellResult"] = ()
     """The cells that were asked with it."""
 

@@ -52,8 +52,8 @@ NAMED = 4
 """Other cells that a message names."""
 OPEN = 2
 """Tries in a row that decide an open path after the barrier."""
-UNSURE = "it is neither as expected nor surely otherwise, and from rest, too"
-NOT_HONOURED = "an edit is not honoured: from rest the same policies give what is expected"
+UNSURE = "it is neither surely as expected nor surely different, even when applied again"
+NOT_HONOURED = "the edit is not honoured: the same policies, applied anew, give the expected result"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -128,7 +128,7 @@ class InWorld(Session):
             self.context.claims,
             attempt,
             expected="CONNECTED",
-            because="no world's policies are there",
+            because="no policies of a world are left",
             observations=wrong.observations,
             seconds=wrong.path.seconds,
             further={"do": advice.open_path(attempt, wrong.observations)},

@@ -23,9 +23,9 @@ MINIMUM_SECONDS = 600
 
 
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
-"""Whom tokens for the API are for."""
+"""The audience of tokens for the API."""
 _BOUND = {"Pod": "pods", "Secret": "secrets"}
-"""Kinds that a token can be bound to; only that they exist is looked at."""
+"""Kinds that a token can be bound to; only the object's existence is checked."""
 ACCOUNT = "system:serviceaccount:"
 
 

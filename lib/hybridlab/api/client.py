@@ -20,10 +20,10 @@ class Authorize(Protocol):
 class LocalClient:
     """A component's client (implements :class:`hybridlab.api.contract.Client`).
 
-    ``user`` is whom the component is; members of system:masters are not asked for rights.
-    Subresources go through ``replace`` and ``patch``: ``status``, ``scale`` (replace), and
-    ``binding`` (replace of a pod by ``{"metadata": {"name": POD}, "target": {"name": NODE}}``;
-    ``create("bindings", ...)`` does the same).
+    ``user``: the component's user; members of system:masters need no further rights. Subresources
+    go through ``replace`` and ``patch``: ``status``, ``scale`` (replace), and ``binding`` (replace
+    of a pod by ``{"metadata": {"name": POD}, "target": {"name": NODE}}``; ``create("bindings",
+    ...)`` does the same).
     """
 
     def __init__(

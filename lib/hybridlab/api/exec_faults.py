@@ -65,7 +65,7 @@ class ExecFault:
     """One of KINDS."""
     scope: Scope = field(default_factory=Scope)
     first: int = 0
-    """Only so many execs are caught; 0: all."""
+    """The fault affects only this many execs; 0: all."""
     argv: tuple[str, ...] = ()
     """wrong-binary: the program that answers.  other-words: the words, and those in their place."""
     seconds: float = 0.0

@@ -105,7 +105,7 @@ class _Command:
             self._task.cancel()
 
     def cut(self) -> None:
-        """Cut its connection: a command that lives on would not notice by itself."""
+        """Cut its connection; a command that keeps running would not notice this."""
         self.cut_off = True
         if self._task is not None:
             self._task.cancel()

@@ -97,8 +97,7 @@ class Interference:
         self._silences[name] = Silence(namespace=namespace, left=first or None)
 
     def let_speak(self, name: str) -> None:
-        """Catch no more of them; those that are caught stay silent, as a forgotten connection
-        does."""
+        """Silence no further watches; silent watches stay silent, like a forgotten connection."""
         self._silences.pop(name, None)
 
     def silencing(self, name: str) -> bool:

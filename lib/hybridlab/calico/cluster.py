@@ -34,10 +34,10 @@ from hybridlab.profiles.machines import Machine, dns_address, enables_dsr, machi
 from hybridlab.profiles.model import Profile
 
 FELIX_RESTART_SECONDS = 0.05
-HOST_RULES = "what the host does not reach"
-"""Name under which a node has the rules that keep the node itself from what its system does not
-reach."""
 """From Felix' end to its next start.  Really about 2 s; nothing depends on it."""
+HOST_RULES = "what the host does not reach"
+"""Name of the rules that keep a node itself from targets which its operating system does not
+reach."""
 
 FelixLog = Callable[[str, str], None]
 """(node, line): where a Felix' log lines go; an empty node: all of them."""

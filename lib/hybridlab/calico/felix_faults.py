@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliberate faults of a Felix, and the questions that Felix asks so that it knows no fault."""
+"""The deliberate faults of a Felix, and the interface by which Felix applies them and knows
+none."""
 
 import asyncio
 import logging
@@ -73,7 +74,7 @@ class FelixFaults:
     delays: dict[str, float] = field(default_factory=dict)
     """Seconds that policy is late; the longest one counts."""
     delay_changed: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when one came or went: what waits is applied at once when none is left."""
+    """Set when a delay begins or ends; waiting policy is applied at once when no delay is left."""
 
     @property
     def delay(self) -> float:

@@ -68,7 +68,7 @@ def can_fetch() -> bool:
 
 
 def lacks() -> list[str]:
-    """Return one line for each thing that is missing; libnftables only where it cannot be
+    """Return one line for each thing that is missing; for libnftables only if it cannot be
     fetched."""
     if sys.platform != "linux":
         return [NO_LINUX.format(platform.system())]

@@ -16,7 +16,7 @@ class Workloads(Protocol):
     """
 
     operator: bool
-    """Calico's operator keeps what it laid."""
+    """Calico's operator maintains the workloads that it installed."""
     pod_prefix: str
     """How the names of pods' interfaces on nodes begin."""
 

@@ -58,10 +58,10 @@ class TunnelRoute:
     tunnel_address: str
     tunnel_mac: str
     identifier: int | None = None
-    """The identifier of what is sent there (HNS: IsolationId of the remote subnet route); None: the
-    device's."""
+    """The identifier of packets that are sent there (HNS: IsolationId of the remote subnet route);
+    None: the device's."""
     lacks: tuple[Entry, ...] = ()
-    """Fault: what of it is not laid."""
+    """Fault: the entries that are not set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class NodeRoutes:
     remote_blocks: tuple[TunnelRoute, ...] = ()
     direct: tuple[DirectRoute, ...] = ()
     by_ipip: tuple[str, ...] = ()
-    """Networks that the device of IPIP is left to lead to, of a cluster that had IPIP before."""
+    """Networks with a leftover route by the IPIP device, in a cluster that used IPIP before."""
     host_endpoint: HostEndpoint | None = None
     pools: tuple[str, ...] = ()
     """All IP pools: traffic from a pod to an address outside them is source-NATed to the node when
@@ -117,7 +117,7 @@ class PodPort:
     mac: str | None = None
     """The pod's own; None: one by its address."""
     initial: Literal["closed", "open"] = "closed"
-    """Until policy is programmed: what Calico's plugin lets it, or anything."""
+    """Until policy is programmed: what Calico's plugin allows the pod, or everything."""
 
 
 @dataclass(frozen=True, kw_only=True)

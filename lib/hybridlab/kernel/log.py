@@ -12,7 +12,7 @@ import sys
 from hybridlab.kernel import open_files
 
 TIMES = 10
-"""So often a message is written in full; then how often it was repeated."""
+"""How often a message is written in full; further repetitions are only counted."""
 SIZE = 8 << 20
 """Bytes that a process writes at most; a lab has two that log."""
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")

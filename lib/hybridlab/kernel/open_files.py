@@ -2,9 +2,9 @@
 """The limits of open files: of the lab's processes, of the programs that they start, and the need
 of a lab.
 
-A descriptor of every exec, pod and node is held by either of two processes.  The limit that a login
-usually has (1,024) is kept low for programs that use select(), which the lab's own do not; so these
-raise theirs, and give every program that they start the login's back.
+A descriptor of every exec, pod and node is held by either of two processes. The limit that a login
+usually has (1,024) is low for programs that use select(). The lab's own processes do not use it:
+they raise their limit, and restore the login's limit in every program that they start.
 """
 
 import errno
@@ -20,7 +20,7 @@ FOR_A_NODE = 8
 """Need of each further node: 7.2 descriptors of labd, measured from 50 to 300 nodes, with their
 system pods."""
 LACK = "this machine lacks open files"
-"""How every line about it begins."""
+"""The beginning of every line about open files."""
 LACKS = (errno.EMFILE, errno.ENFILE)
 
 _listeners: list[Callable[[str], object]] = []

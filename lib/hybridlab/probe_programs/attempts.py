@@ -34,9 +34,9 @@ IP_PMTUDISC_DO = 2
 PATIENCE = 10
 """An attempt that makes progress still ends after so many times its give-up time."""
 SECOND_LOOK = 0.03
-"""s.  Want of an answer is believed only so long after it was first noticed."""
+"""s. A missing answer counts only this long after it was first noticed."""
 TOGETHER = 0.01
-"""s.  Second looks are taken at multiples of it, so that a single line has many results."""
+"""s. Second checks are made at multiples of it, so that a single line has many results."""
 
 Spec = Mapping[str, Any]
 Settings = Mapping[str, float | str | int]

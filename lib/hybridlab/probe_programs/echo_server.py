@@ -45,7 +45,7 @@ class EchoServer:
         self.calls: Counter[str] = Counter()
 
     async def run(self) -> int:
-        """Serve until killed; 3 when a port cannot be had."""
+        """Serve until killed; return 3 if a port is not available."""
         async with contextlib.AsyncExitStack() as stack:
             for port in self.ports:
                 try:

@@ -100,8 +100,8 @@ class Network:
     pod_cidr: str = "192.168.0.0/16"
     block_size: int = 26
     ipam: Literal["calico-ipam", "host-local", "platform"] = "calico-ipam"
-    """Whence pods have their addresses: blocks of Calico's, their node's podCIDR, or the platform, which sets aside a
-    /24 for each node and leaves podCIDR empty."""
+    """The source of pods' addresses: blocks of Calico's, their node's podCIDR, or the platform,
+    which sets aside a /24 for each node and leaves podCIDR empty."""
     pools: tuple[str, ...] = ()
     """Further enabled pools, each a CIDR, from which pods get addresses where they ask for one."""
     service_cidr: str = "10.96.0.0/12"
@@ -170,8 +170,9 @@ class Timing:
     """Added to every exec before its command starts."""
     powershell_start_ms: int = 0
     windows_refused_ms: int = 1000 * assumed.value("refused-late")
-    """How late programs of Windows pods hear that a TCP connection was refused.  Really 1000 to 3000: Winsock sends its
-    SYN again after a reset, 500 ms apart, before it believes it (Microsoft KB175523)."""
+    """How late programs of Windows pods learn that a TCP connection was refused. Really 1000 to
+    3000: Winsock sends its SYN again after a reset, 500 ms apart, before it believes it (Microsoft
+    KB175523)."""
     node_unknown_ms: int = 1500
     """How long a node's kubelet is silent before the node is Ready Unknown and tainted.  Really 50,000
     (kube-controller-manager --node-monitor-grace-period; 40,000 before Kubernetes 1.32)."""
@@ -213,7 +214,7 @@ class NodeGroup:
     windows_dsr: bool | None = None
     """kube_proxy.windows_dsr of these Windows nodes; None: as the cluster's."""
     node_cidr: str = ""
-    """The subnet that they stand in, behind the underlay's router; empty: network.node_cidr."""
+    """The subnet of these machines, behind the underlay's router; empty: network.node_cidr."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,7 +71,7 @@ class Host(Protocol):
 
 @dataclass
 class Process:
-    """Everything a running applet has."""
+    """The environment of a running applet."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -88,7 +88,7 @@ class Process:
     terminated: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a container's main command is asked to end."""
     outlives_term: bool = False
-    """It goes on then, and ends by itself or is killed when its time is over."""
+    """The applet then continues, and ends by itself or is killed when its time is over."""
 
 
 Applet = Callable[[Process], Awaitable[int]]

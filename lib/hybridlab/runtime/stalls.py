@@ -5,9 +5,9 @@ import asyncio
 from typing import Literal
 
 Stall = Literal["pods", "pulls", "probes", "dead"]
-"""pods: what is bound to the node is not taken note of, though the node stays Ready.  pulls: images that are not there
-yet are pulled without end.  probes: those that go over the network fail.  dead: the kubelet does nothing any more, and
-renews no lease."""
+"""pods: the kubelet ignores pods that are bound to its node, though the node stays Ready. pulls:
+pulls of images that the node does not have never end. probes: probes over the network fail. dead:
+the kubelet does nothing any more, and renews no lease."""
 
 
 class KubeletStalls:
@@ -22,7 +22,7 @@ class KubeletStalls:
         self._stalls[name] = (what, nodes)
 
     def heal(self, name: str) -> None:
-        """Remove the stall; stalled activities go on."""
+        """Remove the stall; stalled activities continue."""
         self._stalls.pop(name, None)
         self._changed.set()
         self._changed = asyncio.Event()
@@ -39,6 +39,6 @@ class KubeletStalls:
         )
 
     async def passes(self, what: Stall, node: str) -> None:
-        """Returns once it does not stall there."""
+        """Return when the activity does not stall on the node."""
         while self.stalled(what, node):
             await self._changed.wait()

@@ -18,7 +18,7 @@ class HnsFaults:
     takes_any_identifier: dict[str, bool] = field(default_factory=dict)
     """Networks with a VNI below 4096 are made as well."""
     fails: dict[str, str] = field(default_factory=dict)
-    """It cannot be asked: ``error``, ``silent`` or ``garbled``, by the fault that wants it."""
+    """How requests to HNS fail, by fault: ``error``, ``silent`` or ``garbled``."""
     bare: set[str] = field(default_factory=set)
     """The host has no endpoint of its own among the pods."""
     removed_vsid: int | None = None

@@ -43,7 +43,8 @@ def answers(mode: str | None) -> Sequence[Mapping[str, str]]:
 
 
 def differences(calibration: Mapping[str, Any], printed: Sequence[Mapping[str, str]]) -> list[str]:
-    """Where the lab is not as the nodes were, in a line each; ``printed``: by its hosts."""
+    """Return a line for each difference between the lab and the measured nodes; ``printed``: the
+    output of the lab's hosts."""
     lab = [{"by": "lab", "id": name, **one} for name, one in assumptions().items()]
     found = compare.compared(lab, calibration["measurements"], emulated=False)
     return [

@@ -137,7 +137,7 @@ def known_type(name: str) -> str:
 
 
 def lacks(named: list[list[Any]]) -> list[str]:
-    """What 5.1 lacks of what a program names."""
+    """Return the names in a program that PowerShell 5.1 does not have."""
     own = {words[1].lower() for words in named if words[0] in ("function", "key")}
     return [problem for words in named if (problem := _lacking(words, own))]
 

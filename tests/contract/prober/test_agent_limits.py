@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many agents live at once, in a process, on a node and for all processes of a run."""
+"""Limits on the number of agents that live at once: in a process, on a node and in all processes of
+a run."""
 
 from __future__ import annotations
 

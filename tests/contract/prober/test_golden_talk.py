@@ -31,7 +31,7 @@ def test_the_packaged_conversations_are_the_golden_ones() -> None:
 
 
 def by_themselves(program: str) -> int:
-    """How many conversations need no servers beside."""
+    """Return the number of conversations that need no servers."""
     return sum("beside" not in item for item in golden.conversations(program))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What breaks for a moment is tried again, and what one source saw outlives the failure of another."""
+"""A failure that lasts a moment is tried again, and a source keeps its observations when another
+source fails."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def registry(folder: Path) -> Iterator[Registry]:
-    """Run one on loopback; its authority's certificate is in the folder."""
+    """Run a registry on loopback; the certificate of its authority is in the folder."""
     authority = trustme.CA()
     certificates = folder / "authority.pem"
     authority.cert_pem.write_to_path(str(certificates))

@@ -20,7 +20,7 @@ TYPES = Types()
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
 )
 class DenialWearsOff(RuleFault):
-    """What policy denies is let through some time after Felix programmed a pod of the node last."""
+    """Denied packets pass some time after Felix last programmed a pod of the node."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
         self._seconds = seconds("seconds", parameters["seconds"])
@@ -33,7 +33,7 @@ class DenialWearsOff(RuleFault):
         self._wearing: dict[str, asyncio.Task[None]] = {}
 
     async def inject(self) -> None:
-        """What is programmed already has worn off."""
+        """Treat the policies that are programmed already as worn off."""
         for node, felix in self._felixes.items():
             felix.faults.on_programmed[self._identity] = partial(self._last, node)
         await super().inject()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of what HNS holds: endpoints, ACL lists and load balancers that differ from what was asked
-for.  Packets are carried as ever."""
+"""Faults of HNS' objects: endpoints, ACL lists and load balancers that differ from the request.
+Packets are not affected."""
 
 from __future__ import annotations
 

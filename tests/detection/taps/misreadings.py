@@ -138,8 +138,8 @@ def _without_negations(rule: PolicyRule) -> PolicyRule:
 
 
 def _negations_enforced(rule: PolicyRule) -> list[PolicyRule]:
-    """Who is left out is decided the other way, and then the rest: as a Felix with words for
-    negations would."""
+    """Decide excluded peers the other way first, and then the rest, like a Felix that can express
+    negations."""
     rest = _without_negations(rule)
     if rest == rule:
         return [rule]

@@ -28,8 +28,8 @@ def lists_look_unchanged(shown: Shown) -> Shown:
 
 
 def lists_reset_nobody(resets: Uids, now: Uids, programmed: Uids) -> Uids:
-    """HNS takes another ACL list for an endpoint that has one, and leaves the connections that
-    there are alone."""
+    """HNS accepts a new ACL list for an endpoint that has one, and does not reset existing
+    connections."""
     return tuple(uid for uid in resets if uid not in programmed)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taps that are wrong over time, on linux-2 and windows-2019: what Felix makes of what it had
-before."""
+"""Taps that are wrong over time, on linux-2 and windows-2019: Felix uses parts of its earlier
+state."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ LABELLED = {"pods", "namespaces", "serviceaccounts"}
 
 
 def applying(lab: LabParts, tap: Callable[[Keys, str], Keys]) -> None:
-    """Felixes of both nodes apply other policies: ``tap`` takes those that apply, and an
-    endpoint's uid."""
+    """Let the Felixes of both nodes apply other policies: ``tap`` gets the policies that apply, and
+    the endpoint's uid."""
     for felix in felixes(lab).values():
         put(felix.faults.applying, tap)
 
@@ -104,7 +104,7 @@ def taken_labels(lab: LabParts) -> None:
 
 
 def returned_members(lab: LabParts) -> None:
-    """Who was a member of a set, and was none, is not one again."""
+    """A pod that was a member of a set and left it does not become a member again."""
     were: dict[tuple[str, str], set[str]] = {}
     gone: dict[tuple[str, str], set[str]] = {}
 
@@ -159,7 +159,8 @@ def other_apis_go(lab: LabParts) -> None:
 
 
 def other_apis_go_too(lab: LabParts) -> None:
-    """With a removed policy go those of the other API from its pods, until others apply."""
+    """When a policy is removed, its pods also lose the policies of the other API, until others
+    apply."""
     there = Policies()
     loses: dict[str, str] = {}
     lost: dict[str, tuple[Keys, str]] = {}
@@ -247,8 +248,8 @@ def ports_of_datagrams(
 
 
 def first_labels_stay(lab: LabParts) -> None:
-    """On linux-2 and windows-2019 a pod is under the policies that select the labels which it
-    came with."""
+    """On linux-2 and windows-2019 the policies that selected a pod's first labels apply to it for
+    ever."""
     first: dict[str, Labels] = {}
     graph = lab.calico.typha.graph
 

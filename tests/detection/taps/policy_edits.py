@@ -165,8 +165,8 @@ class PolicyEditIgnored(Fault):
         return (*(_RULES[self._field](*pair) for pair in both), *now[len(first) :])
 
     def _stale_set(self, members: tuple[str, ...], name: str) -> tuple[str, ...]:
-        """What a set had last, of one that edited rules name no more; what it had first, of one
-        with networks."""
+        """Return a set's last members if edited rules do not name it any more; of a set with
+        networks, its first members."""
         known = self._members.get(name)
         if not self._graph.has_set(name):
             return known or ()

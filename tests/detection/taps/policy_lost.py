@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy that is lost over time: an event after it, which is no policy's business, takes it from
-pods of a node."""
+"""Policy that is lost over time: a later event that concerns no policy removes it from pods of a
+node."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -188,7 +188,7 @@ class PolicyLost(Fault):
         return self._of in {"all", "kubernetes" if key.kind.startswith("Kubernetes") else "calico"}
 
     def _passes(self, uid: str, *, lost: bool) -> None:
-        """What a pod has lost of one protocol or way passes its policy, which stays for the
+        """Let the packets of one protocol or direction pass; the pod's policy still applies to the
         others."""
         pod = self._graph.pod(uid)
         past = self._past.setdefault(pod.node, set())
@@ -210,8 +210,8 @@ class PolicyLost(Fault):
         self._do(self._lab.dataplane.set_fault_rules(pod.node, self._identity, rules))
 
     def _peers(self, side: str, node: str, namespace: str) -> list[str]:
-        """Whom it is lost for, by the addresses of pods that are there now, as a match for
-        packets."""
+        """Return the match for packets of the peers for which policy is lost, by the addresses of
+        their present pods."""
         if self._at == "all":
             return [""]
         nodes = self._lab.calico.nodes
@@ -228,8 +228,8 @@ class PolicyLost(Fault):
         return [f"ip {side} {{ {addresses} }} "] if addresses else []
 
     def _removed(self, uid: str, keys: Keys) -> None:
-        """When policies go, what they closed stays closed at the last of several pods to which
-        they applied."""
+        """Keep paths closed after policies are deleted, at the last of several pods to which the
+        policies applied."""
         node = self._graph.pod(uid).node
         if keys:
             self._had[uid] = keys
@@ -317,8 +317,7 @@ class PolicyLost(Fault):
             self._happened()
 
     def _scheduled(self, old: Obj, new: Obj) -> None:
-        """Lose what a node's pods have once kube-proxy's pod is on the node, which it was not
-        before."""
+        """Remove the policy of a node's pods when a pod of kube-proxy is new on the node."""
         node = new["spec"].get("nodeName")
         before = (old.get("spec") or {}).get("nodeName")
         if node and not before and _labels(new).get("k8s-app", "").startswith("kube-proxy"):

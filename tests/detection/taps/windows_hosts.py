@@ -25,7 +25,7 @@ class HostReachesAll(Fault):
         self._nodes = lab.nodes_of("windows", parameters["node"])
 
     def rules(self) -> Sequence[tuple[str, str]]:
-        """What stands in the place of the rules that keep a host from something."""
+        """Return the rules that replace those that keep a host from its targets."""
         return ()
 
     async def inject(self) -> None:
@@ -52,7 +52,7 @@ class HostReachesAll(Fault):
 
 @TYPES.fault("host-refused", "underlay", WINDOWS_OR_ALL)
 class HostRefused(HostReachesAll):
-    """What the host of a Windows node does not reach refuses its connections instead."""
+    """Targets that the host of a Windows node does not reach refuse its connections instead."""
 
     shown = "connections are refused to the host of"
 

@@ -35,7 +35,7 @@ def _with_peers(spec: Written, changed: Callable[[Written], Written]) -> Written
 
 
 def either_selector(spec: Written, _: str) -> Written:
-    """What one of a peer's two selectors selects is let in."""
+    """Allow a pod that matches only one of a peer's two selectors."""
     from hybridlab.policy.label_selectors import PODS_ONLY
 
     def made(rule: Written) -> list[Written]:
@@ -109,7 +109,7 @@ def rules(made: Callable[[Written], Iterable[Written]]) -> Callable[[Written, st
 
 
 def peers(changed: Callable[[Written], Written]) -> Callable[[Written, str], Written]:
-    """Both ends of each rule are taken for others."""
+    """Both ends of each rule are read as other ends."""
     return lambda spec, _: _with_peers(spec, changed)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Felix, IPAM and CNI program is what packets meet."""
+"""Packets are treated as Felix, IPAM and the CNI plugin have programmed."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def breaking() -> Iterator[CalicoLab]:
 
 
 def devices(lab: CalicoLab) -> dict[str, int]:
-    """VNI of each node's VXLAN device as the kernel says."""
+    """Return the VNI of each node's VXLAN device in the kernel."""
     links: dict[str, Any] = {
         node: lab.run(lab.plane.facts(node))["links"] for node in lab.calico.nodes
     }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``--set`` changes is seen where a user looks: in API objects, in pods, on the clock."""
+"""The changes by ``--set`` are visible where a user looks: in API objects, in pods, on the
+clock."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ def windows_proxy(lab: RunningLab) -> str:
 
 
 def sources_seen(lab: RunningLab, client: str, server: str) -> tuple[str, str]:
-    """Whom a server sees when a Windows pod comes by ClusterIP, and the source that the node's block keeps for that."""
+    """Return the sources that a server sees when a Windows pod connects by ClusterIP, and the
+    address that the node's block reserves for this."""
     lab.kubectl("apply", "-f", "-", stdin=PODS.replace("SERVER", server).replace("CLIENT", client))
     lab.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=30s")
     address = objects(lab, "service", "server")[0]["spec"]["clusterIP"]

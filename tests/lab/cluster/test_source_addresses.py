@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom a server sees: by each way, on each plane, with direct server return and without, on one node and on two.
-
-What is wanted follows from kube-proxy's choice of a source (kubernetes pkg/proxy/winkernel/proxier.go: in an overlay
-the source VIP, the third address of the node's block; on an l2bridge network the node's) and from OutBoundNAT, which
-hides pods from what is beyond their pools, and from themselves where Calico's CNI adds it for direct server return
+"""The source address that a server sees: by each way, on each plane, with direct server return and
+without, on one node and on two. The expected address follows from kube-proxy's choice of a source
+(kubernetes pkg/proxy/winkernel/proxier.go: in an overlay the source VIP, the third address of the
+node's block; on an l2bridge network the node's) and from OutBoundNAT, which hides pods from what is
+beyond their pools, and from themselves where Calico's CNI adds it for direct server return
 (cni-plugin/pkg/dataplane/windows, windows_loopback_DSR).
 """
 
@@ -132,7 +132,8 @@ class Town:
         return f"http://{self.nodes[node]}:{spec['ports'][0]['nodePort']}/clientip"
 
     def seen(self, client: str, urls: list[str]) -> list[str]:
-        """Whom servers say they saw, or what came instead; all in one exec, whose start is what takes time."""
+        """Return the sources that servers saw, or the errors; all by one exec, because the start of
+        an exec takes most of the time."""
         powershell = [
             f"(Invoke-WebRequest -Uri {url} -UseBasicParsing -TimeoutSec 5).Content" for url in urls
         ]
@@ -165,7 +166,7 @@ class Town:
         return found
 
     def named(self, address: str, node: str) -> str:
-        """Whose an address is, of the node's pod, of the node, or of the stranger."""
+        """Return the owner of an address: the node's pod, the node, or the stranger."""
         whose = {
             self.pods[node]: "pod",
             self.nodes[node]: "node",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large a packet pods may send each other: what their MTU says, up to the smaller MTU of the other end."""
+"""Pods may send each other packets up to their MTU, and up to the smaller MTU of the other end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What public test suites ask of Services, pods' names and pods' ends: asked here as they do, over a whole lab."""
+"""The checks of public test suites of Services, pods' names and pods' ends, repeated on a whole
+lab."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Windows node gets in the place of a Linux program: the same decisions as an ACL list.
+"""The ACL list for a Windows node that makes the same decisions as a Linux program.
 
 For the programs of these tests only: one tier a direction, no negation, and sets written out.
 """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliberate wrongs by rules: each does what it says to real traffic, is read back from the kernel, and heals."""
+"""Faults by rules: each one affects real traffic as documented, is read back from the kernel, and
+can be healed."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def talk(one: socket.socket, other: socket.socket) -> None:
 
 
 def fate(end: socket.socket, seconds: float) -> str:
-    """What an end gets to see."""
+    """Return what one end of the connection observes."""
     end.settimeout(seconds)
     try:
         return f"data {end.recv(100)!r}"

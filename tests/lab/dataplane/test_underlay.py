@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is really on the wire and in the kernel: encapsulation, static entries, MTU, and changing the VNI."""
+"""The real packets and the kernel's real state: encapsulation, static entries, MTU, and a changed
+VNI."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Story:
         ).new_network(NODE)
 
     def restore(self) -> list[Restored]:
-        """As another process does: what it says of each entry."""
+        """Restore as another process does; return its result for each entry."""
         later = healers_of(
             self.harness.run("later"),
             detect(self.harness.kube, evidence="lab"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wherever a run dies while it changes the VNI, what it noted is enough for another process to put everything back."""
+"""At whatever point a run dies while it changes the VNI, its journal is enough for another process
+to put everything back."""
 
 from __future__ import annotations
 

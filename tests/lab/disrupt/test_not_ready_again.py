@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a disruptive test leaves unready keeps the next one from beginning, as the report says."""
+"""If a disruptive test leaves something that is not ready, the next one does not begin, and the
+report says so."""
 
 from __future__ import annotations
 
@@ -101,4 +102,4 @@ def test_the_next_disruptive_test_does_not_begin(tmp_path: Path, case: str) -> N
     said = json.dumps(report)
     assert "that were Ready before a disruptive test are not Ready again in" in said
     assert differs in said
-    assert "may not be as before" in said
+    assert "may differ from its state before" in said

@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.xdist_group("dry-run"), pytest.mark.whole_run]
 
 
 def content(lab: RunningLab) -> list[str]:
-    """What is there, without what beats by itself."""
+    """Return the cluster's objects, without heartbeats."""
     names = "{range .items[*]}{.kind} {.metadata.namespace} {.metadata.name} {.metadata.generation}{'\\n'}{end}"
     return lab.kubectl("get", KINDS, "-A", "-o", f"jsonpath={names}").stdout.splitlines()
 
@@ -76,7 +76,7 @@ def test_nothing_is_changed_and_every_change_is_told(lab: RunningLab, tmp_path: 
     assert -1 not in places, (places, story)
     assert places == sorted(places)
     assert "dry run: apply NetworkPolicy calico-demo-" in done.stdout
-    assert "changes would be made up to there, and none was" in done.stdout
+    assert "changes would be made up to this point; nothing was changed" in done.stdout
 
 
 def test_the_door_refuses_all_but_reading(lab: RunningLab) -> None:

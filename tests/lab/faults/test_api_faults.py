@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the API server, as its clients meet it: it refuses, is away, or says nothing any more."""
+"""Faults of the API server, as clients notice them: it refuses, is away, or becomes silent."""
 
 from __future__ import annotations
 

@@ -129,7 +129,8 @@ def run_with(
 
 
 def in_force(failed: Failed) -> str:
-    """What the ACL list of the server on the faulty node lets in first, by the id of that rule."""
+    """Return the id of the first rule in the faulty node's ACL list for the server that allows
+    packets in."""
     text = failed.texts[f"HNS_endpoints_of_failing_pairs_on_{FAULTY}"]
     server = next(part for part in text.split("\n\n") if "/windows-server-" in part)
     return next(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with execs, as their user meets it: each goes wrong in its way, and works again when it is healed."""
+"""Faults of execs, as their user notices them: each fails in its own way, and works again when it
+is healed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with names, Services and addresses, as pods feel it: not before, during, and not after."""
+"""Faults of names, Services and addresses: pods notice them while they last, and neither before nor
+after."""
 
 from __future__ import annotations
 

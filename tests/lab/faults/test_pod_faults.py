@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with kubelets and containers: restarts, pods that nobody takes note of, pulls without end."""
+"""Faults of kubelets and containers: restarts, pods that the kubelet ignores, pulls that never
+end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with policy and with Felix, as pods feel it: not before, during, and not after."""
+"""Faults of policy and of Felix: pods notice them while they last, and neither before nor after."""
 
 from __future__ import annotations
 

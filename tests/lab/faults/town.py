@@ -128,7 +128,7 @@ class Town:
             self.eventually("far", reached=True)
 
     def eventually(self, name: str, *, reached: bool) -> None:
-        """Wait until a pod is, or is not, reached."""
+        """Wait until the client reaches a pod, or does not reach it."""
         deadline = time.monotonic() + SETTLED_WITHIN
         while self.reaches(name) != reached:
             assert time.monotonic() < deadline, f"{name} is {'not ' if reached else ''}reached"

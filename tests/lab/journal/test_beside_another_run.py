@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a living run's open change may have lost is not decided, and is said to be that run's; nothing else excuses."""
+"""Losses that a living run's open change may have caused are not decided, and the reason names that
+run; nothing else is an excuse."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ class Another:
     lock: RunLock
 
     def verdicts(self, *claims: str) -> dict[str, tuple[str, str]]:
-        """What a run beside it, without anything exclusive, says of these claims, and why."""
+        """Return verdicts and reasons of these claims from a run beside it that uses nothing
+        exclusive."""
         (self.folder / "timings.yaml").write_text(TIMINGS)
         command = [
             sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--kubeconfig={self.lab.kubeconfig}",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run changes beyond its namespaces is written down first, and put back exactly, except what others changed."""
+"""A run records each change beyond its namespaces before it makes it, and puts it back exactly,
+except values that others changed."""
 
 from __future__ import annotations
 

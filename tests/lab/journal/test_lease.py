@@ -24,7 +24,7 @@ PATIENT = lock_timings(stale=30, wait=0, poll_every=0.05)
 
 
 class Told(list[str]):
-    """What locks said aloud."""
+    """The messages of locks."""
 
 
 @pytest.fixture

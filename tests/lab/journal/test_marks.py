@@ -25,7 +25,7 @@ HEALED: Healers = {"heal": lambda run, arguments: None}
 
 
 class OverLimit(BaseException):
-    """What a limit raises at any place in the main thread."""
+    """The exception that a limit raises at any place in the main thread."""
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def marks(kube: Kube, node: ObjectRef) -> Callable[[], list[str]]:
 
 @pytest.fixture
 def end(kube: Kube, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], PutBack]:
-    """What the process that the user started does at the end of a process of the run."""
+    """Return the call by which the process that the user started reacts to the end of a worker."""
     timings = load_timings()
     timings = replace(timings, run=replace(timings.run, journal=2.0))
     settings = Settings(timings=timings, run_id=RUN.run, disruptive=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only says something sends no write and no exec, whatever else it is told and whatever dead runs have left."""
+"""A command that only reports sends no write and no exec, with any other options and whatever dead
+runs have left."""
 
 from __future__ import annotations
 

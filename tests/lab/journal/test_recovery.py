@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose changes are put back: those of runs that are dead, by whoever holds the run lock, or no run begins."""
+"""The process that holds the run lock puts back the changes of dead runs; otherwise no run
+begins."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def severity(kube: Kube) -> Any:
 
 @pytest.fixture
 def begin(kube: Kube, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """What keeps a run that may disrupt from beginning."""
+    """Return the reason why a run that may disrupt does not begin."""
     monkeypatch.setattr(
         dead_runs, "connectivity_problem", lambda *_, **__: "not every pod reaches every other: one"
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ``hybridlab`` command refuses, and how it says so: one clear line, a documented exit code, nothing begun."""
+"""The ``hybridlab`` command refuses wrong input in one clear line, with a documented exit code,
+before it begins anything."""
 
 from __future__ import annotations
 
@@ -178,7 +179,7 @@ def test_at_a_terminal_a_lab_says_what_to_do_next_and_ctrl_c_ends_it_without_a_w
 
 
 def _heard(terminal: int, until: bytes) -> str:
-    """What is printed there, up to some words, or to its end."""
+    """Return the output up to some words, or to its end."""
     found = b""
     while not (until and until in found) and select.select([terminal], [], [], READY_WITHIN)[0]:
         try:

@@ -34,7 +34,8 @@ COMMAND = re.compile(r"##\w*\[|^\s*::", re.MULTILINE)
 
 
 def obeyed(text: str) -> list[str]:
-    """What of a text a terminal obeys, or turns letters round by, with what stands around it."""
+    """Return the parts of a text that a terminal obeys or that reverse its letters, with the text
+    around them."""
     return [
         repr(text[max(0, place - 40) : place + 20])
         for place, char in enumerate(text)

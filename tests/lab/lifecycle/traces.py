@@ -43,7 +43,8 @@ class Traces:
     links: tuple[str, ...]
 
     def left(self) -> list[str]:
-        """What of it is still there, in words; waits a little, because the kernel cleans up in the background."""
+        """Return the traces that are still there, in words; waits a little, because the kernel
+        cleans up in the background."""
         deadline = time.monotonic() + 5
         while (found := self._left()) and time.monotonic() < deadline:
             time.sleep(0.05)

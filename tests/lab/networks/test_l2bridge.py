@@ -30,7 +30,8 @@ def lab() -> Iterator[CalicoLab]:
 
 
 def seen(lab: CalicoLab, source: str, target: str) -> tuple[bool, list[str]]:
-    """Whether one connection between nodes is on the underlay as UDP 4789, and which way no packet of pods' own is."""
+    """Return whether one connection between nodes is on the underlay as UDP 4789, and the
+    directions in which no packet has the pods' own addresses."""
     client, server = lab.addresses[source], lab.addresses[target]
     with capture(lab, "fabric") as sock:
         assert lab.attempt(source, target) == client, "it connects, and keeps its source"
@@ -47,7 +48,8 @@ def seen(lab: CalicoLab, source: str, target: str) -> tuple[bool, list[str]]:
 
 
 def complaints(lab: CalicoLab, source: str, target: str) -> list[str]:
-    """What of one connection between nodes is not as it is on a network without encapsulation."""
+    """Return the differences of one connection between nodes from a network without
+    encapsulation."""
     hidden, missing = seen(lab, source, target)
     return [*(["UDP 4789 on the underlay"] if hidden else []), *missing]
 

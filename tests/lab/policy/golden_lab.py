@@ -224,7 +224,8 @@ class GoldenLab:
 
 
 def expected_of(case: Mapping[str, Any], column: str, world: World) -> dict[Opening, bool]:
-    """What the table says of each connection: it passes where both ends on the asked node let it."""
+    """Return the table's answer for each connection: it passes if both ends on the asked node allow
+    it."""
     said: dict[Opening, bool] = {}
     for pod, packets in world.probes.items():
         for packet, letter in zip(packets, case[column][pod], strict=True):

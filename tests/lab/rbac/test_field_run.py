@@ -39,7 +39,8 @@ HOLDS_LOCK = "the run's user may not create leases.coordination.k8s.io in calico
 
 
 def left(kube: Kube, before: Snapshot) -> list[str]:
-    """What differs from before, once controllers have done their work, but for the empty namespace of run locks."""
+    """Return the differences from before, once controllers have done their work, except the empty
+    namespace of run locks."""
 
     def differences() -> list[str]:
         lines = snapshot.differences(before, snapshot.take(kube))
@@ -187,7 +188,7 @@ def kill_in_the_middle(kubeconfig: Path, kube: Kube, folder: Path) -> None:
 
 
 def open_entries(kube: Kube) -> list[str]:
-    """What is journalled and not closed."""
+    """Return the journal's open entries."""
     return [
         entry.label for journal in journals(kube) for entry in entries_of(journal) if entry.open
     ]

@@ -51,7 +51,8 @@ def lane(lab: RunningLab, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_namespaces(kube: Kube) -> dict[str, list[str]]:
-    """What a run has made in each of the prefix's namespaces; a namespace that is gone is not there."""
+    """Return the objects that a run has made in each of the prefix's namespaces, without namespaces
+    that are gone."""
     there = {
         obj["metadata"]["name"]: obj["metadata"]["uid"] for obj in kube.objects("v1", "Namespace")
     }
@@ -129,7 +130,8 @@ def test_the_field_guide_lists_the_claims_that_are_not_run(lane: Path, tmp_path:
 
 
 def test_what_is_not_run_is_planned_and_ends_so(lane: Path, kube: Kube, tmp_path: Path) -> None:
-    """Of policies, of the demo's end, of paths from nodes, of worlds: what can run does, and the rest says why."""
+    """Tests of policies, of the demo's end, of paths from nodes and of worlds run if they can, and
+    the others state the reason."""
     chosen = (
         "--claim=DEMO-6",
         "--claim=DEMO-8",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--smoke`` beside what others do, with the judge's own patience, on a lab as slow as a real cluster: soon, not red.
+"""On a lab as slow as a real cluster, and beside other users' work, ``--smoke`` ends soon and is
+not red.
 
 ``make check-roles`` runs it.  The bounds are what a user may be asked to wait for a first look.
 """

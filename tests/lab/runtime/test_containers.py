@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Life of containers: start, end, logs, files, and that nothing of a stopped one goes on."""
+"""Life of containers: start, end, logs and files; no process of a stopped container continues."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def connect(lab: RunningLab, probe: Probe, host: str) -> subprocess.CompletedPro
 def table(
     lab: RunningLab, hosts: dict[tuple[str, str], str], workers: int = 8
 ) -> dict[Probe, bool]:
-    """Which probes succeed; each fails by a time-out only."""
+    """Return which probes succeed; the others may fail only by a time-out."""
     probes = list(itertools.product(PODS, PODS, PORTS, PROTOCOLS))
     with ThreadPoolExecutor(workers) as pool:
         done = list(pool.map(lambda probe: connect(lab, probe, hosts[probe[1]]), probes))

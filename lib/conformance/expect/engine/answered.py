@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pod that answered: a connection counts for a path only if a backend of the path's target gave
-the answer.
-
-The suite's echo servers always name their pod: an answer without a name, where an echo server is
-asked, comes from another server.  Where no server can name itself (a node's own port, the cluster's
-DNS, ping, a bare connection), the decision reports that.
+the answer. The suite's echo servers always name their pod, so an answer without a name on an echo
+server's path comes from another server. If no server can name itself (a node's own port, the
+cluster's DNS, ping, a bare connection), the decision says so.
 """
 
 from collections.abc import Sequence
@@ -27,8 +25,8 @@ ARRIVED = frozenset(
         Verdict.NO_ANSWER,
     }
 )
-"""Verdicts that only a packet which got to the target, or to whoever has its address, can bring
-about."""
+"""Verdicts that are possible only if a packet reached the target, or another owner of its
+address."""
 
 NAMELESS = "a server that does not name itself"
 """Name for a server at an echo server's address that is no echo server."""
@@ -65,9 +63,10 @@ def default_kind(target: Target, *, want: bool) -> Kind:
     """Return the kind of probe for a path that should be open (or closed), if the test names no
     kind.
 
-    An open path to pods is asked so that the answer can name the pod, whichever way it goes: a pod's address is given
-    to another pod, too; but for streams' ports, where nothing answers.  A closed path gets a bare connect, by Services
-    too: a denial is that nothing answers the first packet.
+    On an open path to pods the answer should name the pod, even if the target is a pod's address,
+    since another pod may have got that address. Ports of streams are an exception, since nothing
+    answers there. A closed path gets a bare connect, also through a Service: a denial means that
+    nothing answers the first packet.
     """
     return (
         telling(target)

@@ -30,19 +30,20 @@ from conformance.probe.machine import Machine
 from conformance.timing import AT_LEAST, Clock
 
 TICK = 0.001
-"""s.  What is due so soon is due."""
+"""s. An attempt that is due within this time is made now."""
 LOOK = 0.1
-"""s.  Between two looks whether attempts that did not leave have left, or answers that are owed
-have come."""
+"""s. Between two checks whether delayed attempts have been sent, or missing answers have
+arrived."""
 WATCH_EVERY = 1.0
 """s.  Time between a source's attempts, or its cadence if that is longer, while every remaining
 denial is decided and watched: a denial that wears off stays open, and the next attempt shows it."""
 PATIENT = 1.0
 """s.  Longest wait for an answer before looking at the clock again."""
 LOOK_AFTER = 10.0
-"""s.  Between two looks whether ends of what is still wrong are lost: a node's death is known after 40 s at the soonest
-(kube-controller-manager's --node-monitor-grace-period), and a look takes some requests.  The first is within the
-budget: what is looked at then may be gone when it is over, as a policy of somebody else."""
+"""s. Between two checks whether the ends of wrong paths are lost. A node's death is known after 40
+s at the earliest (kube-controller-manager's --node-monitor-grace-period), and a check takes some
+requests. The first check is made within the budget: a cause such as a foreign policy may be gone
+when the budget is over."""
 LATE = (Why.OPEN, Why.CLOSED, Why.WAVERS, Why.CONTROL, Why.SILENT)
 """Problems that more time may solve where the machine ran late: a path, or its controls, not yet as
 expected."""

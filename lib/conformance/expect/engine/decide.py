@@ -42,7 +42,7 @@ from conformance.settings.assumptions import DENIED_VERDICTS
 
 @dataclass(frozen=True)
 class Held:
-    """The path is as it is to be."""
+    """The path is as expected."""
 
     row: tuple[Try, ...]
     watched: bool = False
@@ -56,7 +56,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Wrong:
-    """The path is not as it is to be."""
+    """The path is not as expected."""
 
     why: Why
 
@@ -87,14 +87,14 @@ class NotYet:
     alone: bool = False
     """A time-out has no control yet: a control's answer can still change the decision."""
     watching: bool = False
-    """``row`` has decided a denial, which is watched now."""
+    """``row`` has decided a denial, and the path is now watched."""
 
 
 Standing = Held | Wrong | BrokenControl | Broken | NotYet
 
 
 def decide(path: Path) -> Standing:
-    """Return how a path stands by the observations so far; more attempts may follow."""
+    """Return a path's standing by the observations so far; more attempts may follow."""
     if path.error is not None:
         return Broken(path.error)
     return _open(path) if path.want else _closed(path)
@@ -161,12 +161,12 @@ class _Denial:
     """The reason that ended the newest row."""
     row: list[Try] = field(default_factory=list)
     agreed: bool = False
-    """The row is long enough that a packet that arrives is a leak."""
+    """The row is so long that any packet that arrives from now on is a leak."""
     alone: bool = False
     watching: bool = False
     """A time-out has no control yet, see :class:`NotYet`."""
     passed: int = 0
-    """Attempts that decide nothing any more."""
+    """The number of attempts that no longer decide anything."""
 
     def take(self, attempt: Try, place: int) -> Standing | None:
         """Add the attempt at this place (from 1 on); return the standing that it decides, None: it

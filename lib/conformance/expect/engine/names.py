@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses to which names of targets led: a path's verdict means nothing if its name led
-elsewhere."""
+"""The addresses to which targets' names resolved: a path's verdict means nothing if its name
+resolved to a wrong address."""
 
 import ipaddress
 import math
@@ -13,7 +13,7 @@ from conformance.model.observation import Observation, Verdict
 from conformance.settings import Timings
 
 UNSENT = frozenset({Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME})
-"""Verdicts of attempts that sent nothing to their target, for want of its address."""
+"""Verdicts of attempts that sent nothing to their target, since they had no address of it."""
 
 
 class Observer(Protocol):

@@ -33,9 +33,9 @@ class Rule:
     agree_span: float
     """From the beginning of the first to that of the last attempt that make a denial agreed."""
     hold: float
-    """From then on it must last."""
+    """s. How long a denial must last after its attempts agree."""
     near: float
-    """A control that connected was begun so close to the attempt that it stands beside."""
+    """s. A control counts for an attempt only if it began this close to it."""
     within: float
     """From the expectation's beginning to the beginning of the row's first attempt."""
     watch: float = 0.0
@@ -43,8 +43,8 @@ class Rule:
 
     @classmethod
     def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
-        """Return the rule that the slowest of a path's ends needs; its source is asked as often as
-        its system says."""
+        """Return the rule that the slower end of a path needs; the cadence is that of the source's
+        system."""
         return cls(
             agree=max(timings.agree for timings in ends),
             agree_span=max(timings.agree_span for timings in ends),
@@ -105,7 +105,7 @@ class Path:
     given: float = 0.0
     """s.  Added to its budget since the machine ran late."""
     error: Exception | None = None
-    """The error that broke an attempt: the path is not decided any more."""
+    """The error that broke an attempt; the path is then left undecided."""
     ended: Why | None = None
     """The reason that ended the newest row among the attempts that were passed over."""
     _passed: int = 0
@@ -221,7 +221,7 @@ class Path:
         )
 
     def pass_over(self, count: int, ended: Why | None) -> None:
-        """Let the first ``count`` of :meth:`answered` decide nothing any more, whatever is
+        """Exclude the first ``count`` of :meth:`answered` from the decision for good, whatever is
         observed later.
 
         ``ended``: the reason that ended the newest row among them.
@@ -248,7 +248,7 @@ class Path:
 class Why(StrEnum):
     """The fault of a path, or why it could not be decided."""
 
-    LEAK = "a packet arrived after the route had been closed"
+    LEAK = "a packet arrived after the path had been closed"
     OPEN = "packets arrive"
     NO_DENIAL = "it fails, but not as packets that vanish do"
     CLOSED = "nothing connects"
@@ -256,7 +256,7 @@ class Why(StrEnum):
     ANOTHER_POD = "another pod answers"
     SILENT = "the server takes connections and does not answer"
     CONTROL = "its control was lost"
-    ASTRAY = "the attempts never went to the target"
+    ASTRAY = "the attempts were never sent to the target"
     BROKEN = "a probe broke"
 
 

@@ -21,12 +21,12 @@ SOON = 0.1
 """s.  The first pause after a change is at most this long, whatever older attempts wait for: most changes take effect
 in milliseconds, and an attempt that left before waits for its SYN to be sent again, a second or three."""
 BEHIND = 1.0
-"""s.  So long a source is not asked again while more than a few answers are owed to it: attempts that are begun faster
-than pods answer pile up until each answer comes too late, and healthy paths look closed.  What is not answered by then
-is taken for lost."""
+"""s. A source with more than a few unanswered attempts is not asked again for at most this long. If
+attempts begin faster than pods answer, they pile up until each answer is late and healthy paths
+look closed. An attempt without an answer after this time counts as lost."""
 FEW = 3
-"""Answers that may be owed to a source: some packets are always under way, and a single lost one is
-no load."""
+"""How many attempts of a source may be unanswered: some packets are always under way, and a single
+lost packet is no sign of load."""
 
 
 @dataclass(eq=False)
@@ -39,26 +39,24 @@ class Source:
     """Between attempts while all of them agree and the agent answers in time; None: the cadence,
     since a path is to be closed."""
     next_pause: float | None
-    """Next pause while a change of policy has not taken effect for the source; None: there is no
-    change."""
+    """The next pause while a change of policy has not taken effect for the source yet; None: there
+    is no change."""
     paths: list[PathState] = field(default_factory=list)
     due: float = 0.0
     pause: float | None = None
     """Pause after its newest attempts until a change shows; at most a cadence."""
     late: float = 0.0
-    """s.  By how much its agent's answers come late: halved with each round, at least that of the
-    slowest answer to it."""
+    """s. How late its agent's answers are. It is halved in each round, but is at least the lateness
+    of that round's slowest answer."""
     held_until: float = 0.0
-    """Its attempts did not leave: when it is looked at again."""
+    """When the source is checked again after its attempts were not sent."""
     sooner: float | None = None
-    """When it is due before its cadence says so; None: not known since something changed."""
+    """When it is due ahead of its cadence; None: not known, since something changed."""
 
     @property
     def resting(self) -> list[PathState]:
-        """Return agreeing open paths that are not tried this time, since as many others were left
-        out the last time.
-
-        Some paths of a source show as well as all of them that it is alive. Paths that other
+        """Return agreeing open paths that are left out this time; other paths were left out the
+        last time. Some of its paths show as well as all that a source is alive. Paths that other
         agents' closed paths need as controls are not left out: agents do not probe at the same
         moments, and a busy machine probes less often.
         """
@@ -119,8 +117,8 @@ class PathState:
     alone: bool = False
     """It should be closed, and has a time-out without a control beside it so far."""
     beside: list[list[PathState]] = field(default_factory=list)
-    """Closed paths beside which it may stand, by the kinds of controls that it belongs to; closed
-    paths share kinds."""
+    """Closed paths for which it may be a control, by the kind of control; closed paths share
+    kinds."""
     for_others: bool = False
     """``beside`` has closed paths of other sources."""
 

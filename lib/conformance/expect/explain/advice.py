@@ -19,9 +19,10 @@ PROGRAMMED: dict[OS, str] = {
 }
 """The command that shows what Felix has programmed for a pod on a node."""
 SERVICES = (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME)
-"""Ways to a pod that are not its own address."""
+"""Ways of addressing a pod other than by its own address."""
 TRANSLATES = "and compare OutBoundNAT and its ExceptionList (Get-HnsEndpoint)"
-"""What translates a Windows pod's traffic beyond the pools; the node follows."""
+"""What translates a Windows pod's traffic to addresses outside the pools; the node's name
+follows."""
 
 
 def felix(attempt: Attempt, side: Side) -> str:
@@ -56,7 +57,7 @@ def open_path(attempt: Attempt, observations: Sequence[Observation]) -> str:
         return (
             f"see CONN-3, {TRANSLATES} of pod {attempt.source.pod} on node {attempt.source.node} "
             "with natOutgoing of its IPPool: without OutBoundNAT, or with the target in the "
-            "exceptions, no answer finds back"
+            "exceptions, no answer returns"
         )
     if last is None or target is None:
         return f"look at the pods, and for packet loss {nodes}"

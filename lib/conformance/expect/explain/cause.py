@@ -14,9 +14,9 @@ from conformance.model.endpoint import Addressing
 from conformance.model.observation import Observation, Verdict
 
 SEVERAL = 2
-"""The fewest nodes that show that not the other end is wrong."""
+"""How many nodes at the other end it takes to show that the fault is not at that end."""
 NAMED = 3
-"""The most nodes that are named; beyond that their number is given."""
+"""The most nodes that a text names; for more nodes it gives their number."""
 
 
 def passes(attempts: Sequence[Attempt], side: Side) -> str:
@@ -44,12 +44,10 @@ def withholds(attempts: Sequence[Attempt], side: Side) -> str:
 
 
 def differs_at(wrong: Sequence[Attempt], held: Sequence[Attempt]) -> Side:
-    """Return the end at which all paths of the same pods, protocol and port are wrong; both ends if
-    this is true of both, or of neither.
-
-    It has to be shown by the other ends, too: these are on several nodes, or have good paths to
-    several. Otherwise it may be either end. ``held``: the paths of the same expectation that are as
-    expected.
+    """Return the end whose paths of the same pods, protocol and port are all wrong; both ends if
+    this is true of both, or of neither. An end counts only if the other ends are on several nodes,
+    or have good paths to several nodes. Otherwise either end may be the cause. ``held``: the paths
+    of the same expectation that are as expected.
     """
     sides: tuple[Side, Side] = ("source", "target")
     found = [side for side in sides if _pods(wrong, side).isdisjoint(_pods(held, side))]

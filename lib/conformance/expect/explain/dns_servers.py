@@ -28,8 +28,8 @@ COMPARE = (
 )
 """Advice where nothing more is known."""
 LONGER = 3
-"""So many times as long as usual a source waits here: resolvers that send their question again give
-up before."""
+"""A source waits so many times longer here than usual; resolvers that repeat their query give up
+earlier."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class DnsAnswers:
     slow: float
     """s.  An answer that takes longer is slow."""
     share: bool
-    """The same question got an answer at times and none at others."""
+    """Some attempts of the same query got an answer and others none."""
 
     @property
     def answered_late(self) -> bool:
@@ -52,7 +52,7 @@ class DnsAnswers:
 
     @property
     def answered(self) -> bool:
-        """Return whether the server answers in time for another name than the failed one."""
+        """Return whether the server answers in time for a name other than the failed one."""
         return _answers(self.server) and not self.answered_late
 
     @property
@@ -95,7 +95,7 @@ class DnsAnswers:
     def _advice(self) -> str:
         node = self.server.attempt.source.node
         if self.silent:
-            return f"the Service leads a share of all questions to {self.named_silent}: look at its log and node"
+            return f"the Service sends a share of all queries to {self.named_silent}: look at its log and node"
         if self.answered_late:
             return f"look at the load of the DNS pods, and for loss between node {node} and their nodes"
         if self.pods and not any(map(_answers, self.pods)):
@@ -121,7 +121,7 @@ def listen(
     """Return the DNS answers to the sources of these attempts, by label; empty where they are not
     known.
 
-    ``at_times``: labels of attempts that got an answer at times and none at others.
+    ``at_times``: labels of attempts that got an answer only sometimes.
     """
     known = servers()
     if known is None or not attempts:

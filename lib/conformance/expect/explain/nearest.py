@@ -20,10 +20,11 @@ from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
 
 SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
-"""How a path ends that leads nowhere."""
+"""The verdicts of a path on which no packet arrives."""
 UDP_ALONE = ", by UDP: TCP to the same address and port connects"
 TRIES = 2
-"""How often a backend is asked by its own address: one lost packet closes nothing."""
+"""How often a backend is probed by its own address, since one lost packet does not make a path
+closed."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ OF_CLOUDS = ("AmazonVPC", "AzureVNET")
 """Plugins that give a Windows host no endpoint among its pods."""
 TO_ALL = "0.0.0.0/0"
 SEE = "CONN-3, and CP-2 or FL-1 where nodes have routes to each other's pods"
-DO = "then lay the route, or make the network anew from which the endpoint is missing"
+DO = "then add the route, or create anew the network that lacks the endpoint"
 
 
 class Hosts(Protocol):

@@ -18,8 +18,9 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation
 
 CONNECTIONS = 8
-"""Connections of a client in a round: of two backends chosen at random one answers all of them once
-in 128 rounds, and the connections of all rounds that must agree are counted together."""
+"""Connections of a client in a round. If two backends were chosen at random, one backend would
+answer all of them in one round of 128; the connections of all agreeing rounds are counted
+together."""
 SINCE = 20348
 """The first Windows build with session affinity (Kubernetes, Networking on Windows)."""
 SEVERAL = "without session affinity its connections go to several backends"

@@ -28,15 +28,15 @@ LARGE = 5000
 """Bytes of an answer that no packet holds: addresses have to be rewritten in each of its packets.
 """
 ONE_PACKET = 1200
-"""Bytes of a datagram that is not cut up: how Services lead pieces that name no port is nobody's
-promise."""
+"""Bytes of a datagram that is not fragmented: nobody promises how Services forward fragments, which
+have no port."""
 SEE_CONN_3 = "see CONN-3: what is lost by the pod's own address says nothing about Services"
 NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
-"""Verdicts of a Service without a backend: kube-proxy refuses, or leaves the packet to die.  A
-connection that is reset or closed had a backend."""
+"""Verdicts of a Service without a backend: kube-proxy refuses or drops the packet. A connection
+that is reset or closed had a backend."""
 KEPT_PORT = 40_000
-"""From which datagrams leave as from one socket that is kept: below those that systems choose by
-themselves."""
+"""The source port of datagrams that simulate one kept socket; it is below the ports that systems
+choose themselves."""
 AT_LEAST = 12
 """Connections of a source in a round, however few the backends are: a Service may still lead to a
 removed backend."""

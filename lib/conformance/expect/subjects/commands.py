@@ -242,7 +242,7 @@ class _Output:
     command: str
 
     def but(self, so: str = "", do: str = "") -> Explanation:
-        """Return the message; ``so``: the end of its first line."""
+        """Return the message of a failure; ``so``: the end of its first line."""
         lines = {
             "command": self.command,
             "printed": " ".join(self.ended.output.split())[:300] or "nothing",

@@ -31,12 +31,12 @@ from conformance.timing import until
 from conformance.verdicts.meaning import of_chance, of_failure
 
 LEFT_ALONE = Range(">=3.31")
-"""Versions of Calico that give an ACL list anew only when it has changed (calico#10199,
+"""Versions of Calico that program an ACL list again only if it has changed (calico#10199,
 calico#10437)."""
 
 
 ROUNDS = 3
-"""Times that streams may be lost, one after the other, by changes of before."""
+"""How many times in a row streams may be lost through earlier changes."""
 
 
 @dataclass
@@ -62,14 +62,11 @@ class ConnectionsDuringChange:
         self._begun = _Begun(dict(zip(watched, streams, strict=True)), beside, control)
 
     def under(self, *policies_and_rows: Policies | Row) -> None:
-        """Lay policies that close paths and let streams pass, as the rows say.
-
-        The change to come finds them at work.
-
-        A stream that this loses says nothing about the change and is opened again.  A stream
-        without a new connection in time is a Nonconformance, since laying policies is a change as
-        well; so is a path that the policies do not close.  Raise ControlBroken if the paths cannot
-        be decided, or the stream beside them does not open.
+        """Apply policies that close paths and let streams pass, as the rows say; they are in force
+        when the change begins. A stream that is lost now says nothing about the coming change and
+        is opened again. A stream that does not reconnect in time is a Nonconformance, since
+        applying policies is a change as well; so is a path that the policies do not close. Raise
+        ControlBroken if the paths cannot be decided, or the stream beside them does not open.
         """
         begun = self._opened()
         because = next(iter(rows_of(policies_and_rows).values())).because
@@ -93,8 +90,8 @@ class ConnectionsDuringChange:
         self.streams.mark("the change begins")
 
     def quiet(self, *, because: str) -> None:
-        """Wait until no stream was lost for as long as a policy's change may take effect, so that
-        what is lost later is no work of earlier changes; lost streams are opened again.
+        """Wait until no stream has been lost for the time that a change of policy may need, so that
+        later losses are not due to earlier changes. Lost streams are opened again.
 
         Raise ControlBroken if streams are lost :data:`ROUNDS` times although nothing changes.
         """
@@ -137,10 +134,8 @@ class ConnectionsDuringChange:
         one ``survives``.
 
         Witnesses that the change took effect: paths that it ``opened``, or ``restarts``, which
-        testify for themselves. Without any, ControlBroken is raised. ``still``: rows that are so
-        after it as before.
-
-        Returns how the streams stand, in their order.
+        testify for themselves. Without any, ControlBroken is raised. ``still``: rows that have the
+        same result before and after the change. Return the streams' states, in their order.
         """
         chosen, states = self._after(
             streams, survives, opened, restarts, still=still, because=because
@@ -249,16 +244,14 @@ class ConnectionsDuringChange:
         begun = self._opened()
         streams = self.streams
         if survives != begun.beside or not set(watched) <= set(begun.streams):
-            raise UsageProblem(
-                "connections are judged that were never opened: begin(...) opened others"
-            )
+            raise UsageProblem("these connections were never opened; begin(...) opened others")
         chosen = [begun.streams[pair] for pair in watched]
         streams.mark("the change is made")
         witnesses: list[Witness] = [Restarted(restart) for restart in restarts]
         witnesses += [Opens(self.expect, opened)] if opened else []
         if not witnesses:
             raise ControlBroken(
-                "nothing shows that the change took effect: no route opens by it", control="witness"
+                "nothing shows that the change took effect: no path opens by it", control="witness"
             )
         try:
             for witness in witnesses:

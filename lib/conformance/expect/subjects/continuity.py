@@ -27,7 +27,7 @@ AGREE = 2
 """Connections at a target that show that it was open: a single connection may have begun before the
 denial."""
 NAP = 0.05
-"""s.  Longest wait for an answer before looking whether it is over."""
+"""s. Longest wait for an answer before checking whether the work is over."""
 
 _Way = tuple[str, str]
 """A client (uid) and a protocol: a client that gets through by UDP may still be dead by TCP."""

@@ -25,16 +25,16 @@ class FelixRuns:
     nodes: Sequence[NodeFacts]
     """The nodes that were Ready when the run began."""
     down: Callable[[Sequence[str]], Mapping[str, str]]
-    """Which of some nodes it does not run on, each with what it does instead, or that nothing of it
-    is there."""
+    """Map those of some nodes on which Felix does not run to its state there, or to a text that it
+    is not installed."""
     lost: Callable[[Sequence[str]], Mapping[str, str]]
     """Maps those of some nodes that died during the run to their error."""
     changed: Callable[[str], bool]
     """Return whether this run has restarted Felix on a node, or may have."""
     within: float
-    """s.  It may be away for so long."""
+    """s. Felix may be away for this long."""
     every: float
-    """s.  Between two looks."""
+    """s. Between two checks."""
     clock: Clock = SYSTEM_CLOCK
 
     def everywhere(self, *, because: str) -> None:

@@ -30,20 +30,21 @@ TRANSFER = 1_200_000
 """Bytes there and back over TCP: more than a connection sends before the first acknowledgement (RFC
 6928), and more than 64 KiB and 1 MiB, at which windows and counters end."""
 ROUND_TRIPS = 20
-"""Round trips that :data:`TRANSFER` takes there and back at most: a connection begins with ten packets (RFC 6928) and
-doubles them with each, seven times each way, and needs some for its beginning and for what is lost."""
+"""Most round trips that :data:`TRANSFER` takes in both directions. A connection begins with ten
+packets (RFC 6928) and doubles them with each round trip, seven times in each direction; it needs
+some more for its start and for lost packets."""
 BETWEEN = tuple(range(100, 1300, 100))
 """Sizes in bytes that fit into a packet, to which the path adds less than 100 more: a fault that
 loses packets of some sizes only may let the full and the smallest packets pass."""
 SENT_BACK = BETWEEN[-1]
 """The size among these at which a datagram is returned whole, so that its bytes are compared."""
 TINY = 50
-"""Bytes that pass where any do: less than those sizes."""
+"""Bytes of a datagram that passes wherever any datagram does; smaller than those sizes."""
 DO = {
     "udp": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on both "
     "nodes and between them",
-    "http": "compare the pods' MTU with that of the way, and look at network adapters' offloads of TCP on both nodes",
-    "small": "look for what drops or changes packets by their length on and between both nodes: firewalls, offloads",
+    "http": "compare the pods' MTU with that of the path, and look at network adapters' offloads of TCP on both nodes",
+    "small": "look for anything that drops or changes packets by their length on and between both nodes: firewalls, offloads",
 }
 
 
@@ -169,7 +170,7 @@ class Fragments(Subject):
         if not polled.agreed(beside, lambda observation: as_wanted(observation, True)):
             lines = {
                 "beside": f"{whole} in the same rounds: {message.summary(lost)}",
-                "do": "see CONN-3 on this way first: while small packets vanish, larger ones cannot be judged",
+                "do": "see CONN-3 on this path first: while small packets vanish, larger ones cannot be judged",
             }
             return polled.broken_control(beside, f"{little} answered", lines)
         lines = {

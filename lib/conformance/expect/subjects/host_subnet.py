@@ -28,7 +28,7 @@ class HostSubnet:
     streams: StreamExpect
     external: ExternalPaths
     _unknown: list[str] = field(default_factory=list)
-    """What was seen of pods of which nothing shows whether their node translates."""
+    """Observations of pods for which nothing shows whether their node translates addresses."""
 
     def is_natted(
         self,

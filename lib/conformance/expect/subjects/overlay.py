@@ -43,12 +43,12 @@ class Carrier:
 
     name: str
     blamed: str
-    """The culprit where all entries are right, and packets do not pass between the nodes."""
+    """The likely cause if all entries are right and packets still do not pass between the nodes."""
     whole: str
-    """The entries that are right on both nodes then."""
+    """The entries that are right on both nodes in that case."""
     do: str
     see: str
-    """The claims about what nodes have for each other's pods."""
+    """The claims about the entries that nodes have for each other's pods."""
 
 
 VXLAN = Carrier(
@@ -137,7 +137,7 @@ class Overlay:
         raise self._failure(
             polled,
             found,
-            f"{len(found)} of {count} routes between nodes do not connect; routes inside one node connect, and "
+            f"{len(found)} of {count} paths between nodes do not connect; paths inside one node connect, and "
             f"{node.node} reaches {', '.join(addresses)} ({UNTOLD} there)",
         )
 
@@ -265,7 +265,7 @@ class Overlay:
             "routes": found[index].unread or self.by.whole,
         }
         lines |= (
-            {"also": f"other routes do not connect for another reason: {names[0]}"} if names else {}
+            {"also": f"other paths do not connect for another reason: {names[0]}"} if names else {}
         )
         lines["do"] = self.by.do
         text = polled.message(index, "CONNECTED", lines)
@@ -319,11 +319,11 @@ class Fabric(Overlay):
 
 
 class Unread:
-    """Entries of nodes for each other's pods that nothing here reads; the fabric is the likely
+    """A stand-in for entries that cannot be read on this cluster; the fabric is then the likely
     cause."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
-        raise MissingCapability(f"flannel has laid them, for node {toward}", "ip route")
+        raise MissingCapability(f"flannel sets them, for node {toward}", "ip route")
 
 
 @dataclass

@@ -33,15 +33,14 @@ class OwnNode(Subject):
     of the backend's node."""
 
     def lets_in(self, *rows: Row, undecided: Mapping[str, str] | None = None) -> None:
-        """Under a policy that admits others, strangers get in by the rows' paths.
+        """Expect clients that the policy does not admit to get in by the rows' paths.
 
         Witnesses that are closed are the same strangers by pod address; those that are open are
-        clients that the policy admits.  ``undecided``: nodes of which it is not known whether they
-        have the limitation, with the reason; from there a closed path is NOT_RUN.
-
-        A closed path is one on which the limitation is gone: LIFTED.  Raise Nonconformance where a
-        path does a third thing each time, and ControlBroken where ``admitted`` clients do not get
-        in, strangers do by pod address, or a path is now open and now closed.
+        clients that the policy admits. ``undecided``: nodes that may or may not have the
+        limitation, with the reason; a closed path from such a node is NOT_RUN. Any other closed
+        path means that the limitation is gone: LIFTED. Raise Nonconformance if a path has a third
+        result each time. Raise ControlBroken if ``admitted`` clients do not get in, if strangers
+        get in by pod address, or if a path is open at times and closed at others.
         """
         of_rows = rows_of(rows)
         paths = [pair for pair, row in of_rows.items() if not row.witness]

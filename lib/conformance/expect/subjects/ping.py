@@ -46,8 +46,8 @@ ECHOES = 3
 """Requests of a ping: the first may wait for an address to be resolved."""
 REPLY = (1, ECHOES)
 SILENCE = (1,)
-"""Requests of the first ping and of others, where a reply is wanted and where none is: a ping waits
-for all."""
+"""Requests of the first ping and of later pings, if a reply is expected and if none is; a ping
+waits for all its replies."""
 REPLY_WITHIN = 1.0
 """s.  ``-w 1000`` and ``-W 1``: replies take milliseconds, and a tenth of a second over the
 Internet."""
@@ -79,11 +79,9 @@ class ExternalPaths(Subject):
         self._answers(linux)
 
     def target_of(self, clients: Sequence[Workload]) -> list[Target]:
-        """Return the external target by TCP; none if none was given, or if it does not answer
-        each of these pods.
-
-        With it, a policy's effect on traffic beyond the cluster can be checked beside its effect
-        within.
+        """Return the external target by TCP; none if none was given, or if it does not answer each
+        of these pods. With this target, a test can check a policy's effect on traffic that leaves
+        the cluster.
         """
         if self.outside is None:
             return []
@@ -171,10 +169,10 @@ class ExternalPaths(Subject):
     ) -> None:
         """Expect each pod's ping of its peer to be answered, at the first try or a later one.
 
-        Without ``want`` no ping is answered: if one is, the path is not closed.  The path was open
-        before (:meth:`before`), so that no address waits to be resolved, and each of the pings that
-        must agree sends one request.  ``meanwhile`` runs while they are waited for; its exception
-        is raised, too.
+        Without ``want``, expect no ping to be answered; an answered ping means that the path is not
+        closed. The path was open before (:meth:`before`), so no address has to be resolved any
+        more, and each of the pings that must agree sends one request. ``meanwhile`` runs during the
+        wait for the pings; its exception is raised, too.
         """
         began = time.monotonic()
         asked = [(source, there.address) for source, there in pod_pairs]

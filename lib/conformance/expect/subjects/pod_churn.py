@@ -34,7 +34,7 @@ class PodChurn(Subject):
     newcomers: Newcomers
     known: KnownIssue
     room: Mapping[str, int]
-    """How many more pods each node takes; of nodes that are not there it is not known."""
+    """Map nodes to how many more pods they can take; for other nodes this is not known."""
 
     def may_leave_traces(
         self,

@@ -25,7 +25,7 @@ from conformance.timing import Settled, until
 from conformance.verdicts.meaning import of_chance, of_failure, of_promise
 
 REFUSALS = frozenset({Verdict.REFUSED, Verdict.RESET})
-"""Answers of the pod, unless the client gets them from everybody."""
+"""Results that are answers of the pod, unless the client gets them from every target."""
 
 LOOK_AT: dict[OS, str] = {
     "linux": "look for the chains of the new endpoint on its node: iptables-save or nft list table ip calico",
@@ -298,9 +298,11 @@ class PodStartup(Subject):
         until_answered: bool,
     ) -> tuple[Settled[list[_Look]], dict[int, float]]:
         """Make the attempts again and again until each pod's first action is done and each has been
-        silent for a while; return the looks, and since when each pod acts.
+        silent for a while; return the observations, and for each pod the time at which it began to
+        act.
 
-        ``until_answered``: the first answer of a new pod, and silence of the pod beside them, end it.
+        ``until_answered``: end at the first answer of a new pod, or at silence of the pod beside
+        them.
         """
         expect = self.expect
         clock = expect.clock

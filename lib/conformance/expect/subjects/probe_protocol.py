@@ -18,19 +18,17 @@ class ProbeProtocol:
     """The check of a test for the probe protocol."""
 
     hold: Callable[[Workload, Servers | None], object]
-    """Holds the golden conversations with the agents of a pod, those that need servers where there are some.  Raises
-    ProbeBroken with the line that differs."""
+    """Runs the golden conversations with the agents of a pod; conversations that need servers are
+    run only if there are servers. Raises ProbeBroken with the line that differs."""
     serving: Callable[[Workload], AbstractContextManager[Servers | None]]
     """Runs the servers in a Linux pod meanwhile, or none."""
     others: ForeignPolicyView = field(default_factory=NoForeignChanges)
-    """Policies of others, which may keep a pod from those servers."""
+    """Policies of other owners, which may keep a pod from those servers."""
 
     def holds(self, pods: Sequence[Workload], *, because: str) -> None:
-        """Hold the golden conversations with the agents of each of these pods, one of them Linux,
-        and compare them word for word.
-
-        Raise ProbeBroken (``because`` of it), or EnvironmentBroken if another owner's policy keeps
-        a pod away.
+        """Run the golden conversations with the agents of each of these pods, one of them Linux,
+        and compare each line. Raise ProbeBroken (with ``because``), or EnvironmentBroken if another
+        owner's policy keeps a pod from the servers.
         """
         linux = next(pod for pod in pods if pod.os == "linux")
         with self.serving(linux) as servers, ThreadPoolExecutor(len(pods)) as pool:

@@ -33,7 +33,7 @@ class RenderedLists(Subject):
     def held(self, pods: Group, *, because: str) -> None:
         """Expect HNS to hold the rules of the policies that select each pod, and no others.
 
-        A difference counts if two looks show it, ``hns_looks`` apart.
+        A difference counts only if two reads, ``hns_looks`` apart, show it.
         """
 
         def judge(pod: Workload) -> Judged:

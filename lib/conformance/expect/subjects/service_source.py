@@ -8,7 +8,8 @@ backends that are pods, and to the node's address for backends that are not; wit
 then does not match.  With direct server return the pod's address is kept.
 
 Without an overlay Felix lets the node's address into its own pods before any policy, so that a
-backend on the client's node is open to everybody there: another claim's matter (:mod:`.own_node`).
+backend on the client's node is open to every pod there; another claim covers this
+(:mod:`.own_node`).
 """
 
 from collections.abc import Callable, Sequence
@@ -51,8 +52,8 @@ class ServiceSource(Subject):
     # --- for tests -----------------------------------------------------------------------------------------------
 
     def is_kept(self, *, because: str) -> None:
-        """Expect each server to see the client's pod address by ClusterIP as by its own address,
-        also by UDP.
+        """Expect each server to receive the client's pod address by ClusterIP as it does by its own
+        address, also by UDP.
 
         Where it is not known whether the source must be kept, the observation is recorded and
         nothing is decided; raise MissingCapability if that is so everywhere.
@@ -114,8 +115,8 @@ class ServiceSource(Subject):
         self._lift_beside(hidden, kept)
 
     def admits_everywhere(self, *, because: str) -> None:
-        """Under the policy clients get in by pod address and by ClusterIP, a stranger by
-        neither."""
+        """Expect clients to get in under the policy by pod address and by ClusterIP, and a stranger
+        by neither."""
         opened = [
             *self.pod_pairs.tcp(ECHO_PORT),
             *self.pod_pairs.through(self.service),
@@ -250,8 +251,8 @@ class ServiceSource(Subject):
 
 
 def as_its_node(addresses: Addresses, client: Workload, server: Workload) -> bool:
-    """Return whether a rewritten client comes as the server's own node, which policies do not
-    affect."""
+    """Return whether a client's rewritten source is the address of the server's own node, which
+    policies do not affect."""
     return client.node == server.node and addresses.plane(client.node).value == "l2bridge"
 
 

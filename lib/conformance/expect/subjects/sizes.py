@@ -38,18 +38,19 @@ HEADERS = 28
 """Bytes of an IPv4 header without options and a UDP header."""
 SMALLEST = 576
 LARGEST = 9216
-"""Bytes between which an MTU is looked for: what every IPv4 host must take (RFC 1122), and jumbo
-frames."""
+"""Range of bytes in which the MTU is searched: from the size that every IPv4 host must accept (RFC
+1122) to jumbo frames."""
 AT_ONCE = 16
-"""Sizes that a batch tries, so that four batches find the byte."""
+"""How many sizes a batch tries; four batches then find the exact size."""
 SEARCHES = 3
-"""Times that a path is searched: more often a server is not away by chance."""
+"""How often a path is searched; a server is hardly away so many times by chance."""
 OVERLAY = number("OVERLAY-OVERHEAD")
-"""Bytes that VXLAN over IPv4 adds: what Calico takes off the node's MTU where none is set."""
+"""Bytes that VXLAN over IPv4 adds; Calico subtracts them from the node's MTU if no MTU is set."""
 TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
 """The sender's own system took the datagram; whether it arrived is not known."""
 ANSWERED = frozenset({result("WIN-UDP-CLOSED")[0], Verdict.RESET, Verdict.UNREACHABLE})
-"""Somebody answered, who is not the server: what is asked there is away for every size."""
+"""Results by which another host, and not the server, has answered: the server is away for every
+size."""
 
 KUBELET = 10250
 """Port of every node's kubelet; it takes no datagrams, so that sending some does nothing there."""
@@ -356,7 +357,7 @@ class Sizes(Subject):
                 "passed": f"packets of up to {carried.mtu} bytes",
                 "beside": f"packets of {SMALLEST} bytes in the same rounds: "
                 f"{message.summary(small)} ({len(small)} of {len(small)})",
-                "do": "compare the MTU of the pod with that of the way: underlay - 50 for VXLAN; and let ICMP "
+                "do": "compare the MTU of the pod with that of the path: underlay - 50 for VXLAN; and let ICMP "
                 "fragmentation-needed pass",
             },
             observed=f"no answer from {carried.mtu + 1} bytes on",

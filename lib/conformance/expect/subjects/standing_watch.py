@@ -34,8 +34,9 @@ did."""
 NOTICEABLE = 15.0
 """s.  Shorter silences are not reported."""
 Way = Literal["in", "out", "allowed", "free", "dns", "service"]
-"""Into and out of a node's watched pod, which policies close; into it, which they allow; what no
-policy selects; and the cluster's DNS and a Service from there, which no policy is about."""
+"""The kinds of watched paths: into and out of a node's watched pod, which policies close; into it,
+which they allow; between pods that no policy selects; and to the cluster's DNS and a Service, which
+no policy concerns."""
 BESIDE = ("dns", "service")
 """Ways that show no policy: gaps in their answers are noted."""
 GAP = 1.0
@@ -50,8 +51,8 @@ class Stretch:
     """For a denied path: packets arrived; None: neither packets nor a denial.  For other paths: it
     connected."""
     asked: tuple[float, float, float]
-    """When the first, the second and the last were asked; of what was open: when its packets
-    arrived."""
+    """When the first, the second and the last attempt were made; for an open path, when their
+    packets arrived."""
     count: int
     observations: tuple[Observation, ...]
     """The first of them."""
@@ -74,9 +75,9 @@ class Watched:
     """It was open before there were policies."""
     stretches: tuple[Stretch, ...] = ()
     gone: float = 0.0
-    """When one of its pods was found to have changed; 0: both are what they were."""
+    """When a change of one of its pods was noticed; 0: both pods are unchanged."""
     since: float = 0.0
-    """When it was there to be asked first."""
+    """When it could be asked for the first time."""
     due: float = 0.0
     """When it is to be asked next."""
     silent: float = 0.0
@@ -151,8 +152,8 @@ class Edit:
     at: float
     what: str
     policies: tuple[ForeignPolicy, ...]
-    """The policy before the edit, and after it: the data plane may be late with either.  None: it
-    was a policy of the watch's own, which is no longer what it was."""
+    """The policy before and after the edit; the data plane may be late with either. None: one of
+    the watch's own policies was edited."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,13 +164,13 @@ class Kept:
     ended: float
     paths: tuple[Watched, ...]
     events: tuple[tuple[float, str], ...] = ()
-    """Services and pods that came and went."""
+    """Services and pods that were added or removed."""
     foreign: tuple[Edit, ...] = ()
     """Changes of policies by others."""
     unwatched: dict[str, str] = field(default_factory=dict)
-    """Node to why nothing, or nothing more, could be asked there."""
+    """Map a node to the reason why nothing, or nothing more, could be asked there."""
     error: str = ""
-    """Why it ended early; empty: it did not."""
+    """Why the watch ended early; empty: it did not."""
 
 
 Turns = Sequence[Mapping[str, Any]]
@@ -183,7 +184,7 @@ class StandingWatch(Subject):
 
     facts: Facts
     result: Callable[[], tuple[Kept, Turns]]
-    """Ends the watch, and says what it has kept beside the run's turns."""
+    """Ends the watch, and returns its records with the run's turns."""
 
     def held(self, *, because: str) -> None:
         """Expect on each node that closed paths stayed closed and allowed paths open since the
@@ -272,8 +273,8 @@ class _OfNode:
         return bool(path.gone and at > path.gone - noticed)
 
     def _pauses(self, path: Watched, since: float, until: float) -> list[Mapping[str, Any]]:
-        """Return the turns in which the run had the node of an end to itself then, each with the
-        time after it in which policy may still come back."""
+        """Return the turns in which the run had the node of an end to itself. Each includes the
+        time afterwards in which policy may still be missing."""
         nodes = {end.node for end in path.ends}
         after = self._patience(path)
         return [

@@ -38,7 +38,7 @@ class StreamExpect:
     marks: list[Mark] = field(default_factory=list)
     """Actions and observations of the suite, for the time line."""
     _given: float = 0.0
-    """s.  For a new connection beyond the patience with it, since the machine ran late."""
+    """s. Additional time for a new connection, since the machine ran late."""
     _waits_since: float = 0.0
     """When that wait began, by the expectation's clock."""
     _open: list[Stream] = field(default_factory=list)
@@ -72,10 +72,9 @@ class StreamExpect:
     def followed(
         self, streams: Sequence[Stream], *, because: str, since: float
     ) -> list[StreamState]:
-        """Return how streams that may be lost stand once they have been watched, recovered or not.
-
-        ``since``: seconds of the expectation's clock at which the change took effect.  Their ends
-        watch them by themselves, also while the suite does something else.
+        """Return the state of each stream that may be lost, recovered or not, after it has been
+        watched. ``since``: when the change took effect, in seconds of the expectation's clock. Both
+        ends watch the stream themselves, even while the suite does something else.
         """
         patience = self._patience(streams)
         self._watch(
@@ -104,8 +103,8 @@ class StreamExpect:
         return f"a new connection within {within:g} s of the loss" if state.lost and late else ""
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
-        """Return how streams stand once none is undecided: a loss recovered or had its time, a
-        stall lasted."""
+        """Return the state of each stream once all are decided: a lost stream has recovered or its
+        time is over, a stall has lasted."""
         patience = self._patience(streams)
         self._given = 0.0
         states = self.streams.look(streams)

@@ -15,7 +15,7 @@ from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 
 ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED)
-"""A refusal is an answer, too, and shows that packets find out and back."""
+"""A refusal is an answer, too: it shows that packets leave the pools and return."""
 
 
 @dataclass

@@ -54,16 +54,15 @@ class Restart:
 
 @dataclass
 class Opens(Subject):
-    """Paths that policies close and that a change opens: both are the policy's work, on every
-    subject's node."""
+    """Paths that policies close and that a change opens, on the node of each pod that the test is
+    about."""
 
     rows: Sequence[Row] = ()
     """The rows that the change opens."""
 
     def closed_by(self, *policies_and_rows: Policies | Row) -> None:
-        """Policies close all of them, and leave an open path to each source.
-
-        Decided as every denial is: all are open before, and a lost packet is no denial.
+        """Expect policies to close all of them, and to leave each source an open path. This is
+        decided like every denial: all paths are open before, and a lost packet is no denial.
         """
         with self._witness("before the change"):
             self.expect.under(*policies_and_rows)
@@ -74,7 +73,7 @@ class Opens(Subject):
         with self._witness("after the change"):
             self.expect.control(pairs, because="the change opens this path")
         seconds = self.expect.clock.monotonic() - began
-        return f"{counted(len(pairs), 'route')} opened by it {seconds:.2f} s after it"
+        return f"{counted(len(pairs), 'path')} opened by it {seconds:.2f} s after it"
 
     @staticmethod
     @contextmanager
@@ -99,8 +98,8 @@ class Restarted:
     restart: Restart
 
     def after(self) -> str:
-        """Another Felix has applied everything once: its pod is ready (win_dataplane.go,
-        doneFirstApply)."""
+        """Wait until another Felix has applied everything once, so that its pod is ready
+        (win_dataplane.go, doneFirstApply)."""
         restart = self.restart
         more = f"; {restart.note}" if restart.note else ""
         return f"Felix on node {restart.node} restarted in {restart.seconds:.2f} s, {restart.before} -> {restart.after}{more}"
@@ -129,7 +128,7 @@ class AclLists(Subject):
         itself.  NOT_OBSERVED for a pod that lost no stream: there is nothing to explain.
         """
         if not self._had:
-            raise UsageProblem("which ACL lists? remember(...) reads them before the change")
+            raise UsageProblem("no ACL lists to compare: call remember(...) before the change")
         patience = self.expect.timings.windows
         settled = until(
             lambda: [self.acls(pod.node, pod) for pod, _ in self._had],
@@ -232,7 +231,7 @@ def _entries(rules: Rules, others: Rules) -> int:
 
 
 def _difference(had: Rules, now: Rules) -> str:
-    """Return both lists, a rule a line: ``-`` before only, ``+`` after only."""
+    """Return both lists with one rule a line; ``-``: only before, ``+``: only after."""
     return "\n".join(
         line.rstrip()
         for line in ndiff([str(acl_rule) for acl_rule in had], [str(acl_rule) for acl_rule in now])

@@ -123,15 +123,15 @@ class Judge:
 
     @pytest.hookimpl(tryfirst=True)  # the controller checks as soon as xdist reports the end
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Leave the plan for the controller, which has to know of tests without any report; none
-        where the collection was interrupted."""
+        """Write the plan for the controller, which must know the tests that never get a report. An
+        interrupted collection has no plan."""
         if self.run.directory and all(PLANNED in item.stash for item in session.items):
             tests = [to_plain(item.stash[PLANNED]) for item in session.items]
             self.run.directory.write(self.run.directory.plans, self.run.settings.worker, tests)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Run outermost, to know the exit code at the run's end."""
+        """Read the exit code at the run's end; this hook is the outermost."""
         result = yield
         self.state.interruption.exit_code = int(session.exitstatus)
         return result
@@ -273,7 +273,7 @@ class Judge:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Hand the outcome on, as far as it is known."""
+        """Add the outcome to the report, as far as it is known."""
         hide_how_it_was_decided()
         report = yield
         item.stash.setdefault(BEGAN, call.start)
@@ -302,7 +302,8 @@ class Judge:
         return report
 
     def outcome(self, item: pytest.Item) -> TestOutcome:
-        """Return the test's outcome by now, over all its attempts; if it was put off, over both."""
+        """Return the test's outcome so far, over all its attempts. If the test was put off, this
+        includes both runs."""
         now = self._attempt(item)
         earlier = item.stash.get(EARLIER, [])
         if earlier and PUT_OFF in item.stash and now.verdict in verdicts.SETTLED:
@@ -475,8 +476,8 @@ class _Undecided(Exception):
 
 
 def from_here(path: Path) -> Path:
-    """Return a path from where the user stands, if it lies below: no file that is handed on names a
-    machine's folders."""
+    """Return a path relative to the current directory if it lies below: files that users pass on
+    must not name a machine's folders."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 

@@ -15,9 +15,8 @@ from conformance.schedule.plan import PlannedTest
 
 
 def in_shard(items: list[pytest.Item], part: str) -> set[str]:
-    """Return the node ids of the tests of ``part`` (``--shard``), without disruptive ones.
-
-    Tests by the standing watch are in each part, since it watches no longer than its run.
+    """Return the node ids of the tests of ``part`` (``--shard``), without disruptive tests. Tests
+    that use the standing watch are in each part, since the watch lasts no longer than its run.
     """
     names = sorted(item.nodeid for item in items)
     found = shard(part)
@@ -56,9 +55,8 @@ def _is_quick(item: pytest.Item) -> bool:
 
 
 def is_chosen(item: pytest.Item, option: Any, again: frozenset[str] | None, *, watch: bool) -> bool:
-    """Return whether the options leave a test.
-
-    ``again``: the only tests that a rerun has.  ``watch``: the run has a standing watch.
+    """Return whether the options select a test. ``again``: the only tests of a rerun. ``watch``:
+    the run has a standing watch.
     """
     test = item.stash[PLANNED]
     conditions = (

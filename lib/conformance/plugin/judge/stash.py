@@ -17,8 +17,8 @@ STATEMENT = pytest.StashKey[Statement]()
 EARLIER = pytest.StashKey[list[TestOutcome]]()
 """The outcomes of a test's earlier attempts."""
 PUT_OFF = pytest.StashKey[bool]()
-"""The test is run once more at the end, since the disturbance may have passed; False: it was, or
-this is that run."""
+"""The test is run once more at the end, since the disturbance may have passed. False: this is that
+second run, or it is over."""
 WAITS = "run once more later"
 """pytest's first status of such a test, in place of passed or failed."""
 BEGAN = pytest.StashKey[float]()
@@ -26,7 +26,7 @@ BEGAN = pytest.StashKey[float]()
 SECONDS = pytest.StashKey[float]()
 WAITED = pytest.StashKey[float]()
 """Seconds until the test's turn came."""
-LATER = "give the run more minutes, or go on where it ended by  calico-conformance rerun"
+LATER = "give the run more minutes, or continue it with  calico-conformance rerun"
 """Advice about a test that did not begin within ``--max-minutes``."""
-AGAIN = "mend that, then go on where the run ended by  calico-conformance rerun"
+AGAIN = "repair that, then continue the run with  calico-conformance rerun"
 """Advice about a test that did not begin since no test could decide anything any more."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: options, and what they mean as settings.  Contradictions and unknown values are one clear line.
+"""The command line: options, and the settings that they mean. Each contradiction or unknown value
+gives one clear line.
 
 Messages write ``--kubeconfig=PATH`` with the equals sign: before pytest knows these options it takes a separate word
 that is an existing path for a test path, and looks for its configuration there instead of in the checkout.
@@ -36,7 +37,7 @@ from conformance.settings import (
 GRACE = "CALICO_CONFORMANCE_GRACE"
 """Environment variable with the seconds that Kubernetes gives the run's pod to end."""
 GRACE_LEFT = 30.0
-"""s.  Of these, for the report, once all is put back."""
+"""s. The part of this time that is kept for the report, after everything is restored."""
 
 OPTIONS: dict[tuple[str, str], dict[str, str]] = {
     ("cluster", "cluster that the conformance suites run on"): {
@@ -102,13 +103,13 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "its owner has opted in",
         "--max-disrupted-nodes=N": "of so many Windows nodes at most (default: 4)",
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
-        "--allow-node-fill": "also tests that cordon a Windows node and bring it as many pause "
-        "pods as it takes (IPAM-4, IPAM-7, XLC-4)",
+        "--allow-node-fill": "also tests that cordon a Windows node and fill it with pause "
+        "pods (IPAM-4, IPAM-7, XLC-4)",
         "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "
         "is tried again",
-        "--no-watch": "ask no paths that no test touches all through the run (POL-1)",
+        "--no-watch": "leave out the standing watch, which probes paths all through the run (POL-1)",
         "--events=FILE": "write a JSON line for each test begun and ended, decision, cause and "
         "note as it happens (docs/schema)",
         "--report-dir=DIR": "where reports go, one folder per run (default: reports)",
@@ -133,7 +134,7 @@ EXAMPLES = {
     "--kubeconfig=lane.yaml --plan": "what would run on a cluster, and why; only reads",
     "--kubeconfig=lane.yaml -n auto --require core": "does the cluster qualify?",
 }
-"""Options of a run, with what it does."""
+"""Options that decide what a run does."""
 OF_TYPE: dict[str, dict[str, Any]] = {
     "--cluster": {"choices": ("lab", "kubeconfig", "in-cluster"), "metavar": None},
     "--max-nodes-per-os": {"type": int},
@@ -147,7 +148,7 @@ OF_TYPE: dict[str, dict[str, Any]] = {
 
 
 def help_lines(command: str) -> list[str]:
-    """Return what stands above the options in a run's help: its purpose, examples, exit codes."""
+    """Return the text above the options in a run's help: its purpose, examples, exit codes."""
     return [
         "Run the conformance suite for Calico for Windows on a cluster, or on a lab of its own.",
         "",
@@ -215,10 +216,10 @@ def read_choice(config: pytest.Config) -> Choice:
         is_once = takes and not described.endswith("(repeatable)")
         # A job's variable that is not set must take no gate or cluster away.
         if getattr(option, name[2:].replace("-", "_")) in ("", [""]):
-            raise UsageProblem(f"{name}= names nothing: leave it out, or say what")
+            raise UsageProblem(f"{name}= has no value: leave it out, or give one")
         if is_once and given[name] > 1:
             raise UsageProblem(
-                f"{name} is given {given[name]} times, and one counts: write it once, as {words}"
+                f"{name} is given {given[name]} times, but only one can count: write it once, as {words}"
             )
     return choose(
         cluster=option.cluster,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that cannot be meant, each with the message that says so."""
+"""Combinations and values of options that make no sense, each with its message."""
 
 import os
 import re
@@ -164,9 +164,8 @@ REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
         "namespaces changes nothing else and leaves them empty; leave one out",
     ),
 )
-"""Conditions under which options cannot be meant, each with its message; the first that holds counts.
-
-In a message stand the options by name, and as ``problem`` what the condition returned.
+"""Conditions under which options make no sense, each with its message; the first that holds counts.
+A message may use the options by name, and ``problem`` for what the condition returned.
 """
 
 

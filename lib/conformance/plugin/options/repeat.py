@@ -25,7 +25,7 @@ WITH_VALUES = (
     "disruptive_node",
     "max_disrupted_nodes",
 )
-"""Options with a value, and below flags, with which claims are run again."""
+"""Options with a value that a command for running claims again repeats; flags are below."""
 FLAGS = (
     "allow_disruptive",
     "allow_cluster_disruptive",
@@ -38,7 +38,7 @@ FLAGS = (
 def repeat_command(config: pytest.Config, claims: list[str], nodes: Sequence[str] = ()) -> str:
     """Return the command that runs these claims again on the same cluster.
 
-    ``nodes``: the only nodes of an operating system to run on, in place of those that were chosen.
+    ``nodes``: run only on these nodes of an operating system, in place of the chosen nodes.
     """
     option = config.option
     named = nodes or option.nodes

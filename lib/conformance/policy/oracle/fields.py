@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads fields of objects strictly: what the oracle does not know it refuses, and never passes over.
+"""Strict reading of objects' fields: the oracle refuses every field that it does not know, and
+never ignores one.
 
 Every refusal is a UsageProblem that says in one line which object, which field and why.
 """
@@ -38,7 +39,7 @@ def label(obj: Obj) -> str:
 
 @contextmanager
 def legible(where: str) -> Iterator[None]:
-    """Raise UsageProblem where something inside has a type that nobody expects there."""
+    """Raise UsageProblem if a value inside has an unexpected type."""
     try:
         yield
     except (
@@ -98,7 +99,7 @@ def number(value: Any, where: str) -> float:
 
 
 def readable(selector: Selector, where: str) -> Selector:
-    """Return the selector, which can be read."""
+    """Return the selector. Raise UsageProblem if it cannot be read."""
     if selector.problem:
         raise UsageProblem(
             f"{where}: selector {shown(selector.text)} cannot be read: {selector.problem}"
@@ -107,7 +108,7 @@ def readable(selector: Selector, where: str) -> Selector:
 
 
 def of_pods(text: Any, where: str) -> None:
-    """Raise UsageProblem for ``global()``: only a rule's namespaceSelector may be that."""
+    """Raise UsageProblem for ``global()``, which only a rule's namespaceSelector may be."""
     if isinstance(text, str) and "global()" in text:
         raise UsageProblem(
             f"{where}: Calico refuses global() here: only a rule's namespaceSelector has it"

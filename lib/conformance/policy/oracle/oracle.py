@@ -89,7 +89,7 @@ ANY_PORTS: Ports = (None, None)
 
 
 class Oracle:
-    """Verdicts of some policies in a world."""
+    """The verdicts that some policies give in a world."""
 
     def __init__(self, world: World, objects: Iterable[Obj]) -> None:
         """``objects``: policies and tiers; others are passed over.  Raises UsageProblem for what cannot be read."""
@@ -115,7 +115,7 @@ class Oracle:
         switches: Switches = PROMISE,
         release: Minor | None = None,
     ) -> Verdict:
-        """Return the fate of a packet at the pod, which is an end of it."""
+        """Return the fate of a packet at the pod, which is its source or its destination."""
         return self.explain(pod, direction, packet, switches, release).verdict
 
     def explain(
@@ -128,7 +128,8 @@ class Oracle:
     ) -> Decision:
         """Return the verdict, with tier, policy and rule that decided.
 
-        ``release``: whose code orders policies of the same order, and whose kinds are read.
+        ``release``: the release of Calico that orders policies of equal order, and that determines
+        which kinds are read.
         """
         if packet.source == packet.destination:
             return Decision(Verdict.NOT_SAID, why="a pod that sends to itself")

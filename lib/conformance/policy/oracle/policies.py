@@ -25,7 +25,7 @@ DIRECTIONS: tuple[Direction, Direction] = ("ingress", "egress")
 DEFAULT_TIER = "default"
 KUBERNETES_ORDER = 1000.0
 LAST = math.inf
-"""The order of what says none."""
+"""The order of policies without one."""
 
 _CALICO = ("projectcalico.org/", "crd.projectcalico.org/")
 _KUBERNETES = "networking.k8s.io/"
@@ -75,7 +75,7 @@ class Policy:
     names: tuple[str, str, str] = ("", "", "")
     """Kind, namespace and name, which order policies that have the same order."""
     on_forward: bool = False
-    """It is about traffic that host endpoints forward, too."""
+    """The policy also applies to traffic that host endpoints forward."""
 
     def is_read_by(self, release: Minor) -> bool:
         """Return whether a release of Calico reads this kind of policy."""

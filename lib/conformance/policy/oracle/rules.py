@@ -47,7 +47,7 @@ class Peer:
     choose: Chooser | None = None
     """Test of the selected members, by selectors of any kind; None: the end may be any address."""
     unless: Chooser | None = None
-    """Whoever is not meant, of all addresses there are."""
+    """The excluded members, among all addresses."""
     nets: tuple[Range, ...] | None = None
     not_nets: tuple[Range, ...] | None = None
     ports: tuple[Range, ...] = ()
@@ -90,7 +90,7 @@ class Rule:
     icmp: tuple[int, int | None] | None = None
     not_icmp: tuple[int, int | None] | None = None
     family: int | None = None
-    """4 or 6: the IP version that the rule is about alone."""
+    """4 or 6: the only IP version of the rule."""
     http: bool = False
     """The rule also has conditions on HTTP; packets that it matches get no verdict here."""
     unread: str = ""
@@ -112,13 +112,14 @@ class Rule:
         return {switch: names for switch, names in found.items() if names}
 
     def is_skipped(self, switches: Switches) -> bool:
-        """Return whether the whole rule is not there under these switches."""
+        """Return whether Windows skips the whole rule under these switches."""
         return any(switch in switches for switch in self.skipped_for)
 
     def about(
         self, packet: Packet, world: World, switches: Switches, *, ports: bool = True
     ) -> Truth:
-        """Return whether the rule decides a packet; ``ports`` False: whatever its ports are."""
+        """Return whether the rule decides a packet; ``ports`` False: without regard to its
+        ports."""
         if self.unread:
             return None
         if self.family and self.family != packet.family:

@@ -35,9 +35,13 @@ class Switch(Enum):
     LAST_PASS = (
         "XPOL-6",
         None,
-        "what the last tier passes, by a rule or at its end, is denied where the default tier has a policy",
+        "traffic that the last tier passes, by a rule or at its end, is denied where the default tier has a policy",
     )
-    STAGED = ("XPOL-14", (3, 30), "a staged policy denies, and hides what follows it in its tier")
+    STAGED = (
+        "XPOL-14",
+        (3, 30),
+        "a staged policy denies, and hides the policies after it in its tier",
+    )
     COMBINED_PORTS = (
         "XPOL-6",
         (3, 29),
@@ -46,7 +50,7 @@ class Switch(Enum):
     SERVICE_ALONE = (
         "XPOL-7",
         (3, 29),
-        "a rule to a Service looks at nothing else that the rule says",
+        "in a rule that names a Service, all other fields are ignored",
     )
 
     def __init__(self, claim: str, since: Minor | None, statement: str) -> None:

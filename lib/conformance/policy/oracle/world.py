@@ -19,11 +19,11 @@ from conformance.policy.oracle import fields
 from conformance.policy.oracle.fields import IPV6, Obj, Range
 
 FIRST_MADE_UP = fields.address("240.0.0.1")
-"""Pods that say no address get one from here on: reserved, so that no network but 0.0.0.0/0 holds it."""
+"""First address for pods without one. The range is reserved, so only 0.0.0.0/0 contains it."""
 SERVICE_LABEL = "kubernetes.io/service-name"
 """Label of an EndpointSlice that names its Service."""
 _FIRST = ("Namespace", "ServiceAccount", "Node", "RuntimeClass")
-"""Kinds that others are read with."""
+"""Kinds that are needed to read other kinds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class NetworkSet:
 
 
 Member = Pod | NetworkSet
-"""Whom selectors may choose."""
+"""The objects that selectors may select."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class World:
         return self._at[address]
 
     def members(self, address: int, *, of_destination: bool) -> Sequence[Member] | None:
-        """Return who is at one end of a packet; None: that is not known."""
+        """Return the members at one end of a packet; None: they are not known."""
         return self.at(address)
 
     def backends_of(self, service: tuple[str, str]) -> Sequence[Backend] | None:
@@ -153,8 +153,8 @@ class World:
                 if not isinstance(value, str):
                     shown = fields.shown(value)
                     raise UsageProblem(
-                        f"{where}: label {str(name)[:80]} is a text: {shown!r} in quotes, "
-                        f"not {shown}"
+                        f"{where}: label {str(name)[:80]} must be a text: write "
+                        f"{shown!r} with quotes, not {shown}"
                     )
             return self._take(obj, where)
 

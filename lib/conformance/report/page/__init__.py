@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A HTML file per run, for people: opened from disk, without network, framework or plotting
+"""An HTML file for each run, for people: it opens from disk, without network, framework or plotting
 library.
 
 Made from ``conformance.json`` alone, so that any report can be shown again.  Everything that a
@@ -94,8 +94,8 @@ def write(
     difference: Sequence[str] = (),
     folder: Path | None = None,
 ) -> None:
-    """Write the page of a report, without possible secrets and paths of a machine, since pages
-    are handed on.
+    """Write the page of a report, without possible secrets and paths of a machine, since users pass
+    pages on.
 
     ``folder``: the run's directory, if it exists.
     """

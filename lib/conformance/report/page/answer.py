@@ -12,8 +12,8 @@ from conformance.verdicts.claims import NOT_OBSERVABLE
 CLEAN = "Nothing violated"
 SHORT = "short: it says nothing about what it did not reach"
 GAPS = {"UNMET", "ADVISED", "LIFTED", "not decided"}
-"""Keys of ``WORDS`` that somebody has to look at; what a cluster cannot show, and what fills a
-node, is no gap of a run."""
+"""Keys of ``WORDS`` that need attention. Claims that a cluster cannot show, or that fill a node,
+are no gap of a run."""
 FILLS = "--allow-node-fill"
 WORDS: dict[bool, dict[str, str]] = {
     False: {
@@ -50,7 +50,7 @@ def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def reach(plain: Mapping[str, Any]) -> str:
-    """Return what "Nothing violated" covers, in two sentences; empty for another headline."""
+    """Return in two sentences what "Nothing violated" covers; empty for any other headline."""
     if not headline(plain)[0].startswith(CLEAN):
         return ""
     decided, rest = _decided(plain["claims"], summed_up.counts(plain["claims"]))

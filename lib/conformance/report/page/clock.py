@@ -12,7 +12,7 @@ def clock(seconds: float) -> str:
 
 
 def time_of_day(moment: str) -> str:
-    """Return ``19:16:02Z`` of a moment as RFC 3339 writes it; empty for none."""
+    """Return ``19:16:02Z`` for a moment in RFC 3339 form; empty for an empty text."""
     return f"{clock(unix(moment))}Z" if moment else ""
 
 

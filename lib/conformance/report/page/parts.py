@@ -16,8 +16,8 @@ from conformance.verdicts.claims import SEEN
 
 SHOWN = 8
 BELOW = 4
-"""Rows of a claim that are shown before more is asked for, the second where the first row is open: with what stands
-above them they fill no screen."""
+"""How many rows of a claim are shown before the reader asks for more; the second number applies if
+the first row is open. So many rows fit on one screen."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
 _ORDER = tuple(map(str, PRECEDENCE))
 

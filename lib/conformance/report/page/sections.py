@@ -61,7 +61,7 @@ class Content:
     plain: Mapping[str, Any]
     """conformance.json."""
     claims: Sequence[Claim]
-    """Its claims with all fields, what is counted first in front."""
+    """Its claims with all fields, in the order in which they are counted."""
     causes: Sequence[Cause]
     """All causes, leaks first, then the worst."""
     nodes: Sequence[str]
@@ -138,8 +138,8 @@ def _builds(content: Content) -> dict[str, Any]:
 
 
 def _times(content: Content) -> list[dict[str, Any]]:
-    """Return drawings of how long policy changes took to show, and new connections to be there
-    after a disturbance; all have the same scale.
+    """Return drawings of two durations: until policy changes were visible, and until new
+    connections opened after a disturbance. All have the same scale.
     """
     recoveries = {
         f"{claim['id']} {result['part']}".strip(): float(seconds)
@@ -216,17 +216,17 @@ SECTIONS: Mapping[str, Callable[[Content], Any]] = {
     "run": lambda content: content.plain["run"],
     "timings": lambda content: content.plain.get("timings") or {},
 }
-"""Section of the template to what it shows."""
+"""Map each section of the template to its content."""
 
 
 def reason_text(claim: Mapping[str, Any]) -> str:
-    """Return the reason of a claim's verdict, where none of its rows has it."""
+    """Return the reason of a claim's verdict if none of its rows has it."""
     shown = {claim["statement"], *(result["reason"] for result in claim["results"])}
     return "" if claim["reason"] in shown else str(claim["reason"] or "")
 
 
 def rest(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the verdicts of the rows that are folded, and shown on demand."""
+    """Return the verdicts of the rows that are shown only on demand."""
     return ", ".join(
         f"{number} {verdict}"
         for verdict, number in Counter(part["verdict"] for part in rows).items()

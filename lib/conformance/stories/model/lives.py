@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["there", "unready", "beginning", "ending", "over", "gone"]
-"""Of the members: they answer and are ready; are not ready; have an address, and their init
-container runs; answer until their grace period ends; have failed, so that only their objects are
-there; are not there."""
+"""States of the members: they answer and are ready; they answer but are not ready; they have an
+address, but their init container still runs; they answer until their grace period ends; they have
+failed, so that only their objects exist; they do not exist."""
 
 ANSWER: tuple[State, ...] = ("there", "unready", "ending")
 """States in which members send and serve."""
@@ -18,7 +18,7 @@ ANSWER: tuple[State, ...] = ("there", "unready", "ending")
 
 @dataclass(frozen=True)
 class Turn:
-    """What an event makes of members."""
+    """The change that an event makes to members."""
 
     after: tuple[State, ...]
     to: State

@@ -33,7 +33,8 @@ class Request:
 def parse(method: str, path: str, catalogue: Catalogue, *, watch: bool) -> Request | None:
     """Return what a request is about; None when its path is no resource's (discovery, health and the like).
 
-    ApiError 404 when the path is in the shape of a resource and none such is served, 405 when the verb is not.
+    ApiError 404 when the path has the form of a resource that is not served, 405 when the verb is
+    not.
     """
     parts = [unquote(part) for part in path.split("/") if part]
     if parts[:2] == ["api", "v1"]:

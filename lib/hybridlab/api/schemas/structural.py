@@ -37,7 +37,7 @@ def _is_time(text: str) -> bool:
 _FORMS: Mapping[str, Callable[[str], bool]] = {
     "ipv4": _is_address(4), "ipv6": _is_address(6), "date-time": _is_time,
 }  # fmt: skip
-"""Formats that are looked at, of those that the real server knows."""
+"""Formats that are checked, among those that the real server knows."""
 Schema = Mapping[str, Any]
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 

@@ -14,7 +14,7 @@ class Install:
     """A way of installing Calico."""
 
     operator: bool = False
-    """Tigera's operator laid it, and keeps it as its own objects say."""
+    """Tigera's operator installed it, and keeps it in the state that its objects declare."""
     namespace: str = "kube-system"
     """Namespace of its workloads."""
     windows_pods: bool = True

@@ -104,5 +104,5 @@ class WindowsNode:
         self.process = self._last_process
 
     def felix_ended(self) -> None:
-        """Felix has none any more."""
+        """Forget the process of a Felix that has ended."""
         self.process = None

@@ -166,8 +166,8 @@ class Bgp:
         return sorted(found.values(), key=lambda peer: tuple(map(int, peer.address.split("."))))
 
     def _meshed(self, node: str, facts: RoutingFacts) -> list[str]:
-        """Return the nodes that are a node's peers in the mesh, which reflectors leave: Linux'
-        template knows that (bird.cfg.template), and Windows' does not (peerings.ps1.template).
+        """Return a node's peers in the mesh. Route reflectors leave the mesh by the template for
+        Linux (bird.cfg.template), and stay in it by the one for Windows (peerings.ps1.template).
         """
         others = [name for name in facts.ends if name != node]
         if not self.is_linux(node):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What faults take away from a network that others than Calico route."""
+"""The routes and addresses that faults take away from a network whose routes Calico does not
+set."""
 
 from collections.abc import Callable
 

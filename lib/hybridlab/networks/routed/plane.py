@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that Calico only guards: a cloud's router, an administrator or flannel leads to each
-node's pods, whose packets travel unchanged.
+"""Networks on which Calico only enforces policy. A cloud's router, an administrator or flannel sets
+the routes to each node's pods, whose packets travel unchanged.
 
 ``plugins`` has what the CNI plugin of Windows nodes makes of a pod.
 """
@@ -115,8 +115,7 @@ class Routed(Plane):
         return self.plugin.node_annotations(machine)
 
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
-        """Return a node's address: flanneld follows the others' annotations, routes by hand and a
-        cloud's need none."""
+        """Return a node's address; flannel takes it from the annotation of the node."""
         if self.plugin.type != "flannel":
             found = self._machines.get(name)
             return None if found is None else NodeEnd(address=found.address)
@@ -135,7 +134,7 @@ class Routed(Plane):
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
         """Return the routes of an administrator, or of flanneld: to every node on the same layer 2
-        network. A cloud lays none on nodes."""
+        network. A cloud sets no routes on nodes."""
         networks = list(self._networks(facts))
         by_hand = self._settings.routes == "static"
         direct = [

@@ -301,7 +301,8 @@ class Flannel(Plugin):
         return (self.profile.network.node_cidr,)
 
     def node_annotations(self, machine: Machine) -> dict[str, str]:
-        """Return what flanneld writes on its node, by which all others lay routes to it."""
+        """Return the annotations that flanneld writes on its node; every other flanneld sets its
+        route by them."""
         return {
             f"{ANNOTATIONS}/backend-type": "host-gw",
             f"{ANNOTATIONS}/backend-data": "null",

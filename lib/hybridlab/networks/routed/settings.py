@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profile's settings of networks that others than Calico route."""
+"""A profile's settings of networks whose routes Calico does not set."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,7 +27,7 @@ class RoutedSettings(PlaneSettings):
     too."""
     pool: bool = True
     """calico-node found no pool at a start without NO_DEFAULT_POOLS, and made default-ipv4-ippool
-    (Calico's startup; nobody has looked whether AKS and EKS have it)."""
+    (Calico's startup; not verified on AKS and EKS)."""
     pool_cidr: str = ""
     """The network of this pool: kubeadm's podSubnet, else 192.168.0.0/16; empty:
     network.pod_cidr."""

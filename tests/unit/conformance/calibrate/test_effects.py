@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a path changed: by its last two attempts; and which packets are SYNs of a client."""
+"""The time of a path's change is known from its last two attempts; a client's SYNs are recognized
+among packets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the catalog says was shown by real nodes names a file that real nodes gave."""
+"""Each statement of the catalog about evidence from real nodes names a file from real nodes."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_a_change_is_made_when_all_old_pods_are_gone_and_before_a_new_one_runs(
 
 
 def running(old: Any) -> Any:
-    """What comes in place of a pod."""
+    """Return the pods that replace a pod."""
     name = f"{old['metadata']['name']}-new"
     status = old["status"] | {"containerStatuses": [{"name": "felix", "state": {"running": {}}}]}
     return {**old, "metadata": {**old["metadata"], "name": name, "uid": name}, "status": status}

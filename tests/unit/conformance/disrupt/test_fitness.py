@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the whole cluster shares is changed only where Calico is well, nobody else manages it, and the owner agrees."""
+"""Settings of the whole cluster are changed only if Calico is healthy, nobody else manages them,
+and the owner agrees."""
 
 from __future__ import annotations
 

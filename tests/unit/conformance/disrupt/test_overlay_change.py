@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is decided of limits of the overlay beside a delivered VNI, node by node."""
+"""Decisions about limits of the overlay after a VNI was delivered, node by node."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the suite changes and what it restores are one table: every change fits a row, and every row has its change."""
+"""One table lists what the suite changes and restores: every change has a row, and every row has a
+change."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the evidence about a path says of the layer that failed, a row for each conclusion."""
+"""The evidence about a path leads to the layer that failed, with a row for each conclusion."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "leak: the list blocks the packet, as it should, and the packet arrives no more": (
         PathEvidence(should_be_open=False, ends=[SOUND]),
-        f"{UNKNOWN}: the list of win-1 is as it should be, and blocks the packet now, which "
-        "arrives no more; either Felix programmed it late, or the fault is below it",
+        f"{UNKNOWN}: the list of win-1 is as it should be, and now blocks the packet, which "
+        "no longer arrives; either Felix programmed it late, or the fault is below it",
     ),
     "leak: the list differs and blocks the packet all the same": (
         PathEvidence(should_be_open=False, ends=[replace(SOUND, difference=LACKS)]),
-        f"{UNKNOWN}: the list of win-1 differs ({LACKS}), and blocks the packet now, which "
-        "arrives no more; either Felix programmed it late, or the fault is below it",
+        f"{UNKNOWN}: the list of win-1 differs ({LACKS}), and now blocks the packet, which "
+        "no longer arrives; either Felix programmed it late, or the fault is below it",
     ),
     "leak: the list differs, blocks the packet, and it arrives": (
         PathEvidence(should_be_open=False, ends=[replace(SOUND, difference=LACKS)], arrives=True),

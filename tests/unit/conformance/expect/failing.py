@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes one failure of an expectation, for the advice that its message ends with.
-
-Each builder takes what the choice of advice may depend on, and nothing else.
+"""Builders of one failure of an expectation, for the advice at the end of its message. Each builder
+takes only the facts on which the choice of advice may depend.
 """
 
 from __future__ import annotations
@@ -134,7 +133,7 @@ class Cluster:
     side: Side | None = None
     """The end whose node enforces the test's policies; None: no policy was changed."""
     overwhelmed: bool = False
-    """Whether the lab's machine was overwhelmed all the while."""
+    """Whether the lab's machine was overwhelmed throughout."""
     others: ForeignPolicyView = NOBODY
     """Owners of policies that are not the test's."""
     runs: Runs = NOBODY
@@ -443,7 +442,7 @@ class StreamLost:
     given: float = 0.0
     """s.  Added to the budget since the machine was late."""
     overwhelmed: bool = False
-    """Whether the lab's machine was overwhelmed all the while."""
+    """Whether the lab's machine was overwhelmed throughout."""
     others: ForeignPolicyView = NOBODY
     runs: Runs = NOBODY
     ends: tuple[StreamVerdict, StreamVerdict] = (streams.RESET, streams.STALLED)

@@ -54,7 +54,7 @@ class Network:
     """Host of a target to the pod that answers there in its place; empty: one that does not say who it is."""
 
     def named(self, attempt: Attempt, verdict: Verdict) -> str:
-        """How whoever answered names itself, as far as the kind of the attempt lets it."""
+        """Return the answering pod's name for itself, if the kind of the attempt carries one."""
         own = backend_named(attempt, verdict)
         return self.servers.get(attempt.target.host, own) if own and attempt.target else own
 
@@ -78,7 +78,7 @@ class Network:
         """Pods stay what they are."""
 
     def outcome(self, attempt: Attempt, begun: float) -> tuple[float, Verdict]:
-        """When it ends, and how; no DNS server answers here."""
+        """Return the time and the outcome of an attempt; no DNS server answers here."""
         if attempt.target is None:
             return begun + self.round_trip, Verdict.DNS_FAILED
         passes = self.passes.get((attempt.source.pod, attempt.target.host), always)

@@ -52,7 +52,8 @@ Answer = Verdict | Exception | Callable[[Attempt, int], Observation]
 
 @dataclass
 class ScriptedProber:
-    """Answers each attempt by its source's name: the answers of its successive rounds; the last one lasts."""
+    """Answers attempts by their source's name: one answer for each round, and the last one for all
+    later rounds."""
 
     answers: dict[str, list[Answer]]
     clock: Clock = field(default_factory=Clock)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is taken down while expectations are decided: tries by direction, and when a policy change showed."""
+"""Figures that are recorded while expectations are decided: tries by direction, and the time until
+a policy change was visible."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What failures say, letter by letter: the first line is enough at 3 a.m., the rest says why and what was seen."""
+"""The texts of failures, letter by letter: the first line suffices at 3 a.m., and the rest has the
+reason and the observations."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Script:
         self.prober.answers, self.prober.rounds = self.answers, 0
 
     def judge(self, *cases: Case) -> dict[str, str]:
-        """Why a path got its verdict, by the verdict."""
+        """Return the reasons of paths by their verdict."""
         expect = an_expect(self.prober, "XPOL-1", kept=self.kept)
         expect.limitation(self, *(cases or (CLOSED, *WITNESS)))
         return {str(decision.verdict): decision.reason for decision in self.kept}

@@ -127,7 +127,7 @@ def test_the_dns_pod_that_is_silent_is_named_beside_the_one_that_answers() -> No
     assert "DNS_FAILED" in first
     assert ", and DNS pod ns/coredns-2 (linux, node linux-3) is silent (" in first
     assert rest[-1] == (
-        "  do           the Service leads a share of all questions to ns/coredns-2 (linux, node linux-3): "
+        "  do           the Service sends a share of all queries to ns/coredns-2 (linux, node linux-3): "
         "look at its log and node"
     )
 

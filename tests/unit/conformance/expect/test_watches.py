@@ -32,7 +32,7 @@ SYSTEMS: list[OS] = ["linux", "windows"]
 
 @dataclass
 class Turns:
-    """What a run has taken, in one process."""
+    """The turns that a run has taken, in one process."""
 
     taken: set[str] = field(default_factory=set)
 
@@ -218,7 +218,7 @@ def test_an_expectation_says_that_a_denial_wore_off() -> None:
         expecting(lambda now: now + 12.0, turns)
     text = str(raised.value)
     assert "expected TIMED_OUT, observed TIMED_OUT" in text.partition("\n")[0]
-    assert "a packet arrived after the route had been closed" in text
+    assert "a packet arrived after the path had been closed" in text
     assert turns.taken == set()
 
 

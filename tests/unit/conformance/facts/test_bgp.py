@@ -145,7 +145,7 @@ def test_sessions_that_are_up() -> None:
         ({"w1": host("w1", ("w2",)), "w2": host("w2", ("w1",))}, "w2", "Connecting; between these two nodes alone"),
         ({"w1": host("w1", peers=host("w1").peers[1:])}, "l1", "no peer 10.0.0.11; between these two nodes alone"),
         ({"w1": host("w1", peers=())}, "l1",
-         "no peer 10.0.0.11; node w1 is told of no peer: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"),
+         "no peer 10.0.0.11; node w1 has no peer configured: see nodeToNodeMeshEnabled of BGPConfiguration, and BGPPeers"),
         ({"w1": BgpHost(service="Running", errors=UNKNOWN)}, "l1", None),
     ],
 )  # fmt: skip

@@ -148,7 +148,7 @@ def test_k0s_configures_by_variables_on_both_systems(k0s: Any) -> None:
     assert (
         Remedies(kube, facts)
         .felix("vxlanVNI")
-        .startswith("take away what wins over FelixConfiguration default: FELIX_VXLANVNI=10000")
+        .startswith("remove what overrides FelixConfiguration default: FELIX_VXLANVNI=10000")
     )
 
 
@@ -162,4 +162,4 @@ def test_where_a_variable_rules_the_vni_no_other_is_delivered(k0s: Any, claim: s
     found = prospect_of(test, catalog(), facts, allowed)
     assert found.verdict is ClaimVerdict.NOT_RUN
     assert "FELIX_VXLANVNI=10000 of DaemonSet kube-system/calico-node" in found.reason
-    assert "rules the VNI, whatever FelixConfiguration default says" in found.reason
+    assert "overrides the VNI of FelixConfiguration default" in found.reason

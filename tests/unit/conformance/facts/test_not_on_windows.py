@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Windows nodes have no part in says something only where Linux nodes use it."""
+"""A feature without support on Windows is reported only if Linux nodes use it."""
 
 from __future__ import annotations
 

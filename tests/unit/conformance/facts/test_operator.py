@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Calico's operator was given and has laid, as facts: as demanded and as rendered, or what is
-there instead."""
+"""Facts about the input of Calico's operator and the objects that it renders: as demanded, or the
+values that exist instead."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What documents list is looked up by version; what a table does not know decides nothing; every row has a place."""
+"""The documents' lists are looked up by version; a version without an entry decides nothing; every
+row names its source."""
 
 from __future__ import annotations
 

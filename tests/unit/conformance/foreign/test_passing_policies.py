@@ -165,7 +165,7 @@ def test_a_leak_beside_a_policy_that_came_is_asked_again_and_wrong_once_that_sto
     assert "GlobalNetworkPolicy company-wide may allow ingress of ns/server" in str(first)
     assert "(it came, changed or went at that time)" in str(first)
     assert isinstance(second, Nonconformance), second
-    assert "a packet arrived after the route had been closed" in str(second)
+    assert "a packet arrived after the path had been closed" in str(second)
 
 
 def test_what_a_policy_that_stays_may_give_is_not_asked_again(

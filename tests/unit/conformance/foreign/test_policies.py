@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies of the cluster: which may select some pods, whose they are, and what they excuse."""
+"""Policies of the cluster: which of them may select given pods, who owns them, and which results
+they excuse."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a kubeconfig or a cluster is said in one line, and as what it is."""
+"""An error of a kubeconfig or a cluster is named in one line, with its real cause."""
 
 from __future__ import annotations
 

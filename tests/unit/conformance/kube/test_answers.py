@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no API server answers is taken for no answer, no redirection is followed, and answers have an end."""
+"""A reply that no API server would send does not count as an answer, no redirection is followed,
+and answers have a limit."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_a_policy_for_hosts_is_let_through_only_where_no_host_endpoint_can_match
     check(policy({"selector": own, field: True}), RUN)
     by_namespace = {"namespaceSelector": "kubernetes.io/metadata.name == 'calico-demo-r1-gw0'"}
     for spec in ({"selector": "all()"}, {}, by_namespace, {"selector": f"{own} || has(host)"}):
-        with pytest.raises(GuardRefused, match="makes it a policy for host endpoints, too"):
+        with pytest.raises(GuardRefused, match="makes the policy apply to host endpoints, too"):
             check(policy({**spec, field: True}), RUN)
 
 
@@ -150,7 +150,7 @@ def test_what_concerns_the_standing_watch_is_refused_to_all_but_the_watch() -> N
         name="p",
         namespace="calico-demo-r1-watch",
     )
-    with pytest.raises(GuardRefused, match="no test's to select"):
+    with pytest.raises(GuardRefused, match="no test may select"):
         check(Change(verb="create", target=own, why="a test", body={}), RUN)
     check(Change(verb="create", target=own, why="it watches", body={}), Ownership("r1", "watch"))
     pod = ObjectRef(api_version="v1", kind="Pod", name="p", namespace="calico-demo-r1-watch")
@@ -220,9 +220,7 @@ def tier(name: str, verb: Any = "create") -> Change:
 )
 @pytest.mark.parametrize("verb", ["create", "apply", "patch", "delete"])
 def test_a_tier_of_another_name_than_the_runs_is_refused(name: str, verb: str) -> None:
-    with pytest.raises(
-        GuardRefused, match="only one whose name begins with a namespace of this run"
-    ):
+    with pytest.raises(GuardRefused, match="a name that begins with a namespace of this run"):
         check(tier(name, verb), RUN, RUN.sign({"metadata": {"name": name}}))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys and certificates that a kubeconfig or a credential plugin holds never stand in a file."""
+"""Keys and certificates from a kubeconfig or a credential plugin are never written into a file."""
 
 from __future__ import annotations
 

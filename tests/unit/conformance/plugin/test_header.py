@@ -134,7 +134,7 @@ def test_a_node_that_is_not_ready_is_named_with_why_and_one_that_is_left_out_is_
     told = coverage_lines(replace(facts(), nodes=(*facts().nodes, dead)), Settings())
     assert (
         told[-1]
-        == "note: not ready, and nothing is decided on: linux-9 (NodeStatusUnknown for 90 s)"
+        == "note: not ready, so nothing is decided about: linux-9 (NodeStatusUnknown for 90 s)"
     )
     assert not [line for line in coverage_lines(facts(), Settings()) if "not ready" in line]
 

@@ -26,5 +26,5 @@ def test_the_activity_is_about_tests_until_none_runs() -> None:
     for name in "abc":
         pace.ended(name, 0)
     Controller.pytest_runtest_logfinish(controller, "c")
-    waits, ends = "the next test is waited for", "all tests have ended, and processes end"
+    waits, ends = "waits for the next test", "all tests have ended, and processes end"
     assert told == ["", "", "", waits, ends]

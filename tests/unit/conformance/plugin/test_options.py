@@ -140,11 +140,11 @@ REFUSED: list[tuple[list[str], str]] = [
         "--namespaces-prefix No_Name: expected lower-case letters, digits and hyphens, "
         "40 at most, that begin and end with no hyphen",
     ),
-    (["--waivers="], "--waivers= names nothing: leave it out, or say what"),
-    (["--nodes="], "--nodes= names nothing: leave it out, or say what"),
+    (["--waivers="], "--waivers= has no value: leave it out, or give one"),
+    (["--nodes="], "--nodes= has no value: leave it out, or give one"),
     (
         ["--max-minutes=1", "--max-minutes=2"],
-        "--max-minutes is given 2 times, and one counts: write it once, as --max-minutes=N",
+        "--max-minutes is given 2 times, but only one can count: write it once, as --max-minutes=N",
     ),
     (["--label=by"], "--label by: expected KEY=VALUE, for example release=v3.32.0-rc1"),
     (["--label=by=jane", "--label=by=joe"], "--label by=joe: by is jane already"),

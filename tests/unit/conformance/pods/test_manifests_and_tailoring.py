@@ -339,15 +339,15 @@ def test_the_daemonset_that_pulls_is_found_by_the_label_of_its_pods() -> None:
         (pod_with(PROXY, asked="client,agent,istio-proxy"), ""),
         (
             pod_with(PROXY),
-            "container istio-proxy (docker.io/istio/proxyv2:1.24.0), which the run did not ask for",
+            "container istio-proxy (docker.io/istio/proxyv2:1.24.0), which the run did not request",
         ),
         (
             pod_with(init=(LEADS_ELSEWHERE,)),
-            "container shipper (example.com/logs:1), which the run did not ask for",
+            "container shipper (example.com/logs:1), which the run did not request",
         ),
         (
             pod_with(PRIVILEGED),
-            "container shipper (example.com/logs:1), which the run did not ask for",
+            "container shipper (example.com/logs:1), which the run did not request",
         ),
     ],
 )

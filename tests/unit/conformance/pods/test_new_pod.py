@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a new pod's first action ended decides what is said; its end is no fault of the pod."""
+"""The result of a new pod's first action decides the message; the end of the action is no fault of
+the pod."""
 
 from __future__ import annotations
 

@@ -162,14 +162,14 @@ def test_a_container_that_is_still_pulled_says_nothing_of_the_network_though_ano
 @pytest.mark.parametrize(
     ("name", "main_ready", "shipper_ready", "why"),
     [
-        ("shipper", True, False, "only container shipper is not, which the run did not ask for"),
+        ("shipper", True, False, "only container shipper is not, which the run did not request"),
         ("shipper", False, False, ""),
         ("shipper", False, True, ""),
         (
             "istio-proxy",
             False,
             True,
-            "it has container istio-proxy (example.com/x:1), which the run did not ask for",
+            "it has container istio-proxy (example.com/x:1), which the run did not request",
         ),
     ],
 )

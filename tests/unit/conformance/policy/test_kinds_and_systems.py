@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies of kinds that are not read, pods' systems, Services without slices, IPv6, and what
-releases read."""
+"""Policies of kinds that are not read, pods' operating systems, Services without slices, IPv6, and
+differences between releases."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def reach(*texts: str, pods: str = PODS) -> Reach:
 def verdicts(
     found: Reach, source: str, target: str, port: int = 80, family: int = 4
 ) -> list[Verdict]:
-    """Of TCP, by column."""
+    """Return the verdicts for TCP by column."""
     (verdict,) = {
         way.verdicts
         for way in found.ways()

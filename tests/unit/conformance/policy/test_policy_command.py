@@ -319,7 +319,7 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
         (
             KUBERNETES.format("podSelector: {matchLabels: {tier: 1}}"),
             "Kubernetes NetworkPolicy shop/x podSelector: selector \"{'matchLabels': {'tier': 1}}\" cannot be read: "
-            "values are texts: '1' in quotes, not 1",
+            "values must be texts: write '1' with quotes, not 1",
         ),
         (
             KUBERNETES.format("podSelector: {}, ingress: [{ports: [{port: '80'}]}]"),
@@ -351,7 +351,7 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
         ),
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop, labels: {tier: 1}}, spec: {}}",
-            "Pod shop/p: label tier is a text: '1' in quotes, not 1",
+            "Pod shop/p: label tier must be a text: write '1' with quotes, not 1",
         ),
         (
             KUBERNETES.format("podSelector: {}, ingress: [{from: [{}]}]"),

@@ -179,7 +179,7 @@ def test_assertions_hold_or_fail_the_check(
     assert (suite.get("tests"), suite.get("failures")) == ("2", str(failures))
     assert len(suite.findall("testcase/failure")) == failures
     if failures:
-        assert "FAILED closed < & \\x07: 4 of 4 paths are otherwise" in out
+        assert "FAILED closed < & \\x07: 4 of 4 paths differ" in out
         assert "denied by the end of tier default" in str(suite.findtext("testcase/failure"))
 
 

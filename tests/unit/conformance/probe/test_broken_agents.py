@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No way of breaking ever becomes a verdict: each is named; those that pass are in ``tests/contract/prober``."""
+"""No break of an agent becomes a verdict: each is named. Temporary breaks are in
+``tests/contract/prober``."""
 
 from __future__ import annotations
 

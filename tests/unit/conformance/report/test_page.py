@@ -325,7 +325,7 @@ def test_a_failure_shows_its_explanation_and_nothing_of_the_machine() -> None:
 def test_the_command_beside_a_violated_claim_asks_the_same_cluster_and_its_nodes(
     command: str, again: list[str], expected: str
 ) -> None:
-    """Else it starts a lab, which does not fail."""
+    """Otherwise the command would start a lab, which does not fail."""
     results = [{"test": f"t{number}", "verdict": "VIOLATED"} for number in range(len(again))]
     claim = {
         "id": "DEMO-7",

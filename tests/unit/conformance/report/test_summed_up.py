@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims are counted by the same words in every output, and one cause behind several claims is said once."""
+"""Every output counts claims by the same words, and names a cause of several claims once."""
 
 from __future__ import annotations
 

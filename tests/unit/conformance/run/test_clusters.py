@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the plugin itself makes of a cluster: room for workers, the version to judge by, the kind of evidence."""
+"""The plugin's own conclusions about a cluster: the number of workers, the version to judge by, the
+kind of evidence."""
 
 from __future__ import annotations
 

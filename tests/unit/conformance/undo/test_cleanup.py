@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What killed processes left on a cluster is removed at the end of their run, and nothing else."""
+"""Objects that killed processes left on a cluster are removed at the end of their run, and no
+others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker changed counts as put back when nothing is left, no foreign value is in the way, and traffic flows."""
+"""A worker's changes count as put back when none is left, no foreign value prevents it, and traffic
+flows."""
 
 from __future__ import annotations
 

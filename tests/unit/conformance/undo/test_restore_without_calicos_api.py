@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was changed through Calico's API server is put back although that server is away, where it stores it."""
+"""Changes through Calico's API server are put back in its storage if that server is away."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ STORED = "projectcalico.org/metadata"
 
 
 class Cluster:
-    """FelixConfiguration as Calico's API server serves it, unless it is away, and as it stores it.
+    """FelixConfiguration as Calico's API server serves it, unless the server is away, and as the
+    server stores it.
 
     The stored object has what the user annotated in an annotation of its own; ``both``: as that, and plainly.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the injector refuses, and what it does not believe without evidence."""
+"""The injector refuses wrong input, and believes in an effect only with evidence."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who has a session with whom, what each node learns and lays, and what RemoteAccess of a Windows host lists of it."""
+"""The sessions between nodes, the routes that each node learns and sets, and the list that
+RemoteAccess of a Windows host gives of them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class BufferOutput:
-    """Keeps what is written."""
+    """A stream that keeps everything that is written to it."""
 
     def __init__(self) -> None:
         self.data = bytearray()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When attempts are begun, and how much work it is to decide by them; what they decide is in test_soundness.py."""
+"""The times at which attempts begin, and the work of deciding by them. The decisions are in
+test_soundness.py."""
 
 from __future__ import annotations
 
@@ -147,7 +148,8 @@ def test_a_route_that_a_removed_policy_still_closes_is_asked_again_soon() -> Non
 def test_a_route_that_opens_later_is_asked_again_soon_whatever_older_attempts_wait_for(
     others: int,
 ) -> None:
-    """What was begun before it opened hears nothing until its SYN is repeated: after a second on most systems."""
+    """An attempt that began before the path opened gets no answer until its SYN is repeated, a
+    second later on most systems."""
     network, source, opens = (
         Network(replace(LAB, linux=replace(PATIENCE, syn_again=1.0))),
         a_workload("client"),

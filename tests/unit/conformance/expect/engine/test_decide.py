@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a row of time-outs needs to be a denial, attempt by attempt."""
+"""Conditions under which a series of time-outs is a denial, attempt by attempt."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def test_of_a_route_that_stays_wrong_on_an_overwhelmed_machine_of_the_lab_nothin
     assert found is ClaimVerdict.INCONCLUSIVE
     first, *rest = story.error.splitlines()
     assert first.startswith(
-        "POL-1  the machine of the lab was overwhelmed all the while; it was given"
+        "POL-1  the machine of the lab was overwhelmed throughout; it was given"
     )
     assert any(line.startswith("  do  run again when less else runs") for line in rest)
     assert story.machine.excused == 1
@@ -250,7 +250,7 @@ def test_nothing_is_said_of_a_policy_that_is_late_in_a_starved_lab(
     story = Story(on_time, demand=demand)
     story.says(always)
     assert story.closes() is ClaimVerdict.INCONCLUSIVE
-    assert story.error.startswith("POL-1  the machine of the lab was overwhelmed all the while")
+    assert story.error.startswith("POL-1  the machine of the lab was overwhelmed throughout")
 
 
 @pytest.mark.parametrize("demand", [starved, crowded])
@@ -300,7 +300,7 @@ def test_a_packet_after_an_agreed_denial_is_never_excused() -> None:
     story = Story(lambda now: BY_MUCH if now > 2.0 else 0.0, server=OVER_UDP)
     story.says(lambda moment: moment < 0.2 or moment > 1.2)
     assert story.closes() is ClaimVerdict.VIOLATED
-    assert "a packet arrived after the route had been closed" in story.error
+    assert "a packet arrived after the path had been closed" in story.error
     assert story.machine.given == 0
 
 

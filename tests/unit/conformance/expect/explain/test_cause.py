@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wrong paths share begins the first line and names the node on which it may be, however many they are."""
+"""The first line begins with the common cause of all wrong paths, and names the node on which it
+may be."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What explains a failed path better than the path itself: policies before Services, a lost control before a denial."""
+"""Some findings explain a failed path better than the path itself: policies before Services, a lost
+control before a denial."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def message(
     control: bool = False,
     overlay: Blamed = WELL,
 ) -> list[str]:
-    """What is said of a way that is to be open; its tries and seconds, which vary, are left out."""
+    """Return the message about a path that should be open, without its tries and seconds, because
+    these vary."""
 
     def asked(attempt: Attempt, _: int) -> Observation:
         return observation(attempt, answer(attempt))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where others than Calico route pods' packets, a closed path names what is missing."""
+"""If Calico does not route pods' packets, the message about a closed path names the missing
+route."""
 
 from __future__ import annotations
 
@@ -109,7 +110,7 @@ BY_TUNNEL = tuple(route(f"10.244.{number}.0/24", f"10.244.{number}.0") for numbe
 
 
 def in_overlay(source: Workload, server: Workload, *routes: RouteEntry) -> Any:
-    """What is blamed where flannel's overlay carries pods; its Windows hosts have no endpoint."""
+    """Return the suspected cause on flannel's overlay, whose Windows hosts have no endpoint."""
     plane = Fact("overlay", "a test")
     nodes = [
         a_node(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made of ACL lists before and after a change: another one explains a loss, the same one does not."""
+"""ACL lists are compared before and after a change: a different list explains a loss, the same list
+does not."""
 
 from __future__ import annotations
 

@@ -160,7 +160,8 @@ SYSTEMS: dict[str, OS] = {
 
 @pytest.mark.parametrize("node", SYSTEMS)
 def test_the_sizes_of_a_nodes_datagrams_lie_close_and_some_are_odd(node: str) -> None:
-    """What loses packets of 37 lengths in a row loses one of each node's, between three nodes of a system and two."""
+    """A fault that loses packets of 37 successive lengths loses one datagram of each node, between
+    three nodes of a system and two."""
     sizes: set[int] = set()
 
     def answer(attempt: Attempt, number: int) -> Observation:
@@ -198,7 +199,7 @@ def test_a_datagram_that_comes_back_as_something_else_is_a_violation(changed: by
     told = r"a datagram of 1269 bytes answered, observed an answer of other bytes than were sent"
     with pytest.raises(Nonconformance, match=told) as failed:
         Fragments(expect).arrive(Case(GOOD, SERVER, open=True, because="it is put together"))
-    assert "look for what drops or changes packets by their length" in str(failed.value)
+    assert "look for anything that drops or changes packets by their length" in str(failed.value)
 
 
 def test_loss_that_ends_is_no_violation() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is made of connections from Windows hosts: three ends, with a control in each round."""
+"""Decisions about connections from Windows hosts: three outcomes, with a control in each round."""
 
 from __future__ import annotations
 

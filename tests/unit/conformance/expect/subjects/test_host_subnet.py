@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server in a node's network sees decides, once Linux pods are heard there; a firewall of the node does not."""
+"""The observation of a server in a node's network decides once packets of Linux pods arrive there;
+a firewall of the node does not decide."""
 
 from __future__ import annotations
 

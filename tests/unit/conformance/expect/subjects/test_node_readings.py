@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes have is decided node by node, believed when it lasts, and never confirmed where nobody may look."""
+"""Readings are decided node by node, count only if they last, and are never confirmed on nodes that
+may not be read."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_a_dead_route_without_another_reason_is_blocked_4789_although_others_hav
             linux=[DROPPED],
         )
     assert (
-        "also      other routes do not connect for another reason: route of node linux-1 to block"
+        "also      other paths do not connect for another reason: route of node linux-1 to block"
         in str(unmet.value)
     )
     assert {seen.target: seen.verdict for seen in kept} == {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents that are kept from the servers by a policy of others are told apart from agents that say
-something else."""
+"""Agents that a foreign policy keeps from the servers are distinguished from agents with a wrong
+answer."""
 
 from __future__ import annotations
 

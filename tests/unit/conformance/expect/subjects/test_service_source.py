@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom a server saw by ClusterIP decides with what a policy made of it; the node is one that the claim is about."""
+"""The source address that a server saw by ClusterIP, and a policy's effect on it, decide about
+nodes that the claim concerns."""
 
 from __future__ import annotations
 

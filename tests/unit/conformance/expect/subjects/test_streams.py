@@ -132,7 +132,7 @@ def test_a_loss_without_recovery_on_a_machine_that_is_late_says_nothing_only_whe
     on_a_late_machine(expected, shared=shared)
     with pytest.raises(error) as failed:
         judged(expected, expected.streams.open((LINUX, WINDOWS)))
-    assert ("the machine of the lab was overwhelmed all the while" in str(failed.value)) is shared
+    assert ("the machine of the lab was overwhelmed throughout" in str(failed.value)) is shared
     assert (REMEDY in str(failed.value)) is shared
 
 
@@ -244,7 +244,7 @@ def test_streams_are_closed_with_the_test_and_errors_in_closing_are_told() -> No
 
 
 def changed(expected: Expectations, **more: Any) -> None:
-    """Everything up to and with the change."""
+    """Carry out all steps up to and including the change."""
     policy = Policy(expected, **more)
     expected.begin(policy)
     policy.change()
@@ -258,7 +258,7 @@ def test_a_loss_that_recovers_confirms_and_says_which_end_saw_what() -> None:
         "client on linux saw": RESET, "server on windows saw": STALLED, "seconds to a new connection": 0.02,
     }.items()  # fmt: skip
     assert not expected.unobserved
-    assert "witness: 1 route opened by it" in expected.attached["streams"]
+    assert "witness: 1 path opened by it" in expected.attached["streams"]
 
 
 def test_no_loss_is_not_observed_and_names_the_witness() -> None:
@@ -266,7 +266,7 @@ def test_no_loss_is_not_observed_and_names_the_witness() -> None:
     changed(expected)
     expected.survive_or_reconnect()
     (reason,) = expected.unobserved
-    assert "server SURVIVED, where it may be lost; witness: 1 route opened" in reason
+    assert "server SURVIVED, where it may be lost; witness: 1 path opened" in reason
 
 
 def test_streams_are_opened_before_the_policy_is_laid_and_the_witness_decides_no_claim() -> None:

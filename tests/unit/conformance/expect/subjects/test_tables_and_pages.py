@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds, source addresses, pages and issues that can happen: each is decided by what the documents say."""
+"""Possible builds, source addresses, pages and issues are each decided as the documents say."""
 
 from __future__ import annotations
 

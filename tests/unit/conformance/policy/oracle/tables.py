@@ -106,7 +106,7 @@ def probes() -> dict[str, tuple[tuple[Direction, Packet], ...]]:
 
 @cache
 def cases(version: str) -> tuple[Case, ...]:
-    """Those that have letters."""
+    """Return the cases that have letters."""
     with gzip.open(GOLDEN / TABLES[version], "rt") as lines:
         read = [json.loads(line) for line in lines]
     return tuple(

@@ -86,7 +86,8 @@ NOT_BY_TABLES = (
 
 
 def held(version: str, column: Column, chosen: slice) -> tuple[dict[str, list[str]], Counter[str]]:
-    """By case, the probes about which the oracle differs from Calico; and how many it says nothing of."""
+    """Return by case the probes whose answer differs from Calico's, and the number of probes
+    without an answer."""
     different: dict[str, list[str]] = {}
     silent: Counter[str] = Counter()
     for case in cases(version):
