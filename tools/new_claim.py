@@ -62,7 +62,7 @@ KINDS = {
         "needs: {windows: 1}", "CalicoObjects, Readings", "verifies", "", "calico: CalicoObjects, requires: Readings",
         """\
     because = "its source says so"
-    requires.that(calico.bgp(), "Disabled", because=because, do="say what mends it")
+    requires.that(calico.bgp(), "what its source says", because=because, do="say what mends it")
 """,
     ),
     "host": Kind(
@@ -72,7 +72,7 @@ KINDS = {
     because = "its source says so"
     do = "say what mends it"
     windows = pods.ensure_ready("windows-server")
-    requires.that(lambda node: calico.bgp(), "Disabled", on=windows, because=because, do=do)
+    requires.that(lambda node: calico.bgp(), "what its source says", on=windows, because=because, do=do)
 """,
     ),
     "traffic": Kind(
