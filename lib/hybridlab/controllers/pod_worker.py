@@ -3,6 +3,7 @@
 status, removal."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Coroutine
 from typing import Any
@@ -284,7 +285,8 @@ class PodWorker:
         self._wired = False
         uid = self.pod["metadata"]["uid"]
         if uses_host(self.pod, self._context.machine.os):
-            await self._context.dataplane.remove_pod(uid)
+            with contextlib.suppress(DataplaneError):  # its end may have come before its sandbox
+                await self._context.dataplane.remove_pod(uid)
         else:
             await self._context.network.detach(uid)
 
@@ -334,8 +336,7 @@ class PodWorker:
                     logger.debug("files of %s in %s not updated: %s", name, self._name, error)
 
     async def _stop_containers(self) -> None:
-        grace = self._grace if self._grace is not None else 0.0
-        await asyncio.gather(*(runner.stop(grace) for runner in self.runners.values()))
+        await asyncio.gather(*(runner.stop(self._grace or 0.0) for runner in self.runners.values()))
 
     async def _end(self) -> None:
         if not self._terminating.is_set():

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hybridlab.api.contract import ApiError, Obj, StreamCut, Streams
+from hybridlab.dataplane.model import PodSpec
 from hybridlab.profiles.model import NodeGroup
 from tests.unit.hybridlab.builders import a_pod
 from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, is_ready
@@ -857,3 +858,24 @@ def test_containers_of_the_host_need_a_runtime_that_has_them(
         assert (f"not emulated: HostProcess containers by {runtime}" in message) is refused
 
     in_cluster(scenario, profile=profile)
+
+
+def test_a_pod_of_the_host_whose_end_came_before_its_sandbox_goes_away() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        begun = asyncio.Event()
+
+        async def never(spec: PodSpec) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        cluster.dataplane.add_pod = never  # type: ignore[method-assign]
+        await cluster.client.create("pods", a_pod(hostNetwork=True))
+        await begun.wait()
+        await cluster.client.delete("pods", "web", "default")
+
+        async def gone() -> bool:
+            return not (await cluster.client.list("pods"))[0]
+
+        await cluster.until(gone)
+
+    in_cluster(scenario)
