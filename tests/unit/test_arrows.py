@@ -121,6 +121,7 @@ JUDGE_ARROWS: dict[str, set[str]] = {
     "probe": {"pods", "kube"} | BASE,
     "pods": {"verdicts.meaning", "kube"} | BASE,
     "verdicts.meaning": {"model", "errors"},
+    "facts.networks": {"facts", "policy.selectors", "kube", "catalog"} | BASE,
     "facts": {"policy.selectors", "kube", "catalog"} | BASE,
     "kube": {"policy.selectors"} | BASE,
     "policy": {"model", "errors"},

@@ -18,9 +18,11 @@ LIB = ROOT / "lib"
 COLUMNS = 100
 MEASURED = ("lib", "suites", "tests", "tools", "benchmarks")
 LINES = 500
-"""The most lines that a file of lib/ or a probe program may have."""
+"""The most lines that a file of lib/ or tests/, or a probe program, may have."""
 PARAMETERS = 7
 """The most parameters that a function may have; constructors and their like are exempt."""
+STATEMENTS = 2400
+"""The most statements that a room of the judge may have; a nested package is a room of its own."""
 ALLOWED = fast_yaml.load(Path(__file__).with_name("size_exceptions.yaml").read_text())
 
 
@@ -108,7 +110,11 @@ def long_files() -> dict[str, int]:
     """Count the lines of each file that has more than LINES."""
     found = {
         str(path.relative_to(ROOT)): len(path.read_text().splitlines())
-        for path in (*LIB.rglob("*.py"), *(ROOT / "manifests" / "probes").glob("*.py"))
+        for path in (
+            *LIB.rglob("*.py"),
+            *(ROOT / "tests").rglob("*.py"),
+            *(ROOT / "manifests" / "probes").glob("*.py"),
+        )
     }
     return {path: count for path, count in found.items() if count > LINES}
 
@@ -126,6 +132,21 @@ def test_the_list_of_long_files_only_shrinks() -> None:
         if long_files().get(path, 0) < count
     }
     assert not fewer, f"write this into size_exceptions.yaml: {fewer}"
+
+
+@cache
+def large_rooms() -> dict[str, int]:
+    """Count the statements of each room of the judge that has more than STATEMENTS."""
+    return {
+        name: room.statements
+        for name, room in rooms(LIB).items()
+        if name.startswith("conformance") and room.statements > STATEMENTS
+    }
+
+
+def test_no_room_of_the_judge_is_larger_than_the_limit() -> None:
+    over = large_rooms()
+    assert not over, f"more than {STATEMENTS} statements; split these by subject: {over}"
 
 
 def unformatted() -> set[str]:

@@ -251,3 +251,13 @@ class Cluster:
 def is_ready(pod: Obj) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:
+    """Run the scenario in a cluster of its own."""
+
+    async def run() -> None:
+        async with Cluster(**options) as cluster:
+            await scenario(cluster)
+
+    asyncio.run(run())

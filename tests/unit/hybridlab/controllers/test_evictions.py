@@ -8,8 +8,8 @@ import pytest
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.taint_eviction import tolerated_for
 from tests.unit.hybridlab.builders import a_pod
-from tests.unit.hybridlab.controllers.stand_ins import Cluster
-from tests.unit.hybridlab.controllers.workloads import deployment, in_cluster, rolled_out
+from tests.unit.hybridlab.controllers.stand_ins import Cluster, in_cluster
+from tests.unit.hybridlab.controllers.workloads import deployment, rolled_out
 
 
 def test_a_budget_counts_the_healthy_and_what_may_go() -> None:

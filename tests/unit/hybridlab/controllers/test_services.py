@@ -7,8 +7,8 @@ from typing import Any
 
 from hybridlab.api.contract import Obj
 from tests.unit.hybridlab.builders import a_pod, a_service
-from tests.unit.hybridlab.controllers.stand_ins import Cluster
-from tests.unit.hybridlab.controllers.workloads import deployment, in_cluster, rolled_out
+from tests.unit.hybridlab.controllers.stand_ins import Cluster, in_cluster
+from tests.unit.hybridlab.controllers.workloads import deployment, rolled_out
 
 
 def service(**spec: Any) -> Obj:

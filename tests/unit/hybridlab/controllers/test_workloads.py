@@ -11,8 +11,8 @@ from hybridlab.api.contract import Obj
 from hybridlab.controllers.deployments import share
 from hybridlab.profiles.model import Timing
 from tests.unit.hybridlab.builders import a_pod
-from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, is_ready
-from tests.unit.hybridlab.controllers.workloads import deployment, in_cluster, pods, rolled_out
+from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, in_cluster, is_ready
+from tests.unit.hybridlab.controllers.workloads import deployment, pods, rolled_out
 
 
 def test_percentages_round_up_for_surge_and_down_for_absence() -> None:

@@ -3,21 +3,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hybridlab.api.contract import Obj
 from tests.unit.hybridlab.builders import a_deployment
 from tests.unit.hybridlab.controllers.stand_ins import Cluster
-
-
-def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:
-    async def run() -> None:
-        async with Cluster(**options) as cluster:
-            await scenario(cluster)
-
-    asyncio.run(run())
 
 
 def deployment(name: str = "web", *, image: str = "nginx:1", replicas: int = 3, **spec: Any) -> Obj:
