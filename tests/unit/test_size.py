@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import fast_yaml
-from tools.size import COMPLEX, functions, packed_assignments, rooms, statements
+from tools.size import COMPLEX, Room, functions, packed_assignments, rooms, statements
 
 ROOT = Path(__file__).parents[2]
 LIB = ROOT / "lib"
@@ -27,10 +27,16 @@ ALLOWED = fast_yaml.load(Path(__file__).with_name("size_exceptions.yaml").read_t
 
 
 @cache
+def measured() -> dict[str, Room]:
+    """Measure lib/ once: that takes seconds."""
+    return rooms(LIB)
+
+
+@cache
 def too_complex() -> set[str]:
     return {
         one.address
-        for room in rooms(LIB).values()
+        for room in measured().values()
         for one in room.functions
         if one.complexity > COMPLEX
     }
@@ -134,12 +140,11 @@ def test_the_list_of_long_files_only_shrinks() -> None:
     assert not fewer, f"write this into size_exceptions.yaml: {fewer}"
 
 
-@cache
 def large_rooms() -> dict[str, int]:
     """Count the statements of each room of the judge that has more than STATEMENTS."""
     return {
         name: room.statements
-        for name, room in rooms(LIB).items()
+        for name, room in measured().items()
         if name.startswith("conformance") and room.statements > STATEMENTS
     }
 
@@ -181,10 +186,10 @@ def test_packed_assignments_are_those_of_several_values() -> None:
 
 def test_a_planted_function_is_measured() -> None:
     branches = "".join(f"    if a == {number}:\n        return\n" for number in range(COMPLEX))
-    (measured,) = functions(
+    (found,) = functions(
         f"class C:\n  def f(a):\n{branches.replace('    ', '      ')}", "room/file.py"
     )
-    assert (measured.address, measured.complexity) == ("room/file.py:C.f", COMPLEX + 1)
+    assert (found.address, found.complexity) == ("room/file.py:C.f", COMPLEX + 1)
 
 
 def test_planted_parameters_are_counted_without_self() -> None:

@@ -27,6 +27,7 @@ from hybridlab.runtime.model import (
     ProbeResult,
     ProbeSpec,
 )
+from tests.unit.hybridlab.builders import is_ready
 from tests.unit.hybridlab.recording import RecordingDataplane
 
 QUICK = KubeletSettings(
@@ -246,11 +247,6 @@ class Cluster:
 
         messages: list[str] = await self.until(any_event)
         return messages[0]
-
-
-def is_ready(pod: Obj) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
 def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:

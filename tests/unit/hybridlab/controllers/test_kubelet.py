@@ -9,9 +9,9 @@ import base64
 import pytest
 
 from hybridlab.dataplane.model import PodSpec
-from tests.unit.hybridlab.builders import a_pod
+from tests.unit.hybridlab.builders import a_pod, is_ready
 from tests.unit.hybridlab.controllers.pods import first, waiting
-from tests.unit.hybridlab.controllers.stand_ins import Cluster, in_cluster, is_ready
+from tests.unit.hybridlab.controllers.stand_ins import Cluster, in_cluster
 
 
 def test_a_running_pod_says_everything_a_client_may_ask() -> None:

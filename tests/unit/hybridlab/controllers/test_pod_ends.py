@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hybridlab.api.contract import Obj
-from tests.unit.hybridlab.builders import a_pod
+from tests.unit.hybridlab.builders import a_pod, is_ready
 from tests.unit.hybridlab.controllers.pods import first, gone
-from tests.unit.hybridlab.controllers.stand_ins import Cluster, in_cluster, is_ready
+from tests.unit.hybridlab.controllers.stand_ins import Cluster, in_cluster
 
 
 def test_deleting_a_pod_gives_its_containers_their_grace_and_frees_the_address() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.deployments import share
 from hybridlab.profiles.model import Timing
-from tests.unit.hybridlab.builders import a_pod
-from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, in_cluster, is_ready
+from tests.unit.hybridlab.builders import a_pod, is_ready
+from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, in_cluster
 from tests.unit.hybridlab.controllers.workloads import deployment, pods, rolled_out
 
 
