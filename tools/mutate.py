@@ -131,7 +131,7 @@ class TookTooLong(Exception):
 
 
 def environment(checkout: Path) -> dict[str, str]:
-    """Return an environment whose processes import from the copy, whatever is installed or on the path."""
+    """Return an environment in which processes import from the copy, whatever is installed."""
     return os.environ | {"PYTHONPATH": os.pathsep.join((str(checkout / "lib"), str(checkout)))}
 
 
@@ -154,7 +154,10 @@ def pytest(checkout: Path, *arguments: str) -> list[str]:
 
 
 def tests_by_line(checkout: Path) -> CoverageData:
-    """Run the unit tests once, and record which test executes which line. Raises SystemExit where one fails."""
+    """Run the unit tests once, and record which test executes which line.
+
+    Raises SystemExit where one fails.
+    """
     settings = checkout / ".coveragerc"
     settings.write_text(f"[run]\nsource = {JUDGE}\ndynamic_context = test_function\n")
     command = [
@@ -170,9 +173,8 @@ def tests_by_line(checkout: Path) -> CoverageData:
         check=False,
     )
     if run.returncode:
-        raise SystemExit(
-            f"the unit tests fail before anything is changed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}"
-        )
+        shown = run.stdout[-2000:] + run.stderr[-2000:]
+        raise SystemExit(f"the unit tests fail before anything is changed:\n{shown}")
     data = CoverageData(str(checkout / ".coverage"))
     data.read()
     return data
@@ -213,7 +215,7 @@ def is_python(checkout: Path, mutation: Mutation) -> bool:
 
 
 def outcome(checkout: Path, mutation: Mutation, tests: Sequence[str]) -> str:
-    """Make the change, run the tests that execute its line, then the slow ones, and take the change back.
+    """Make the change, run the tests that execute its line, then the slow ones, and take it back.
 
     A test that fails without the change as well has noticed nothing.
     """
