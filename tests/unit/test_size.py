@@ -164,7 +164,12 @@ def unformatted() -> set[str]:
 
 
 def test_only_tables_keep_a_format_of_their_own() -> None:
-    assert unformatted() == set(ALLOWED["tables with a format of their own"])
+    named = set(ALLOWED["tables with a format of their own"])
+    new, gone = sorted(unformatted() - named), sorted(named - unformatted())
+    assert not new, f"fmt: skip outside the tables that size_exceptions.yaml names: {new}"
+    assert not gone, (
+        f"nothing has a format of its own; remove these from size_exceptions.yaml: {gone}"
+    )
 
 
 @pytest.mark.parametrize(

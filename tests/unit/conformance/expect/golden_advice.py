@@ -124,6 +124,7 @@ NOTHING_NEARER: dict[str, Failing] = {
     "PROHIBITED, another client": not_open(POD, PROHIBITED, client=WINDOWS_CLIENT),
     "RESET, within one node": not_open(NEIGHBOUR.tcp(80), RESET),
     "TIMED_OUT, outside": not_open(OUTSIDE, DROPPED),
+    "TIMED_OUT, outside, Windows client": not_open(OUTSIDE, DROPPED, client=WINDOWS_CLIENT),
     "TIMED_OUT, then REFUSED": not_open(POD, DROPPED, REFUSED),
     "TIMED_OUT, outside, after a connection": not_open(OUTSIDE, UP, DROPPED),
     "REFUSED, outside": not_open(OUTSIDE, REFUSED),
@@ -222,6 +223,8 @@ NEAREST: dict[str, Failing] = {
     "ClusterIP by UDP, server open by UDP alone": not_open(
         replace(CLUSTER_IP, protocol="udp"), DROPPED, own=(listening(8080, "udp"),)
     ),
+    "UDP, TCP open": not_open(UDP, DROPPED, own=(UP,)),
+    "UDP, TCP cannot be asked": not_open(UDP, DROPPED, own=(AGENT_GONE,)),
     "ClusterIP UNREACHABLE, server open": not_open(CLUSTER_IP, UNREACHABLE, own=(UP,)),
     "ClusterIP UNREACHABLE, server closed": not_open(CLUSTER_IP, UNREACHABLE),
     "ClusterIP REFUSED, server closed": not_open(CLUSTER_IP, REFUSED),
@@ -361,6 +364,10 @@ NAMES: dict[str, Failing] = {
     "no answer, DNS silent": Unresolved(no_answer, None),
     "no answer, DNS silent, pods not known": Unresolved(no_answer, None, ()),
     "no answer, nothing known of DNS": Unresolved(no_answer, is_known=False),
+    "an answer at times, DNS answers": Unresolved(by_turns(no_answer, right_address)),
+    "an answer at times, DNS answers, pods not known": Unresolved(
+        by_turns(no_answer, right_address), pods=()
+    ),
     "wrong address": Unresolved(wrong_address),
     "NXDOMAIN": Unresolved(no_record("NXDOMAIN")),
     "NOERROR": Unresolved(no_record("NOERROR")),
