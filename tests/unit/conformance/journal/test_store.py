@@ -18,13 +18,13 @@ class Listing:
     """An API server that has one ConfigMap and selects by labels as Kubernetes does."""
 
     def __init__(self, labels: dict[str, str], name: str = "journal-ab12") -> None:
+        self.labels = labels
         self.found = {"metadata": {"name": name, "labels": labels}}
 
     def objects(self, api: str, kind: str, namespace: str, *, labels: str) -> list[dict[str, Any]]:
-        own = self.found["metadata"]["labels"]
         for term in labels.split(","):
             key, equals, value = term.partition("=")
-            if key not in own or (equals and own[key] != value):
+            if key not in self.labels or (equals and self.labels[key] != value):
                 return []
         return [self.found]
 
