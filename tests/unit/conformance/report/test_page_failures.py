@@ -10,6 +10,7 @@ import pytest
 
 from conformance.report.commands import run_again
 from conformance.report.page import bundles, render, write
+from conformance.report.page.parts import parts
 from tests.unit.conformance.qualify.reports import NEW, OLD, decided
 from tests.unit.conformance.report.pages import HOSTILE, LEAK, plain, section
 
@@ -203,3 +204,10 @@ def test_what_is_open_that_was_to_be_closed_comes_before_what_is_closed() -> Non
         claim["opens"] = claim["id"] == "DEMO-7"
     table = section(render(whole), "details")
     assert re.findall(r'<th scope="row"><a href="#([^"]*)"', table) == ["DEMO-7", "CONN-1"]
+
+
+def test_a_result_without_an_explanation_shows_its_reason_and_the_lines_that_follow() -> None:
+    result = {"claim": "DEMO-7", "part": "p", "test": "t", "verdict": "VIOLATED"}
+    told = {"reason": "DEMO-7 is open\nsince 19:16:02Z", "measured": None, "decisions": []}
+    (row,) = parts({"results": [result | told]}, {})
+    assert (row["first"], row["text"]) == ("DEMO-7 is open", "since 19:16:02Z")
