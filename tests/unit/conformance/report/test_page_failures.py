@@ -208,6 +208,10 @@ def test_what_is_open_that_was_to_be_closed_comes_before_what_is_closed() -> Non
 
 def test_a_result_without_an_explanation_shows_its_reason_and_the_lines_that_follow() -> None:
     result = {"claim": "DEMO-7", "part": "p", "test": "t", "verdict": "VIOLATED"}
-    told = {"reason": "DEMO-7 is open\nsince 19:16:02Z", "measured": None, "decisions": []}
+    told: dict[str, Any] = {
+        "reason": "DEMO-7 is open\nsince 19:16:02Z",
+        "measured": None,
+        "decisions": [],
+    }
     (row,) = parts({"results": [result | told]}, {})
     assert (row["first"], row["text"]) == ("DEMO-7 is open", "since 19:16:02Z")
