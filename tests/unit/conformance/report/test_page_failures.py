@@ -207,11 +207,7 @@ def test_what_is_open_that_was_to_be_closed_comes_before_what_is_closed() -> Non
 
 
 def test_a_result_without_an_explanation_shows_its_reason_and_the_lines_that_follow() -> None:
-    result = {"claim": "DEMO-7", "part": "p", "test": "t", "verdict": "VIOLATED"}
-    told: dict[str, Any] = {
-        "reason": "DEMO-7 is open\nsince 19:16:02Z",
-        "measured": None,
-        "decisions": [],
-    }
-    (row,) = parts({"results": [result | told]}, {})
+    reason = "DEMO-7 is open\nsince 19:16:02Z"
+    result = {"claim": "DEMO-7", "part": "p", "test": "t", "verdict": "VIOLATED", "reason": reason}
+    (row,) = parts({"results": [{**result, "measured": None}]}, {})
     assert (row["first"], row["text"]) == ("DEMO-7 is open", "since 19:16:02Z")
