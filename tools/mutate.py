@@ -3,8 +3,10 @@
 
 Which lines are changed follows from the seed, by default the id of the commit. Everything happens in
 a copy of the checkout. Each changed line is tried with the unit tests that execute it, and then with
-tests/plugin. A change that no test notices survives. So does a change whose tests took too long or
-fail without it, too. More survivors than ``--survivors`` end the command with 1.
+tests/plugin. A line that only the import of its module executes is tried with all unit tests that
+execute something of its file. A change that no test notices survives. So does a change whose tests
+took too long or fail without it, too. More survivors than ``--survivors`` end the command with 1.
+``--part 2/4`` tries the second quarter of the sample alone.
 The changes are cosmic-ray's, the tests of a line are coverage's.
 """
 
@@ -12,13 +14,15 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import random
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import islice
@@ -39,6 +43,10 @@ TIMEOUT = 900.0
 """s.  After this the tests of a change are ended."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 """A test that fails, in pytest's short summary."""
+
+KILLED, SURVIVED, TIMED_OUT, NOT_COVERED = "killed", "SURVIVED", "TIMED OUT", "NOT COVERED"
+OUTCOMES = (KILLED, SURVIVED, TIMED_OUT, NOT_COVERED)
+"""What may become of a change. Of a line that is not covered no unit test executes anything."""
 
 Span = tuple[tuple[int, int], tuple[int, int]]
 """First and last position: (line, column) each."""
@@ -81,14 +89,30 @@ def _annotations(tree: ast.AST) -> Iterator[Span]:
                 )
 
 
-def chosen(found: Sequence[Mutation], lines: int, seed: str) -> list[Mutation]:
-    """Choose as many different lines, and one change of each."""
-    by_line: dict[tuple[Path, int], list[Mutation]] = {}
-    for mutation in found:
-        by_line.setdefault((mutation.path, mutation.line), []).append(mutation)
+def chosen(root: Path, files: Iterable[Path], lines: int, seed: str) -> list[Mutation]:
+    """Choose as many different lines, and one change of each that Python compiles.
+
+    All lines are shuffled, and those without a change are passed over, so that the changes of a file
+    are looked for only when one of its lines is drawn.
+    """
     chance = random.Random(seed)
-    keys = chance.sample(sorted(by_line), min(lines, len(by_line)))
-    return [chance.choice(by_line[key]) for key in keys]
+    places = [
+        (path, number)
+        for path in sorted(files)
+        for number, _ in enumerate((root / path).read_text().splitlines(), 1)
+    ]
+    chance.shuffle(places)
+    by_file: dict[Path, list[Mutation]] = {}
+    found: list[Mutation] = []
+    for path, number in places:
+        if len(found) == lines:
+            break
+        if path not in by_file:
+            by_file[path] = list(mutations(root, path))
+        possible = [mutation for mutation in by_file[path] if mutation.line == number]
+        chance.shuffle(possible)
+        found += islice((mutation for mutation in possible if is_python(root, mutation)), 1)
+    return found
 
 
 def copy_checkout(target: Path) -> None:
@@ -102,39 +126,55 @@ def copy_checkout(target: Path) -> None:
         shutil.copy2(ROOT / name, target / name)
 
 
+class TookTooLong(Exception):
+    """The tests of a change did not end within TIMEOUT."""
+
+
+def environment(checkout: Path) -> dict[str, str]:
+    """Return an environment in which processes import from the copy, whatever is installed."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join((str(checkout / "lib"), str(checkout)))}
+
+
 def pytest(checkout: Path, *arguments: str) -> list[str]:
-    """Run pytest in the copy, and return the failing tests; none where it exceeds TIMEOUT."""
+    """Run pytest in the copy, and return the failing tests.  Raises TookTooLong."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
     try:
         done = subprocess.run(
-            command, cwd=checkout, capture_output=True, check=False, timeout=TIMEOUT, text=True
+            command,
+            cwd=checkout,
+            env=environment(checkout),
+            capture_output=True,
+            check=False,
+            timeout=TIMEOUT,
+            text=True,
         )
-    except subprocess.TimeoutExpired:
-        return []
+    except subprocess.TimeoutExpired as late:
+        raise TookTooLong from late
     return FAILED.findall(done.stdout) or ([*arguments] if done.returncode else [])
 
 
 def tests_by_line(checkout: Path) -> CoverageData:
-    """Run the unit tests once, and record which test executes which line. Raises SystemExit where one fails."""
+    """Run the unit tests once, and record which test executes which line.
+
+    Raises SystemExit where one fails.
+    """
     settings = checkout / ".coveragerc"
     settings.write_text(f"[run]\nsource = {JUDGE}\ndynamic_context = test_function\n")
     command = [
-        sys.executable,
-        "-m",
-        "coverage",
-        "run",
-        f"--rcfile={settings}",
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        *UNIT_TESTS,
+        *(sys.executable, "-m", "coverage", "run", f"--rcfile={settings}"),
+        *("-m", "pytest", "-q", "-x", *UNIT_TESTS),
     ]
-    run = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        command,
+        cwd=checkout,
+        env=environment(checkout),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if run.returncode:
-        raise SystemExit(
-            f"the unit tests fail before anything is changed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}"
-        )
+        shown = run.stdout[-2000:] + run.stderr[-2000:]
+        raise SystemExit(f"the unit tests fail before anything is changed:\n{shown}")
     data = CoverageData(str(checkout / ".coverage"))
     data.read()
     return data
@@ -144,6 +184,18 @@ def node_id(context: str) -> str:
     """Return pytest's address of a test function that coverage names by its module and name."""
     module, _, function = context.rpartition(".")
     return f"{module.replace('.', '/')}.py::{function}"
+
+
+def covering(contexts: Mapping[int, Sequence[str]], line: int) -> list[str]:
+    """Return the tests that execute a line, or, where none does, those that execute its file.
+
+    A function of the judge whose name begins with ``test`` is a context too, but no test.
+    """
+    of_line, of_file = (
+        sorted({node_id(context) for context in found if context.startswith("tests.")})
+        for found in (contexts.get(line, ()), [one for each in contexts.values() for one in each])
+    )
+    return of_line or (of_file if line in contexts else [])
 
 
 def changed(source: str, mutation: Mutation) -> str:
@@ -162,22 +214,30 @@ def is_python(checkout: Path, mutation: Mutation) -> bool:
     return True
 
 
-def survives(checkout: Path, mutation: Mutation, covering: Sequence[str]) -> bool:
-    """Make the change, run the tests that execute its line, then the slow ones, and take the change back.
+def outcome(checkout: Path, mutation: Mutation, tests: Sequence[str]) -> str:
+    """Make the change, run the tests that execute its line, then the slow ones, and take it back.
 
     A test that fails without the change as well has noticed nothing.
     """
     path = checkout / mutation.path
     source = path.read_text()
     listed = checkout / ".mutation-tests"
-    listed.write_text("\n".join(covering))
+    listed.write_text("\n".join(tests))
     path.write_text(changed(source, mutation))
     try:
-        failing = pytest(checkout, f"@{listed}") if covering else []
+        failing = pytest(checkout, f"@{listed}") if tests else []
         failing = failing or pytest(checkout, *SLOW_TESTS)
+    except TookTooLong:
+        return TIMED_OUT
     finally:
         path.write_text(source)
-    return not failing or bool(pytest(checkout, *failing))
+    try:
+        noticed = bool(failing) and not pytest(checkout, *failing)
+    except TookTooLong:
+        return TIMED_OUT
+    if noticed:
+        return KILLED
+    return SURVIVED if tests else NOT_COVERED
 
 
 def difference(checkout: Path, mutation: Mutation) -> str:
@@ -191,34 +251,40 @@ def difference(checkout: Path, mutation: Mutation) -> str:
     )
 
 
+def part(value: str) -> tuple[int, int]:
+    """Return ``2/4`` as (2, 4)."""
+    number, _, of = value.partition("/")
+    return int(number), int(of)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print each change and what became of it; 1 where too many survive."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=60)
     parser.add_argument("--survivors", type=int, default=12, help="how many changes may survive")
     parser.add_argument("--seed", default="", help="default: the id of the commit")
+    parser.add_argument("--part", type=part, default=(1, 1), help="N/M: this part of the sample")
     options = parser.parse_args(arguments)
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=True, text=True
     ).stdout
+    counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         checkout = Path(folder)
         copy_checkout(checkout)
         data = tests_by_line(checkout)
-        files = sorted(path.relative_to(checkout) for path in (checkout / JUDGE).rglob("*.py"))
-        found = [mutation for path in files for mutation in mutations(checkout, path)]
-        left = 0
-        drawn = chosen(found, 2 * options.lines, options.seed or head.strip())
-        usable = (mutation for mutation in drawn if is_python(checkout, mutation))
-        for mutation in islice(usable, options.lines):
-            contexts = data.contexts_by_lineno(str(checkout / mutation.path)).get(mutation.line, [])
-            covering = sorted({node_id(context) for context in contexts if context})
-            alive = survives(checkout, mutation, covering)
-            left += alive
-            word = "SURVIVED" if alive else "noticed"
+        files = [path.relative_to(checkout) for path in (checkout / JUDGE).rglob("*.py")]
+        number, of = options.part
+        drawn = chosen(checkout, files, options.lines, options.seed or head.strip())
+        for mutation in drawn[number - 1 :: of]:
+            contexts = data.contexts_by_lineno(str(checkout / mutation.path))
+            word = outcome(checkout, mutation, covering(contexts, mutation.line))
+            counts[word] += 1
             print(f"{word} {mutation.path}:{mutation.line} {mutation.operator}", flush=True)
             print(difference(checkout, mutation), flush=True)
-    print(f"{options.lines} lines changed, {left} changes survived (limit {options.survivors})")
+    left = counts.total() - counts[KILLED]
+    found = ", ".join(f"{counts[word]} {word}" for word in OUTCOMES)
+    print(f"{counts.total()} lines changed: {found}; at most {options.survivors} may be left alive")
     return int(left > options.survivors)
 
 

@@ -18,7 +18,7 @@ from conformance.catalog import catalog
 from conformance.report.page import render
 from tests.golden.reports.texts import stored
 from tests.unit.conformance.qualify.reports import NEW, OLD, decided
-from tests.unit.conformance.report.test_page import plain
+from tests.unit.conformance.report.pages import plain
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -12,13 +12,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 READY_WITHIN = 30.0
 """Seconds; far above what it takes, so that only a lab that hangs is caught."""
+
+
+SETTLED_WITHIN = 15.0
+"""s.  What a lab does is done within this, also on a busy machine."""
 
 
 @dataclass
@@ -124,3 +129,11 @@ def _ready_line(reader: int, process: subprocess.Popen[str]) -> str:
     finally:
         os.close(reader)
     return line.decode().strip()
+
+
+def until(test: Callable[[], Any]) -> None:
+    """Wait until the test is true, with what a busy machine needs for it."""
+    deadline = time.monotonic() + SETTLED_WITHIN
+    while not test():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.05)

@@ -50,8 +50,12 @@ def collected() -> dict[str, dict[str, dict[str, Any]]]:
         timeout=60,
         check=True,
     )
-    line = next(line for line in done.stdout.splitlines() if line.startswith("parts "))
-    return gathered(json.loads(line.removeprefix("parts ")))
+    lines = [line for line in done.stdout.splitlines() if line.startswith("parts ")]
+    if not lines:
+        raise ValueError(
+            f"the suite was not collected:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )
+    return gathered(json.loads(lines[0].removeprefix("parts ")))
 
 
 def gathered(told: Iterable[tuple[str, str, str, bool]]) -> dict[str, dict[str, dict[str, Any]]]:

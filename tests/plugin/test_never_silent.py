@@ -12,7 +12,7 @@ import time
 import pytest
 
 from .conftest import Project
-from .test_run_ends import wait_for
+from .waiting import wait_for
 
 PATIENCE = "run:\n  progress_every: 200 ms\n"
 """In the place of the ten seconds that a user is left without a word at most."""

@@ -9,37 +9,14 @@ import re
 import shlex
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
 from conformance.report import allure_results
 from tests.plugin.junit_statuses import statuses
+from tests.plugin.waiting import MANY, assert_all_outputs_know, verdicts, wait_for
 
-from .conftest import WITHIN, Project, Run
-
-MANY = """
-import os, time
-@verifies("CONN-1", part="{number}")
-@pytest.mark.parametrize("number", range(8))
-def test_many(number, record):
-    record.touched(["windows"])
-    if number == 3:
-        %s
-"""
-
-
-def verdicts(run: Run) -> dict[str, str]:
-    return {
-        test["test"].rpartition("[")[2].rstrip("]"): test["verdict"] for test in run.report["tests"]
-    }
-
-
-def assert_all_outputs_know(run: Run, count: int) -> None:
-    assert run.folder
-    assert len(run.report["tests"]) == count
-    assert len(statuses(run.folder / "junit.xml")) == count
-    assert len(allure_results.written_tests(run.folder / "allure")) == count
+from .conftest import Project
 
 
 def test_nothing_violated_is_0(project: Project) -> None:
@@ -114,19 +91,6 @@ def test_a_token_that_ends_before_the_run_may_is_announced_once_and_noted(
     assert run.out.count(said) == 2  # when the tests are known, and among the notes
     assert said in project.run("--plan", STAND_IN=json.dumps({"token_ends": time.time() + 30})).out
     assert said not in project.run(STAND_IN=json.dumps({"token_ends": time.time() + 36_000})).out
-
-
-@pytest.mark.parametrize("minutes", ["0", "-1", "nan"])
-def test_minutes_in_which_nothing_could_run_are_refused(project: Project, minutes: str) -> None:
-    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
-    run = project.run(f"--max-minutes={minutes}")
-    assert run.code == 4
-    assert f"--max-minutes {minutes}: expected more than 0" in run.out
-
-
-def test_fewer_workers_than_none_are_refused_before_a_lab_is_started(project: Project) -> None:
-    run = project.run("-n", "-2")
-    assert (run.code, run.out.strip()) == (4, "ERROR: -n -2: expected 0 or more workers")
 
 
 def test_a_dead_worker_makes_its_test_inconclusive_in_every_output(project: Project) -> None:
@@ -230,51 +194,6 @@ def test_pytests_own_summary_has_each_verdicts_own_word_and_the_gravest_last(
     assert "VIOLATED suites/test_it.py::test_refused" in few
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "told"),
-    [
-        (["suites/nope"], 4, "suites/nope: there is no such file or folder"),
-        (["-m", "nosuchmark"], 4, "no test has the mark nosuchmark; there are "),
-        (["--clam=CONN-1"], 4, "--clam=CONN-1: no such option; meant --claim?"),
-        (["--claim=CONN-1", "-k", "dns"], 5, "no test exists yet about dns is about: CONN-6"),
-        (["--claim=DEMO-2", "-k", "node-to-pod"], 5, "DEMO-2 is not among -k 'node-to-pod'"),
-    ],
-)
-def test_what_does_not_exist_is_said_in_one_line_before_a_lab_is_started(
-    project: Project, arguments: list[str], code: int, told: str
-) -> None:
-    project.suite(MANY % "pass")
-    run = project.run(*arguments)
-    assert run.code == code
-    assert told in run.out
-    assert not (project.path / "cluster.log").exists()
-
-
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_an_interruption_is_2_and_leaves_the_rest_not_run(project: Project, workers: str) -> None:
-    project.suite(MANY % "open('here', 'w').close(); time.sleep(30)")
-    process = project.start("-n", workers)
-    wait_for(project.path / "here")
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    run = project.finish(process)
-    assert run.code == 2
-    assert verdicts(run)["3"] == "NOT_RUN"
-    assert run.verdict("CONN-1") == "NOT_RUN"
-    assert run.claim("CONN-1")["missing_parts"]
-    assert_all_outputs_know(run, 8)
-
-
-def test_a_cancelled_run_clears_up_as_after_ctrl_c_and_says_what_was_left(project: Project) -> None:
-    project.suite(MANY % "open('here', 'w').close(); time.sleep(30)")
-    process = project.start("--kubeconfig", "lane", STAND_IN='{"left": ["Namespace x was left"]}')
-    wait_for(project.path / "here")
-    os.kill(process.pid, signal.SIGTERM)  # as CI systems cancel
-    run = project.finish(process)
-    assert run.code == 2
-    assert "Namespace x was left" in run.out
-    assert (project.path / "cluster.log").read_text().split()[-2:] == ["clean_up", "close"]
-
-
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_an_api_server_that_is_gone_leaves_the_rest_inconclusive_at_once(
     project: Project, workers: str
@@ -312,68 +231,6 @@ def test_what_leaves_nothing_to_decide_ends_the_run_in_one_line(
     assert f"the run ended: {why}" in run.out
     assert {test["reason"] for test in run.report["tests"] if test["verdict"] == "NOT_RUN"} == {why}
     assert_all_outputs_know(run, 8)
-
-
-WAITING = """
-import threading, time
-from concurrent.futures import ThreadPoolExecutor
-ended = threading.Event()
-
-@pytest.fixture(scope="session")
-def pulled(cluster):
-    with ThreadPoolExecutor(2) as pool:
-        work = pool.submit(wait)
-        open("here", "w").close()
-        work.result()
-
-def wait():
-    import pathlib
-    while "interrupt" not in pathlib.Path("cluster.log").read_text():
-        time.sleep(0.05)
-
-@verifies("CONN-1")
-def test_it(pulled): pass
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_what_is_waited_for_in_other_threads_too(
-    project: Project, number: int
-) -> None:
-    """Otherwise the run would wait for them without end."""
-    project.suite(WAITING)
-    process = project.start()
-    wait_for(project.path / "here")
-    os.kill(process.pid, number)
-    while not heard_within(15, project.path / "cluster.log"):
-        os.kill(
-            process.pid, number
-        )  # one that comes just before a thread begins to wait is heard with the next
-    run = project.finish(process)
-    assert run.code == 2
-    assert run.verdict("CONN-1") == "NOT_RUN"
-    assert "interrupt 20" in (project.path / "cluster.log").read_text()
-
-
-def test_a_thread_that_waits_on_after_a_signal_keeps_neither_the_report_nor_the_process(
-    project: Project,
-) -> None:
-    """Neither the thread nor the test would ever end."""
-    project.suite(
-        "import threading\n"
-        '@verifies("CONN-1")\n'
-        "def test_it():\n"
-        "    threading.Thread(target=threading.Event().wait).start()\n"
-        "    open('here', 'w').close()\n"
-        "    threading.Event().wait()\n"
-    )
-    process = project.start()
-    wait_for(project.path / "here")
-    os.kill(process.pid, signal.SIGTERM)
-    run = project.finish(process)
-    assert run.code == 2
-    assert run.verdict("CONN-1") == "NOT_RUN"
-    assert (project.path / "cluster.log").read_text().split()[-1] == "close"
 
 
 @pytest.mark.parametrize(
@@ -435,100 +292,3 @@ def test_the_repeating_command_names_the_cluster_in_words_that_a_shell_and_pytes
         "--tolerate=os=windows:NoSchedule",
     ]
     assert project.run(*shlex.split(again)).code == 1
-
-
-def test_unusable_clusters_are_7_with_all_reasons(project: Project) -> None:
-    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
-    run = project.run(STAND_IN='{"reasons": ["no Windows node", "may not create pods"]}')
-    assert run.code == 7
-    assert "no Windows node" in run.out
-    assert "may not create pods" in run.out
-    assert run.folder is not None
-
-
-def test_a_cluster_that_breaks_while_it_is_looked_at_is_7_in_one_line(project: Project) -> None:
-    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
-    run = project.run(STAND_IN='{"broken": "namespace x is still there\\n  finalizers none"}')
-    assert run.code == 7
-    assert "ERROR: cannot run on this cluster: namespace x is still there\n" in run.out
-    assert "Traceback" not in run.out
-
-
-def test_a_refused_kubeconfig_is_4_in_one_line(project: Project) -> None:
-    project.suite('@verifies("CONN-1")\ndef test_it(): pass')
-    run = project.run(
-        "--kubeconfig",
-        "missing.yaml",
-        STAND_IN='{"usage": "kubeconfig missing.yaml: no such file"}',
-    )
-    assert run.code == 4
-    assert "ERROR: kubeconfig missing.yaml: no such file" in run.out
-    assert not list((project.path / "reports").glob("2*"))
-
-
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_windows_tests_that_found_no_windows_node_are_7(project: Project, workers: str) -> None:
-    project.suite('@verifies("CONN-3")\ndef test_it(): pass')
-    run = project.run("-n", workers, STAND_IN='{"windows": 0}')
-    assert run.code == 7
-    assert "note: no test that needs a Windows node ran (1 selected)" in run.out
-
-
-def test_windows_tests_that_only_touched_linux_pods_are_7(project: Project) -> None:
-    project.suite('@verifies("CONN-3")\ndef test_it(record): record.touched(["linux"])')
-    run = project.run()
-    assert run.code == 7
-    assert "no test that needs a Windows node used a pod on one (1 ran)" in run.out
-
-
-def test_a_selection_of_linux_parts_is_no_selection_of_windows_tests(project: Project) -> None:
-    project.suite(
-        '@verifies("CONN-3", part="linux->linux pod-ip")\ndef test_it(record): record.touched(["linux"])'
-    )
-    assert project.run().code == 0
-
-
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_wrong_marks_are_4_before_anything_runs(project: Project, workers: str) -> None:
-    project.suite('@verifies("CONN-99")\ndef test_it(): pass')
-    run = project.run("-n", workers)
-    assert run.code == 4
-    assert "verifies('CONN-99'): no such claim" in run.out
-
-
-@pytest.mark.parametrize("workers", ["0", "2"])
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("def test_it(): pass", "verifies no claim"),
-        ('@verifies("CONN-1", part="{os}")\ndef test_it(): pass', "has parameters none"),
-    ],
-)
-def test_tests_that_do_not_say_what_they_decide_are_4(
-    project: Project, workers: str, body: str, words: str
-) -> None:
-    project.suite(body)
-    run = project.run("-n", workers)
-    assert run.code == 4
-    assert words in run.out
-
-
-def test_a_test_file_that_cannot_be_imported_is_not_green(project: Project) -> None:
-    project.suite("import nonsense_that_is_not_there")
-    assert project.run().code == 2
-
-
-def heard_within(seconds: float, log: Path) -> bool:
-    """Return whether a signal has reached the run's handler. The limit is generous, because a
-    second Ctrl-C has another meaning."""
-    deadline = time.monotonic() + seconds
-    while "interrupt" not in log.read_text() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return "interrupt" in log.read_text()
-
-
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + WITHIN
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path} never appeared"
-        time.sleep(0.05)

@@ -12,7 +12,7 @@ from conformance.plugin.worlds import FILE, SEATED, Dealer
 from conformance.schedule.order import order
 
 from .conftest import ROOT, Project
-from .test_exclusive import turns
+from .intervals import turns
 
 WORLDS = """
 import time

@@ -8,7 +8,21 @@ from pathlib import Path
 import pytest
 
 from tools import mutate
-from tools.mutate import Mutation, changed, chosen, is_python, mutations, node_id, survives
+from tools.mutate import (
+    KILLED,
+    NOT_COVERED,
+    TIMED_OUT,
+    Mutation,
+    changed,
+    chosen,
+    covering,
+    environment,
+    is_python,
+    mutations,
+    node_id,
+    outcome,
+    part,
+)
 
 SOURCE = """\
 def larger(a: int | None, b: int = 1) -> int | None:
@@ -40,11 +54,41 @@ def test_each_change_is_made_on_the_line_that_it_names(tmp_path: Path) -> None:
         ] == [mutation.line]
 
 
+def drawn(tmp_path: Path, lines: int, seed: str) -> list[Mutation]:
+    (tmp_path / "module.py").write_text(SOURCE)
+    return chosen(tmp_path, [Path("module.py")], lines, seed)
+
+
 def test_the_seed_alone_chooses_and_no_line_is_chosen_twice(tmp_path: Path) -> None:
-    candidates = found(tmp_path)
-    assert chosen(candidates, 2, "a") == chosen(candidates, 2, "a")
-    assert {mutation.line for mutation in chosen(candidates, 9, "a")} == {1, 2}
-    assert len({tuple(chosen(candidates, 1, str(seed))) for seed in range(20)}) > 1
+    assert drawn(tmp_path, 2, "a") == drawn(tmp_path, 2, "a")
+    assert sorted(mutation.line for mutation in drawn(tmp_path, 9, "a")) == [1, 2]
+    assert len({tuple(drawn(tmp_path, 1, str(seed))) for seed in range(20)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("line", "tests"),
+    [
+        pytest.param(1, ["tests/a.py::test_a"], id="executed by a test"),
+        pytest.param(2, ["tests/a.py::test_a", "tests/b.py::test_b"], id="by the import alone"),
+        pytest.param(3, ["tests/b.py::test_b"], id="a function of the judge is no test"),
+        pytest.param(4, [], id="never executed"),
+    ],
+)
+def test_a_line_is_tried_with_the_tests_that_execute_it(line: int, tests: list[str]) -> None:
+    contexts = {
+        1: ["", "tests.a.test_a"],
+        2: [""],
+        3: ["conformance.run.lab.tests_of", "tests.b.test_b"],
+    }
+    assert covering(contexts, line) == tests
+
+
+def test_processes_of_tests_import_from_the_copy(tmp_path: Path) -> None:
+    assert environment(tmp_path)["PYTHONPATH"] == f"{tmp_path}/lib:{tmp_path}"
+
+
+def test_a_part_of_the_sample_has_a_number() -> None:
+    assert part("2/4") == (2, 4)
 
 
 def test_a_test_is_named_as_pytest_names_it() -> None:
@@ -61,16 +105,16 @@ def test_a_change_that_is_no_python_is_not_tried(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "within", "survived"),
+    ("test", "within", "word"),
     [
-        pytest.param("assert larger(1, 2) == 2", 120.0, False, id="noticed"),
-        pytest.param("assert larger(1, 1) == 1", 120.0, True, id="not noticed"),
-        pytest.param("assert larger(1, 2) == 3", 120.0, True, id="failed before the change, too"),
-        pytest.param("while True: pass", 5.0, True, id="took too long"),
+        pytest.param("assert larger(1, 2) == 2", 120.0, KILLED, id="noticed"),
+        pytest.param("assert larger(1, 1) == 1", 120.0, NOT_COVERED, id="not noticed"),
+        pytest.param("assert larger(1, 2) == 3", 120.0, NOT_COVERED, id="failed before, too"),
+        pytest.param("while True: pass", 5.0, TIMED_OUT, id="took too long"),
     ],
 )
 def test_a_change_is_noticed_only_by_a_test_that_passes_without_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str, within: float, survived: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str, within: float, word: str
 ) -> None:
     monkeypatch.setattr(mutate, "SLOW_TESTS", ("test_module.py",))
     monkeypatch.setattr(mutate, "TIMEOUT", within)
@@ -78,5 +122,5 @@ def test_a_change_is_noticed_only_by_a_test_that_passes_without_it(
         f"from module import larger\n\ndef test_it():\n    {test}\n"
     )
     swapped = next(each for each in found(tmp_path) if "a < b" in changed(SOURCE, each))
-    assert survives(tmp_path, swapped, []) is survived
+    assert outcome(tmp_path, swapped, []) == word
     assert (tmp_path / "module.py").read_text() == SOURCE

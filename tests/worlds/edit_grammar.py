@@ -17,6 +17,7 @@ from hypothesis.strategies import DrawFn
 from conformance.policy.oracle import fields
 from conformance.policy.worlds import World
 from tests.worlds import grammar
+from tests.worlds.editing import is_policy
 
 Obj = dict[str, Any]
 DIRECTIONS = ("ingress", "egress")
@@ -24,10 +25,6 @@ RULES = ("XPOL-12", "XPOL-13")
 MOST = 4
 """Fields that one edit changes."""
 RELABELLED = ({"x": "1"}, {"x": "2"}, {"x": "2", "y": "1"}, {"x": "13"}, {"y": "1"})
-
-
-def _is_policy(obj: Obj) -> bool:
-    return str(obj["kind"]).endswith("NetworkPolicy")
 
 
 def _is_calico(obj: Obj) -> bool:
@@ -41,7 +38,7 @@ def tiers_in_order(objects: list[Obj]) -> list[str]:
         key=lambda tier: float(tier["spec"]["order"]),
     )
     own = [obj["metadata"]["name"] for obj in tiers]
-    used = {obj["spec"].get("tier", "default") for obj in objects if _is_policy(obj)}
+    used = {obj["spec"].get("tier", "default") for obj in objects if is_policy(obj)}
     return [name for name in (*own, "default") if name in used]
 
 
@@ -51,7 +48,7 @@ def edits(draw: DrawFn, claim: str = "POL-1", ways: tuple[str, ...] = ()) -> Wor
     objects = draw(grammar.worlds())
     tiers = tiers_in_order(objects)
     assume(len(tiers) > 1 if claim == "XPOL-13" else len(tiers) == 1)
-    policies = [obj for obj in objects if _is_policy(obj)]
+    policies = [obj for obj in objects if is_policy(obj)]
     if claim == "XPOL-13":
         policies = [obj for obj in policies if obj["spec"].get("tier", "default") != tiers[0]]
     edited = copy.deepcopy(draw(st.sampled_from(policies)))

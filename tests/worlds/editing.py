@@ -24,11 +24,15 @@ WORLD = (
 )
 
 
+def is_policy(obj: Obj) -> bool:
+    return str(obj["kind"]).endswith("NetworkPolicy")
+
+
 def policies_of(kind: Callable[[Obj], bool], edit: Callable[[Obj], object]) -> Edit:
     """Edits the spec of policies of a kind in place."""
 
     def edited(obj: Obj) -> Obj:
-        if obj["kind"].endswith("NetworkPolicy") and kind(obj):
+        if is_policy(obj) and kind(obj):
             edit(obj["spec"])
         return obj
 

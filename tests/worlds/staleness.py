@@ -15,7 +15,7 @@ from typing import Any
 from conformance.policy.oracle import fields
 from conformance.policy.oracle.oracle import Oracle
 from conformance.policy.oracle.world import World
-from tests.worlds.editing import replaced
+from tests.worlds.editing import is_policy, replaced
 
 Obj = dict[str, Any]
 Objects = Sequence[Obj]
@@ -29,17 +29,13 @@ def _by_label(objects: Objects) -> dict[str, Obj]:
     return {fields.label(obj) + str(obj.get("apiVersion")): obj for obj in objects}
 
 
-def _policy(obj: Obj) -> bool:
-    return str(obj["kind"]).endswith("NetworkPolicy")
-
-
 def of_policies(keep: Callable[[Obj, Obj], None]) -> Stale:
     """Policies that are there before and after: ``keep`` takes over into the new spec what stays of the old one."""
 
     def read(before: Objects, after: Objects, pod: str) -> list[Obj]:
         old, found = _by_label(before), []
         for label, obj in _by_label(after).items():
-            if _policy(obj) and label in old and old[label] != obj:
+            if is_policy(obj) and label in old and old[label] != obj:
                 obj = copy.deepcopy(obj)  # noqa: PLW2901
                 keep(old[label]["spec"], obj["spec"])
             found.append(obj)
@@ -140,13 +136,13 @@ def _still_selected(old: Obj, new: Obj) -> None:
 
 def _gone(before: Objects, after: Objects) -> list[Obj]:
     new = _by_label(after)
-    return [obj for label, obj in _by_label(before).items() if label not in new and _policy(obj)]
+    return [obj for label, obj in _by_label(before).items() if label not in new and is_policy(obj)]
 
 
 def _alike_go_too(before: Objects, after: Objects, pod: str) -> list[Obj]:
     """With a policy go those of its namespace and selector."""
     gone = [_place(obj) for obj in _gone(before, after)]
-    return [obj for obj in after if not (_policy(obj) and _place(obj) in gone)]
+    return [obj for obj in after if not (is_policy(obj) and _place(obj) in gone)]
 
 
 def _place(obj: Obj) -> tuple[Any, ...]:
@@ -163,7 +159,7 @@ def _shared_ends_go_too(before: Objects, after: Objects, pod: str) -> list[Obj]:
     gone = {str(end) for obj in _gone(before, after) for end in _ends(obj["spec"])}
     found = copy.deepcopy(list(after))
     for obj in found:
-        for end in _ends(obj["spec"]) if _policy(obj) else ():
+        for end in _ends(obj["spec"]) if is_policy(obj) else ():
             if str(end) in gone:
                 end["selector"] = "!all()"
     return found
@@ -201,7 +197,7 @@ def _members_stay(before: Objects, after: Objects, pod: str) -> list[Obj]:
 
 def _new_policies(before: Objects, after: Objects, pod: str) -> list[Obj]:
     old = _by_label(before)
-    return [obj for label, obj in _by_label(after).items() if label in old or not _policy(obj)]
+    return [obj for label, obj in _by_label(after).items() if label in old or not is_policy(obj)]
 
 
 def _gone_policies(before: Objects, after: Objects, pod: str) -> list[Obj]:
@@ -295,11 +291,11 @@ def _labels(kept: Callable[[Obj, Obj], Obj]) -> Stale:
 def _without_new_sets(before: Objects, after: Objects, pod: str) -> list[Obj]:
     """Rules stay where the edit brings no selector that was not there: sets that come are news (XPOL-12)."""
     old = _by_label(before)
-    there = {text for obj in before if _policy(obj) for text in _selectors(obj["spec"])}
+    there = {text for obj in before if is_policy(obj) for text in _selectors(obj["spec"])}
     found = []
     for label, obj in _by_label(after).items():
         read = obj
-        if _policy(obj) and label in old and set(_selectors(obj["spec"])) <= there:
+        if is_policy(obj) and label in old and set(_selectors(obj["spec"])) <= there:
             kept = {
                 name: old[label]["spec"][name] for name in DIRECTIONS if name in old[label]["spec"]
             }
@@ -333,7 +329,7 @@ def _later_tiers(before: Objects, after: Objects, pod: str) -> list[Obj]:
     }
     found = []
     for label, obj in _by_label(after).items():
-        tier = (obj.get("spec") or {}).get("tier", "default") if _policy(obj) else ""
+        tier = (obj.get("spec") or {}).get("tier", "default") if is_policy(obj) else ""
         found.append(old[label] if tier in later and label in old else obj)
     return found
 

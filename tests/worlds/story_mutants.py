@@ -24,6 +24,7 @@ from conformance.policy.worlds import SYSTEMS, Cell, Seat
 from conformance.stories.files import FOLDER, stories_in
 from conformance.stories.model.story import Scene, Story
 from tests.unit.conformance.stories.test_classes import TABLE
+from tests.worlds.editing import is_policy
 from tests.worlds.seats import NAMESPACES, SEATS
 
 Obj = dict[str, Any]
@@ -48,10 +49,6 @@ class Mutant(NamedTuple):
         return f"{self.os} forgets {self.forgets} when: {self.event}"
 
 
-def _is_policy(obj: Obj) -> bool:
-    return str(obj["kind"]).endswith("NetworkPolicy")
-
-
 def _without(drop: Callable[[Obj], bool]) -> Callable[[Objects], list[Obj]]:
     return lambda objects: [obj for obj in objects if not drop(obj)]
 
@@ -62,7 +59,7 @@ def _of_direction(direction: str) -> Callable[[Objects], list[Obj]]:
     def read(objects: Objects) -> list[Obj]:
         found = []
         for obj in objects:
-            if not _is_policy(obj):
+            if not is_policy(obj):
                 found.append(obj)
                 continue
             key = "policyTypes" if "podSelector" in obj["spec"] else "types"
@@ -88,14 +85,14 @@ def _unlabelled(kind: str, *, members: bool = False) -> Callable[[Objects], list
 
 
 FORGETS: dict[str, Callable[[Objects], list[Obj]]] = {
-    "all policies": _without(_is_policy),
+    "all policies": _without(is_policy),
     "policies for ingress": _of_direction("Ingress"),
     "policies for egress": _of_direction("Egress"),
     "Calico's policies": _without(
-        lambda obj: _is_policy(obj) and str(obj["apiVersion"]).startswith("projectcalico")
+        lambda obj: is_policy(obj) and str(obj["apiVersion"]).startswith("projectcalico")
     ),
     "Kubernetes' policies": _without(
-        lambda obj: _is_policy(obj) and str(obj["apiVersion"]).startswith("networking")
+        lambda obj: is_policy(obj) and str(obj["apiVersion"]).startswith("networking")
     ),
     "NetworkSets": _without(lambda obj: str(obj["kind"]).endswith("NetworkSet")),
     "labels of namespaces": _unlabelled("Namespace"),

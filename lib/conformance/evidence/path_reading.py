@@ -10,7 +10,7 @@ from conformance.evidence.layer import End, PathEvidence
 from conformance.evidence.packet_capture import Observe, ends_of
 from conformance.expect.engine.names import UNSENT
 from conformance.expect.explain.advice import SERVICES
-from conformance.facts.hns_health import Look, wrong_balancers
+from conformance.facts.networks.hns_health import Look, wrong_balancers
 from conformance.kube.client import Kube
 from conformance.kube.fields import list_at
 from conformance.model.attempt import Attempt, Kind

@@ -5,21 +5,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.lab_process import RunningLab, running_lab
+from tests.lab.lab_process import RunningLab, running_lab, until
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH"),
     pytest.mark.xdist_group("drain"),
 ]
 
-SETTLED_WITHIN = 15.0
-"""Seconds; only a change that never comes takes so long."""
 NODE = "windows-2022"
 WORKLOAD = """\
 apiVersion: apps/v1
@@ -62,13 +58,6 @@ def pods_on(lab: RunningLab, node: str) -> dict[str, str]:
         ]
         for item in items
     }
-
-
-def until(test: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + SETTLED_WITHIN
-    while not test():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 def ready(lab: RunningLab) -> int:

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.lab_process import RunningLab, running_lab
+from tests.lab.lab_process import RunningLab, running_lab, until
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH"),
     pytest.mark.xdist_group("vni-story"),
 ]
 
-SETTLED_WITHIN = 15.0
-"""Seconds; only a change that never comes takes so long."""
 AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.53"
 BASE_IMAGE = "mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0"
 WINDOWS = {"windows-2022": ("w1", "w1b"), "windows-2019": ("w2",)}
@@ -174,13 +170,6 @@ class Story:
         wait = ("wait", "-n", "calico-system", "--for=condition=Ready", "--timeout=30s")
         self.kubectl(*wait, self.calico_pod(node))
         self.kubectl("uncordon", node)
-
-
-def until(test: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + SETTLED_WITHIN
-    while not test():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")

@@ -5,21 +5,17 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.lab_process import RunningLab, running_lab
+from tests.lab.lab_process import RunningLab, running_lab, until
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH"),
     pytest.mark.xdist_group("vni-without-operator"),
 ]
 
-SETTLED_WITHIN = 15.0
-"""Seconds; only a change that never comes takes so long."""
 DAEMON_SET = ("-n", "calico-system", "daemonset/calico-node-windows")
 NODE = "windows-2022"
 CNI = r"Get-Content -Raw -Path 'C:\etc\cni\net.d\10-calico.conf'"
@@ -65,13 +61,6 @@ def vsid(lab: RunningLab) -> int:
             "Policies"
         ][0]["VSID"]
     )
-
-
-def until(test: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + SETTLED_WITHIN
-    while not test():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 def test_a_felix_configuration_never_reaches_windows(lab: RunningLab) -> None:

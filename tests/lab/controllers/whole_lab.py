@@ -23,6 +23,7 @@ from hybridlab.networks.registry import plane_of
 from hybridlab.profiles.model import Profile
 from hybridlab.runtime.contract import WindowsHosts
 from hybridlab.runtime.descriptors import RemoteStreams, remote_runtime
+from tests.unit.hybridlab.builders import is_ready
 
 FELIX = {"calico-node": "calico-node", "calico-node-windows": "felix"}
 """Label k8s-app to the container in which Felix runs."""
@@ -139,8 +140,3 @@ class WholeLab:
             Streams(stdin=None, stdout=out, stderr=err),
         )
         return ended.exit_code, out.data.decode(), err.data.decode() + (ended.start_error or "")
-
-
-def is_ready(pod: Obj) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)

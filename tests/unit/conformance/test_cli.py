@@ -26,7 +26,7 @@ from conformance.report.summed_up import grouped
 from tests.golden.reports.texts import names, stored
 from tests.unit.conformance.kube.test_access import lane
 from tests.unit.conformance.qualify.reports import NEW, decided, report
-from tests.unit.conformance.report.test_page import plain
+from tests.unit.conformance.report.pages import plain
 
 
 def written(path: Path, *results: dict[str, Any], **run: Any) -> str:

@@ -50,3 +50,9 @@ def a_deployment(
 def a_service(name: str = "web", **spec: Any) -> Obj:
     """Return a Service that selects the pods of its own name; keywords are its spec."""
     return an_object(name, namespace="default", **({"selector": {"app": name}} | spec))
+
+
+def is_ready(pod: Obj) -> bool:
+    """Return whether a pod is ready by its conditions."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)

@@ -15,7 +15,7 @@ SHOWN = 3
 
 
 class Entries(Protocol):
-    """The readings of nodes that are needed (``conformance.facts.vxlan.VxlanFacts``)."""
+    """The readings of nodes that are needed (``conformance.facts.networks.vxlan.VxlanFacts``)."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
         """Overlay entries for ``toward``'s pods that are not as announced or configured."""

@@ -10,7 +10,7 @@ import pytest
 from conformance.disrupt.third_party import ThirdPartyPods
 from conformance.errors import EnvironmentBroken
 from conformance.journal.journalling import Plainly
-from conformance.pods.third_party import label, third_party_pods
+from conformance.pods.third_party import MIRROR, label, networked, third_party_pods
 from conformance.run.clusters import _third_party_pods as named_beforehand
 from tests.unit.conformance.builders import a_node, a_pod, a_windows_node, some_facts
 from tests.unit.conformance.disrupt.test_procedure import Hosts, procedure, words
@@ -109,3 +109,8 @@ def test_one_that_does_not_come_back_is_told(cluster: Any, patience: Any, clock:
     with pytest.raises(EnvironmentBroken, match=r"not back in 15 s: no successor of ops/logs"):
         theirs.renewed("w1", *theirs.note("w1"))
     assert len(cluster.noted) == 1, "what is not back is to be healed"
+
+
+def test_a_static_pod_has_no_network_to_lose() -> None:
+    assert networked(a_pod("web"))
+    assert not networked(a_pod("web", annotations={MIRROR: "a-digest"}))

@@ -24,25 +24,16 @@ from conformance.expect.failure import failure
 from conformance.expect.figures import PolicyChange
 from conformance.expect.outcome import Outcome
 from conformance.expect.owners import ForeignPolicyView, NoForeignChanges, Runs
-from conformance.expect.subjects.backends import Backends
-from conformance.expect.subjects.fragments import Fragments
 from conformance.expect.subjects.overlay import VXLAN, Carrier, Overlay
-from conformance.expect.subjects.pages import Pages
-from conformance.expect.subjects.pod_startup import PodStartup
 from conformance.expect.traffic import Expect
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target, Workload
-from conformance.model.observation import Observation, Verdict
-from conformance.model.stream import StreamState, StreamVerdict
-from conformance.pods.new_pod import Stage
+from conformance.model.observation import Verdict
 from conformance.settings import load_timings
 from tests.unit.conformance.builders import a_workload
-from tests.unit.conformance.expect import stream_stand_ins as streams
-from tests.unit.conformance.expect import test_resolution as dns
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation
 from tests.unit.conformance.expect.subjects.test_overlay import WELL, Nodes
-from tests.unit.conformance.expect.subjects.test_pod_startup import NewPod
 
 Result = Verdict | str
 """The result of one attempt; a text is the name of the pod that answers instead of a backend."""
@@ -278,100 +269,6 @@ def on_late_machine(row: NotOpen, **more: Any) -> NotOpen:
     return replace(row, route=replace(row.route, given=30.0), cluster=Cluster(**more))
 
 
-# --- names ----------------------------------------------------------------------------------------
-
-Delay = float | Verdict | None
-"""s.  How long an answer takes; None: no answer comes.  A verdict is an answer of that kind."""
-
-
-@dataclass(frozen=True)
-class Unresolved:
-    """A name that does not resolve as it has to, over the answers of the cluster's DNS."""
-
-    answer: Answer
-    """What the question for the name itself gets."""
-    server: Delay = 0.003
-    """What the Service of DNS answers about another name."""
-    pods: tuple[Delay, ...] = (0.003, 0.003)
-    """The same of each DNS pod; empty: the pods are not known."""
-    to: tuple[str, ...] = (dns.ADDRESS,)
-    """The right answer; empty: there is no such record."""
-    record: str = "A"
-    is_known: bool = True
-    """Whether the cluster's DNS is known, so that it is asked again."""
-    at: tuple[Target, ...] = ()
-    """Servers that are asked in place of the client's own."""
-    is_restarted: bool = False
-    """Whether the client's pod restarted meanwhile."""
-    others: ForeignPolicyView = NOBODY
-    """Owners of policies that are not the test's."""
-
-    def error(self) -> BaseException | None:
-        known = (dns.Dns if self.pods else dns.NoDns) if self.is_known else type(None)
-        answers: dict[str, list[Answer]] = {CLIENT.pod: [self._answered]}
-        restarted = [CLIENT.pod] if self.is_restarted else []
-        expect = expecting(answers, restarted=restarted, dns=known, others=self.others)
-        asked: dict[str, Any] = {
-            "because": "DNS knows every Service",
-            "record": self.record,
-            "at": self.at,
-        }
-        return Raised(lambda: expect.resolves(CLIENT, "web.demo", self.to, **asked)).error()
-
-    def _answered(self, attempt: Attempt, number: int) -> Observation:
-        if attempt.query != dns.KNOWN:
-            assert callable(self.answer)
-            return self.answer(attempt, number)
-        target = attempt.target
-        hosts = [dns.FIRST.address, dns.SECOND.address]
-        delay = self.pods[hosts.index(target.host)] if target else self.server
-        if isinstance(delay, Verdict):
-            return observation(attempt, delay)
-        return dns.answered(attempt, 99.0 if delay is None else delay)
-
-
-def no_answer(attempt: Attempt, _: int) -> Observation:
-    return dns.answered(attempt, 99.0)
-
-
-def late_address(attempt: Attempt, _: int) -> Observation:
-    return dns.answered(attempt, 3.1)
-
-
-def wrong_address(attempt: Attempt, _: int) -> Observation:
-    return replace(observation(attempt, Verdict.RESOLVED), answers=("203.0.113.9",))
-
-
-def no_record(rcode: str, seconds: float = 0.003) -> Answer:
-    """Return the answer that there is no such record, or no such name."""
-    return lambda attempt, _: replace(
-        observation(attempt, NO_NAME),
-        rcode=rcode,
-        seconds=seconds,
-        detail=f"{attempt.query} {rcode}",
-    )
-
-
-def by_turns(*answers: Answer) -> Answer:
-    """Return these answers one after the other, again and again."""
-
-    def answer(attempt: Attempt, number: int) -> Observation:
-        turn = answers[number % len(answers)]
-        assert callable(turn)
-        return turn(attempt, number)
-
-    return answer
-
-
-def at_first(first: Answer, then: Answer) -> Answer:
-    """Return one answer to the first question, and another to all that follow."""
-    return by_turns(first, *[then] * 1000)
-
-
-def right_address(attempt: Attempt, _: int) -> Observation:
-    return dns.answered(attempt)
-
-
 # --- other owners, and Felix ----------------------------------------------------------------------
 
 
@@ -428,123 +325,6 @@ class WithFelix:
         return error
 
 
-# --- streams, new pods, Services, nodes -----------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class StreamLost:
-    """A stream between two pods that was lost and is not opened again in time."""
-
-    client: Workload
-    server: Workload
-    too_late: bool = False
-    """Whether nothing but the budget for a new stream is over."""
-    given: float = 0.0
-    """s.  Added to the budget since the machine was late."""
-    overwhelmed: bool = False
-    """Whether the lab's machine was overwhelmed throughout."""
-    others: ForeignPolicyView = NOBODY
-    runs: Runs = NOBODY
-    ends: tuple[StreamVerdict, StreamVerdict] = (streams.RESET, streams.STALLED)
-    """How the client's end stands, and the server's."""
-
-    def error(self) -> Exception:
-        expected = streams.Expectations(streams.ScriptedStreams(streams.LOST)).streams
-        machine: Any = SimpleNamespace(overwhelmed=lambda *_: self.overwhelmed, excused=0)
-        world = StandInWorld(others=self.others, runs=self.runs)
-        context = replace(expected.expect.context, pace=Pace(machine=machine), world=world)
-        expected.expect = replace(expected.expect, context=context)
-        expected._given = self.given
-        state = StreamState(
-            client=streams.end(self.client, "client", self.ends[0]),
-            server=streams.end(self.server, "server", self.ends[1]),
-            target=self.server.tcp(9000),
-            recovery_tries=1,
-        )
-        return expected.violation(state, "a new stream", "it is so", too_late=self.too_late)
-
-
-def startup(client: Workload, answers: dict[int, Verdict], **world: Any) -> PodStartup:
-    """Return expectations about new pods; ``answers``: by the port that the client asks."""
-
-    def answer(attempt: Attempt, _: int) -> Observation:
-        assert attempt.target is not None
-        return observation(attempt, answers[attempt.target.port])
-
-    return PodStartup(expecting({client.pod: [answer]}, **world))
-
-
-def new_pod(
-    made: Workload, answer: Verdict = UP, *, beside: Verdict = UP, stage: Stage = "done"
-) -> Raised:
-    """Return the failure of a new pod that is to be silent until its policy is there.
-
-    ``beside``: what another pod answers; ``stage``: how far the new pod's first action comes.
-    """
-    return Raised(
-        lambda: startup(CLIENT, {8080: answer, 80: beside}).accept_nothing(
-            CLIENT, [NewPod([stage], pod=made)], beside=NEIGHBOUR.tcp(80), because="it is so"
-        )
-    )
-
-
-def first_action(made: Workload, **world: Any) -> Raised:
-    """Return the failure of a new pod whose first packet leaves before its policy is there."""
-    return Raised(
-        lambda: startup(made, {}, **world).sent_nothing([NewPod(pod=made)], POD, because="it is so")
-    )
-
-
-def never_ready(made: Workload) -> Raised:
-    """Return the failure of a new pod that its kubelet does not reach."""
-    beside = NEIGHBOUR.tcp(80)
-    return Raised(
-        lambda: startup(CLIENT, {8080: DROPPED, 80: UP}).become_ready(
-            CLIENT, [NewPod(pod=made, readiness=False)], beside=beside, because="it is so"
-        )
-    )
-
-
-def lost_by_size(target: Target, *lost: int) -> Raised:
-    """Return the failure of datagrams, or transfers, of these sizes in bytes."""
-
-    def answer(attempt: Attempt, _: int) -> Observation:
-        size = attempt.payload or len(attempt.request)
-        return observation(attempt, DROPPED if size in lost else UP)
-
-    def expectation() -> None:
-        subject = Fragments(expecting({CLIENT.pod: [answer]}))
-        subject.arrive(Case(CLIENT, target, open=True, because="it is so"))
-
-    return Raised(expectation)
-
-
-def page(target: Target) -> Raised:
-    """Return the failure of a page that shows something else."""
-
-    def other(attempt: Attempt, _: int) -> Observation:
-        return replace(observation(attempt, UP), status=200, body=b"<h1>It works!</h1>")
-
-    def expectation() -> None:
-        subject = Pages(expecting({CLIENT.pod: [other]}))
-        subject.show(CLIENT, [target], "Hello", because="it is so")
-
-    return Raised(expectation)
-
-
-def answered_whole(*, by_service: Verdict, own: Verdict) -> Raised:
-    """Return the failure of a long answer, by a Service and by the server's own address."""
-
-    def answer(attempt: Attempt, _: int) -> Observation:
-        return observation(attempt, by_service if attempt.target == CLUSTER_IP else own)
-
-    def expectation() -> None:
-        subject = Backends(expecting({CLIENT.pod: [answer]}))
-        subject.answer_whole([(CLIENT, CLUSTER_IP)], because="it is so")
-
-    return Raised(expectation)
-
-
 def overlay(
     nodes: Nodes = WELL, by: Carrier = VXLAN, *, inside: Verdict = UP, node: Verdict = REFUSED
 ) -> Raised:
@@ -566,20 +346,3 @@ def overlay(
         )
 
     return Raised(expectation)
-
-
-def first_only(attempt: Attempt, _: int) -> Observation:
-    """Answer at the first backend's own address alone."""
-    is_first = attempt.target is not None and attempt.target.host == SERVER.address
-    return observation(attempt, UP if is_first else DROPPED)
-
-
-def listening(port: int, protocol: str) -> Answer:
-    """Return the answers of a pod that listens at one port alone."""
-
-    def answer(attempt: Attempt, _: int) -> Observation:
-        target = attempt.target
-        listens = target is not None and (target.port, target.protocol) == (port, protocol)
-        return observation(attempt, UP if listens else DROPPED)
-
-    return answer

@@ -26,8 +26,8 @@ from conformance.expect.subjects.pages import Pages
 from conformance.expect.subjects.readings import Readings
 from conformance.expect.subjects.witnesses import AclLists
 from conformance.expect.traffic import Expect
-from conformance.facts import vxlan_entries
-from conformance.facts.vxlan_entries import Peer
+from conformance.facts.networks import vxlan_entries
+from conformance.facts.networks.vxlan_entries import Peer
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.facts import Fact

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conformance.errors import MissingCapability, ProbeBroken
-from conformance.facts.bgp import REFLECTOR, BgpFacts
+from conformance.facts.networks.bgp import REFLECTOR, BgpFacts
 from conformance.facts.objects import CalicoObjects
 from conformance.model.endpoint import OS
 from conformance.model.facts import Fact, NodeFacts

@@ -13,11 +13,11 @@ from conformance.catalog.claims import Needs
 from conformance.facts.calico_workloads import CalicoWorkloads
 from conformance.facts.detect import detect
 from conformance.facts.felix_settings import FelixSettings, is_on, overrides, ruled
-from conformance.facts.linux_routes import LinuxRoutes
+from conformance.facts.networks.linux_routes import LinuxRoutes
+from conformance.facts.networks.vxlan import VxlanFacts
 from conformance.facts.not_on_windows import NotOnWindows
 from conformance.facts.objects import CalicoObjects
 from conformance.facts.remedies import Remedies
-from conformance.facts.vxlan import VxlanFacts
 from conformance.model.claim import ClaimVerdict
 from conformance.model.facts import Fact
 from conformance.schedule.plan import PlannedTest, prospect_of

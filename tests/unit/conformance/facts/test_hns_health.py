@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from conformance.facts import hns_health
-from conformance.facts.hns_health import HnsHealth, Look
+from conformance.facts.networks import hns_health
+from conformance.facts.networks.hns_health import HnsHealth, Look
 from conformance.model.host import HnsEndpoint, HnsNetwork, LoadBalancer
 from conformance.settings import load_timings
 from conformance.timing import ImaginedClock

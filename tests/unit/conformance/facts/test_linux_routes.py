@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.facts.linux_routes import LinuxRoutes
+from conformance.facts.networks.linux_routes import LinuxRoutes
 from conformance.model.host import LinuxFacts, RouteEntry
 from tests.unit.conformance.builders import an_object
 from tests.unit.conformance.facts.test_objects import V3, facts, reads, values

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from conformance.errors import EnvironmentBroken
+from conformance.facts.networks.vxlan import VxlanFacts
 from conformance.facts.objects import CalicoObjects
-from conformance.facts.vxlan import VxlanFacts
 from conformance.model.facts import Fact
 from conformance.model.host import (
     FdbEntry,

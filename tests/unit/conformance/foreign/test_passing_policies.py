@@ -21,7 +21,7 @@ from tests.unit.conformance.builders import a_workload, an_object
 from tests.unit.conformance.expect.network import Network, lossy, never
 from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import BYSTANDER, target
-from tests.unit.conformance.foreign.test_policies import V3, Cluster, known
+from tests.unit.conformance.foreign.clusters import V3, Cluster, known
 
 LAB, FIELD = load_timings(lab=True), load_timings()
 CLIENT = a_workload("client")

@@ -17,7 +17,7 @@ from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact, Facts
 from tests.plugin.stand_in_cluster import facts
 from tests.unit.conformance.builders import a_workload, an_object
-from tests.unit.conformance.foreign.test_policies import KUBERNETES, RUN, V3, Cluster, known
+from tests.unit.conformance.foreign.clusters import KUBERNETES, RUN, V3, Cluster, known
 
 NODE = facts().by_os("windows")[0].name
 WINDOWS = replace(a_workload("server", os="windows"), node=NODE)

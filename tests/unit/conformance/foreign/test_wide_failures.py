@@ -15,7 +15,7 @@ from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Verdict
 from tests.unit.conformance.builders import a_workload, an_expect, an_object
 from tests.unit.conformance.expect.stand_ins import ScriptedProber
-from tests.unit.conformance.foreign.test_policies import V3, Cluster, known
+from tests.unit.conformance.foreign.clusters import V3, Cluster, known
 
 POLICIES = ("NetworkPolicy", "GlobalNetworkPolicy", "Tier", "HostEndpoint")
 

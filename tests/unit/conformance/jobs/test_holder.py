@@ -21,7 +21,7 @@ from conformance.cli import main
 from conformance.jobs import holder
 from conformance.report.pack import home
 from tests.unit.conformance.qualify.reports import NEW, decided
-from tests.unit.conformance.report.test_page import plain
+from tests.unit.conformance.report.pages import plain
 
 RUN = "2026-11-29T10-00-00Z-0a1b2c"
 

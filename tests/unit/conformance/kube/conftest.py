@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.settings import load_timings
 from tests.unit.conformance.kube import fake_api
+from tests.unit.conformance.kube.kubeconfig_files import OURS
 
 FAST = replace(load_timings().run, api_connect=2.0, api_answer=2.0, api_retry=0.0)
 
@@ -39,3 +41,17 @@ def kube(api: Any, tmp_path: Path) -> Iterator[Kube]:
     client = Kube(from_kubeconfig(fake_api.kubeconfig(tmp_path / "kubeconfig", api.url)), FAST)
     yield client
     client.close()
+
+
+@pytest.fixture
+def tls_api(fakes: Any) -> Iterator[Any]:
+    """An API server that takes a client's certificate if it is offered one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    OURS.issue_cert("127.0.0.1").configure_cert(context)
+    OURS.configure_trust(context)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    server = fakes.FakeApi()
+    server.start(context)
+    server.exec = lambda channel, _: (channel.send(1, b"here"), channel.status(0), channel.close())
+    yield server
+    server.stop()

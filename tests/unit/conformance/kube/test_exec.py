@@ -13,16 +13,12 @@ from typing import Any
 import pytest
 
 from conformance.errors import ProbeBroken
-from conformance.kube import answers, channels, execute
+from conformance.kube import answers, channels
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.channels import ExecBroken
 from conformance.kube.client import Kube
-from conformance.kube.streaming import ExecEnd, ExecStream
 from conformance.kube.transcript import ExecRecord
-
-
-def run(kube: Kube, *argv: str, **more: Any) -> execute.ExecResult:
-    return execute.run(kube, "n", "p", "c", argv or ("true",), **{"within": 5.0, **more})
+from tests.unit.conformance.kube.execs import Listener, flood, run, stream
 
 
 def say(*frames: tuple[int, bytes], code: int | None = 0, **status: Any) -> Any:
@@ -231,86 +227,6 @@ def test_every_exec_is_recorded_whatever_became_of_it(kube: Kube, api: Any) -> N
     assert "cut" in records[1].problem
 
 
-class Listener:
-    """Collects what a stream says."""
-
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-        self.ends: list[ExecEnd] = []
-        self.changed = threading.Condition()
-
-    def line(self, line: bytes) -> None:
-        with self.changed:
-            self.lines.append(line)
-            self.changed.notify_all()
-
-    def end(self, end: ExecEnd) -> None:
-        with self.changed:
-            self.ends.append(end)
-            self.changed.notify_all()
-
-    def wait(self, what: Any) -> None:
-        with self.changed:
-            assert self.changed.wait_for(what, 5)
-
-
-def stream(kube: Kube, listener: Listener, silence: float = 5.0) -> ExecStream:
-    return ExecStream(
-        kube, "n", "p", "c", ["agent"], on_line=listener.line, on_end=listener.end, silence=silence
-    )
-
-
-def test_a_stream_carries_lines_both_ways_until_it_is_closed(kube: Kube, api: Any) -> None:
-    def serve(channel: Any, _: Any) -> None:
-        while (frame := channel.receive()) is not None and frame[0] == 0:
-            channel.send(1, frame[1][:3])
-            channel.send(1, frame[1][3:].replace(b"\n", b"\r\n"))
-        channel.status(0)
-        channel.close()
-
-    api.exec, listener = serve, Listener()
-    one = stream(kube, listener)
-    one.send(b"first line")
-    one.send(b"second")
-    listener.wait(lambda: len(listener.lines) == 2)
-    assert listener.lines == [b"first line", b"second"]
-    one.close()
-    assert one.ended
-    assert listener.ends == [ExecEnd(0, "", "")]
-
-
-def test_a_stream_that_is_cut_says_so_once(kube: Kube, api: Any) -> None:
-    def serve(channel: Any, _: Any) -> None:
-        channel.send(2, b"oh no")
-        channel.cut()
-
-    api.exec, listener = serve, Listener()
-    one = stream(kube, listener)
-    listener.wait(lambda: listener.ends)
-    assert listener.ends == [ExecEnd(None, "the connection was cut", "oh no")]
-    one.send(b"too late")
-    one.close()
-
-
-def test_a_stream_on_which_nothing_is_heard_is_pinged_and_then_given_up(
-    kube: Kube, api: Any
-) -> None:
-    hold = threading.Event()
-    api.exec, listener = (lambda channel, _: hold.wait(3)), Listener()
-    stream(kube, listener, silence=0.3)
-    listener.wait(lambda: listener.ends)
-    hold.set()
-    assert "nothing was heard for" in listener.ends[0].problem
-
-
-def test_pongs_keep_an_idle_stream_alive(kube: Kube, api: Any) -> None:
-    api.exec, listener = (lambda channel, _: channel.receive()), Listener()
-    one = stream(kube, listener, silence=0.3)
-    time.sleep(0.7)
-    assert not one.ended
-    one.close()
-
-
 def test_an_api_server_with_an_ipv6_address_answers_requests_and_execs(
     fakes: Any, tmp_path: Path
 ) -> None:
@@ -411,19 +327,6 @@ def test_a_command_whose_output_comes_byte_by_byte_ends_in_time(
     assert time.monotonic() - begin < 5.0
 
 
-def flood(size: int, piece: bytes) -> Any:
-    def serve(channel: Any, _: Any) -> None:
-        try:
-            for _ in range(size // len(piece)):
-                channel.send(1, piece)
-            channel.status(0)
-            channel.close()
-        except OSError:
-            pass
-
-    return serve
-
-
 def test_output_of_many_lines_ends_at_64_mb(
     kube: Kube, api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -436,16 +339,6 @@ def test_output_of_many_lines_ends_at_64_mb(
     with pytest.raises(ExecBroken, match="the command's output exceeds 4 MB") as caught:
         run(kube, within=60)
     assert not caught.value.retryable
-
-
-def test_a_line_of_250_windows_endpoints_passes_and_one_beyond_16_mb_does_not(
-    kube: Kube, api: Any
-) -> None:
-    api.exec = flood(12 << 20, b"x" * 65536)
-    assert len(run(kube, within=60).stdout) == 12 << 20
-    api.exec = flood(20 << 20, b"x" * 65536)
-    with pytest.raises(ExecBroken, match="a line of the command's output exceeds 16 MB"):
-        run(kube, within=60)
 
 
 def test_a_message_without_end_is_cut_off(
@@ -467,48 +360,3 @@ def test_a_message_without_end_is_cut_off(
     stream(kube, listener, silence=30)
     listener.wait(lambda: listener.ends)
     assert "exceeds 1 MB" in listener.ends[0].problem
-
-
-def test_a_stream_ends_with_a_line_beyond_16_mb(kube: Kube, api: Any) -> None:
-    api.exec, listener = flood(20 << 20, b"x" * 65536), Listener()
-    one = stream(kube, listener, silence=30)
-    with listener.changed:
-        assert listener.changed.wait_for(lambda: listener.ends, 60)
-    assert listener.ends[0].problem == "a line of the command's output exceeds 16 MB"
-    assert len(one.unfinished) <= (16 << 20) + 65536
-
-
-def test_a_stream_may_carry_more_than_one_answer_may_hold(
-    kube: Kube, api: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(channels, "ANSWER", 1 << 20)
-    api.exec, listener = flood(4 << 20, b"x" * 65535 + b"\n"), Listener()
-    stream(kube, listener)
-    with listener.changed:
-        assert listener.changed.wait_for(lambda: listener.ends, 60)
-    assert (len(listener.lines), listener.ends) == (64, [ExecEnd(0, "", "")])
-
-
-def test_a_long_line_is_looked_at_once() -> None:
-    """Twice the line takes about twice the time; a line that is split again at each chunk takes four times as long."""
-
-    def seconds(chunks: int) -> float:
-        lines, begin = answers.Lines("a line"), time.process_time()
-        for _ in range(chunks):
-            assert lines.add(b"x" * 1024) == []
-        assert lines.add(b"\nrest") == [b"x" * 1024 * chunks]
-        assert lines.unfinished == b"rest"
-        return time.process_time() - begin
-
-    seconds(100)
-    small, large = min(seconds(1000) for _ in range(3)), min(seconds(8000) for _ in range(3))
-    assert large < 24 * small
-
-
-def test_lines_end_where_they_end_however_they_are_cut() -> None:
-    text = b"a\r\n\nbc\r\nd"
-    for size in range(1, len(text) + 1):
-        lines, found = answers.Lines("a line"), list[bytes]()
-        for start in range(0, len(text), size):
-            found += lines.add(text[start : start + size])
-        assert (found, bytes(lines.unfinished)) == ([b"a", b"", b"bc"], b"d")

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.model.explanation import UNKNOWN
 from conformance.report.causes import Cause, of_report
 from tests.unit.conformance.qualify.reports import NEW, decided
-from tests.unit.conformance.report.test_page import plain
+from tests.unit.conformance.report.pages import plain
 
 LATER, EARLIER = "2026-11-29T10:00:20Z", "2026-11-29T10:00:10Z"
 

@@ -12,7 +12,7 @@ from conformance.report.page.answer import headline, reach
 from conformance.verdicts.claims import BY_HAND, NO_TEST
 from tests.golden.reports.texts import stored
 from tests.unit.conformance.qualify.reports import NEW, OLD, a_gate, decided
-from tests.unit.conformance.report.test_page import LEAK, plain
+from tests.unit.conformance.report.pages import LEAK, plain
 
 
 def test_the_first_line_says_what_the_run_found() -> None:

@@ -16,7 +16,7 @@ from conformance.model.markdown import cell
 from conformance.report import causes, runs
 from conformance.report.markdown import issue, summary
 from tests.unit.conformance.qualify.reports import NEW, OLD, a_gate, decided
-from tests.unit.conformance.report.test_page import plain
+from tests.unit.conformance.report.pages import plain
 
 WORDS = (
     "hostile\n# big\n\n```\n</details><script>alert(1)</script><img src=x onerror=alert(1)>`|[x]"

@@ -16,7 +16,7 @@ from conformance.cli import main
 from conformance.report.pack import pack, scrubbed
 from conformance.scrubbing import HIDDEN
 from tests.unit.conformance.qualify.reports import NEW, decided
-from tests.unit.conformance.report.test_page import plain
+from tests.unit.conformance.report.pages import plain
 
 TOKEN = (
     "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlLW9mLXRoZS10b2tlbg"

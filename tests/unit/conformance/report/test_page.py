@@ -3,51 +3,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from conformance.report import terminal
-from conformance.report.commands import run_again
-from conformance.report.page import bundles, render, write
+from conformance.report.page import render, write
 from conformance.report.page.drawing import charts
-from tests.unit.conformance.qualify.reports import BOTH, NEW, OLD, a_gate, decided, report
-
-HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
-
-
-def plain(*results: dict[str, Any], **run: Any) -> dict[str, Any]:
-    """A whole report in its JSON form."""
-    whole: dict[str, Any] = json.loads(json.dumps(report(results, builds=BOTH).plain))
-    for claim in whole["claims"]:
-        claim |= {
-            "modality": "always",
-            "sources": [{"title": "Docs", "url": "https://docs.example/x"}],
-            "decided_parts": [],
-        }
-    whole["run"] |= {
-        "seconds": 1.5, "exit_code": 0, "command": "pytest", "notes": [], "cut_short": None,
-        "cluster": {"how": "lab", "why": "", "label": "a cluster"},
-    } | run  # fmt: skip
-    return whole | {
-        "counts": {"VIOLATED": 1}, "matrix": {"pod-ip": {"linux->windows": "VIOLATED"}}, "gates": [], "waived": {},
-        "attested": {}, "timings": {}, "suite": {"version": "1", "commit": "abc", "catalog": "f" * 64},
-    }  # fmt: skip
-
-
-LEAK = decided("DEMO-7", {OLD: "VIOLATED", NEW: "CONFIRMED"})
-
-
-def test_builds_of_which_a_gate_says_the_same_stand_together() -> None:
-    gate = a_gate("incomplete", headline="core on 20348")
-    one = gate | {"obstacles": ["POL-1 not selected: the selection leaves it out"]}
-    page = render(plain(LEAK) | {"gates": [one, one | {"headline": "core on 17763"}, gate]})
-    assert page.count("<li>POL-1 not selected: the selection leaves it out</li>") == 1
-    assert "<summary>core on 20348; core on 17763</summary>" in page
-    assert page.count('<details class="gate') == 1
+from tests.unit.conformance.qualify.reports import NEW, OLD, decided
+from tests.unit.conformance.report.pages import HOSTILE, LEAK, plain, section
 
 
 def test_claims_that_fail_of_one_thing_stand_together_under_it_and_the_first_line_says_so() -> None:
@@ -74,21 +38,6 @@ def test_claims_that_fail_of_one_thing_stand_together_under_it_and_the_first_lin
 def results_of(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """All results of a report's claims."""
     return [result for claim in whole["claims"] for result in claim["results"]]
-
-
-def test_a_gate_decides_the_first_line_and_a_lab_never_qualifies() -> None:
-    gate = a_gate()
-    assert "<h1>Qualified: core; beyond that DEMO-7 violated</h1>" in render(
-        plain(LEAK) | {"gates": [gate]}
-    )
-    good = decided("DEMO-7", {NEW: "CONFIRMED"})
-    assert "<h1>Qualified: core</h1>" in render(plain(good) | {"gates": [gate]})
-    lab = plain(good, evidence="lab") | {"gates": [gate]}
-    assert "<h1>Would qualify: core; a lab qualifies nothing</h1>" in render(lab)
-    assert "qualifies no release" in render(lab)
-    assert "<h1>Incomplete: core</h1>" in render(
-        plain(LEAK) | {"gates": [gate, gate | {"answer": "incomplete"}]}
-    )
 
 
 def test_a_claim_says_why_it_applies_and_what_was_seen_between_nodes() -> None:
@@ -126,11 +75,6 @@ def test_lists_cut_what_is_long_and_say_a_cause_once() -> None:
     assert lines == ["windows-2019 was lost: 2 claims fail for this cause"]
 
 
-def section(page: str, name: str) -> str:
-    """A section of a page."""
-    return page.partition(f'<section id="{name}">')[2].partition("</section>")[0]
-
-
 def test_each_build_has_its_own_verdict() -> None:
     row = re.search(
         r'id="builds".*?<tr><th scope="row"><a href="#DEMO-7">.*?</tr>',
@@ -154,37 +98,6 @@ def test_everything_that_a_cluster_named_is_escaped() -> None:
     assert "<img" not in page
     assert "javascript:1" not in page
     assert "49" not in re.findall(r"\"'&amp;(\S+)", page)
-
-
-def test_what_a_failure_left_is_on_the_page_and_escaped(tmp_path: Path) -> None:
-    folder = tmp_path / "attachments" / "one"
-    folder.mkdir(parents=True)
-    (folder / "events.txt").write_text(HOSTILE)
-    (folder / "long.txt").write_text("x" * 30_000)
-    left = ["attachments/one/events.txt", "attachments/one/long.txt"]
-    tests = [
-        {"test": "t::one", "verdict": "VIOLATED", "attachments": left},
-        {"test": "t::two", "verdict": "CONFIRMED", "attachments": left},
-    ]
-    found = bundles(plain(LEAK) | {"tests": tests}, tmp_path)
-    assert list(found) == ["t::one"]
-    assert found["t::one"][1][1].endswith("... 10000 characters more in attachments/one/long.txt")
-    page = render(plain(LEAK), failures=found)
-    assert "Evidence of failures" in page
-    assert "<img" not in page
-
-
-def test_of_many_files_each_shows_less_so_that_the_page_does_not_grow_with_them(
-    tmp_path: Path,
-) -> None:
-    names = [f"{number}.txt" for number in range(400)]
-    for name in names:
-        (tmp_path / name).write_text("x" * 30_000)
-    (found,) = bundles(
-        {"tests": [{"test": "t", "verdict": "VIOLATED", "attachments": names}]}, tmp_path
-    ).values()
-    assert [name for name, _ in found] == names
-    assert 400_000 <= sum(len(text) for _, text in found) < 430_000
 
 
 def test_versions_nodes_and_their_part_in_the_run_are_told() -> None:
@@ -247,162 +160,10 @@ def test_each_recovery_has_a_bar_the_longest_first() -> None:
     ]
 
 
-def test_a_long_difference_does_not_push_the_answer_away_and_says_how_much_it_is() -> None:
-    lines = [
-        "old  a",
-        "new  b",
-        "",
-        "Worse (1)",
-        "  DEMO-7: CONFIRMED -> VIOLATED",
-        "",
-        "Decided now (40)",
-    ]
-    short = render(plain(LEAK), difference=lines)
-    assert "<details open><summary>Worse (1), Decided now (40)</summary>" in short
-    assert "<details><summary>Worse (1), Decided now (40)</summary>" in render(
-        plain(LEAK), difference=lines + ["  x"] * 40
-    )
-
-
 def test_the_page_fetches_nothing() -> None:
     page = render(plain(LEAK))
     assert re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=", page) == []
     assert "default-src 'none'" in page
-
-
-def test_causes_stand_first_and_what_should_hold_apart_from_what_was_observed() -> None:
-    page = render(plain(decided("CONN-1", {NEW: "INCONCLUSIVE"}), LEAK))
-    assert page.index('id="causes"') < page.index('id="paths"') < page.index('id="areas"')
-    causes = section(page, "causes")
-    assert re.findall(r'href="#([^"]*)"', causes) == ["DEMO-7", "CONN-1"], "the worst first"
-    assert 'data-copy="pytest --claim DEMO-7">command' in causes
-    details = section(page, "details")
-    assert re.findall(r"<th>([^<]*)</th>", details)[:4] == [
-        "Claim", "Should hold", "Observed", "Where"
-    ]  # fmt: skip
-    statement = next(claim["statement"] for claim in plain()["claims"] if claim["id"] == "DEMO-7")
-    assert f"<td>{statement}</td><td><b>DEMO-7 was VIOLATED</b></td>" in details
-    assert f"<td>Windows {OLD}</td>" in details
-    assert "<code><span>pytest</span> <span>--claim DEMO-7</span></code>" in details
-    assert page.index('<details class="claim" id="DEMO-7"') < page.index(
-        '<details class="claim" id="CONN-1"'
-    )
-
-
-def test_a_failure_shows_its_explanation_and_nothing_of_the_machine() -> None:
-    whole = plain(LEAK)
-    told = {
-        "lines": {"because": "the policy"},
-        "again": "pytest --claim DEMO-7 --kubeconfig=/home/me/k -n auto",
-    }
-    failed = [result["test"] for claim in whole["claims"] for result in claim["results"]]
-    whole["tests"] = [{"test": name, "verdict": "VIOLATED", "explanation": told} for name in failed]
-    whole["run"]["cluster"]["label"] = (
-        "lab default, https://127.0.0.1:4, kubeconfig /tmp/x, context hybridlab"
-    )
-    page = render(whole)
-    assert '<dt>because</dt><dd class="text">the policy</dd>' in page
-    assert 'data-copy="pytest --claim DEMO-7 --kubeconfig=k -n auto"' in page
-    assert "<dt>Cluster</dt><dd>lab default, context hybridlab</dd>" in page
-    assert "/home/me" not in page
-
-
-@pytest.mark.parametrize(
-    ("command", "again", "expected"),
-    [
-        ("pytest -n auto", ["pytest --claim A --claim B -n 2 --nodes=w1"], "pytest --claim DEMO-7 --nodes=w1"),
-        ("pytest --kubeconfig=/srv/me/k --nodes=w1", ["", ""], "pytest --claim DEMO-7 --kubeconfig=k --nodes=w1"),
-        (
-            "pytest --cluster kubeconfig --context 'a b' -k demo --allow-disruptive", [],
-            "pytest --claim DEMO-7 --cluster kubeconfig --context 'a b'",
-        ),
-        ("pytest --allow-disruptive -n 2", ["", "alone"], "pytest --claim DEMO-7 --allow-disruptive"),
-        ("pytest --lab-profile=bgp", ["x --nodes=w1", "x"], "pytest --claim DEMO-7 --lab-profile=bgp"),
-        ("pytest '--kubeconfig=/home/me/my k.yaml' -x", [], "pytest --claim DEMO-7 '--kubeconfig=my k.yaml'"),
-        ("calico-conformance run --kubeconfig=k", [], "calico-conformance run --claim DEMO-7 --kubeconfig=k"),
-    ],
-)  # fmt: skip
-def test_the_command_beside_a_violated_claim_asks_the_same_cluster_and_its_nodes(
-    command: str, again: list[str], expected: str
-) -> None:
-    """Otherwise the command would start a lab, which does not fail."""
-    results = [{"test": f"t{number}", "verdict": "VIOLATED"} for number in range(len(again))]
-    claim = {
-        "id": "DEMO-7",
-        "verdict": "VIOLATED",
-        "results": [*results, {"test": "good", "verdict": "CONFIRMED"}],
-    }
-    tests = {
-        f"t{number}": {
-            "explanation": {"again": text} if text else None,
-            "exclusive": text * (text == "alone"),
-        }
-        for number, text in enumerate(again)
-    }
-    assert run_again([claim], tests, command) == expected
-
-
-def test_verdicts_between_nodes_are_a_grid_for_all_claims_and_for_each() -> None:
-    whole = plain(decided("DEMO-7", {OLD: "VIOLATED"}), decided("DEMO-6", {NEW: "CONFIRMED"}))
-    first, second = (
-        next(claim for claim in whole["claims"] if claim["id"] == ident)["results"][0]
-        for ident in ("DEMO-7", "DEMO-6")
-    )
-    one = first["decisions"][0]
-    first["decisions"] = [
-        one | {"source": source, "target": to, "verdict": verdict}
-        for source, to, verdict in (
-            ("l-1", "w-1", "VIOLATED"), ("l-1", "w-2", "CONFIRMED"), ("w-1", "", "INCONCLUSIVE"),
-        )
-    ]  # fmt: skip
-    second["decisions"] = [
-        one | {"source": "l-1", "target": "w-1", "verdict": "CONFIRMED"},
-        one | {"source": "", "target": "w-1", "verdict": "CONFIRMED"},
-    ]
-    page = render(whole)
-    cells = r'<td class="c-(\w+)"(?: title="([^"]*)")?>(.)</td>|<td></td>'
-    assert re.findall(cells, section(page, "paths")) == [
-        ("VIOLATED", "l-1 to w-1: 1 VIOLATED, 1 CONFIRMED", "\u2715"), ("CONFIRMED", "", "\u2713"),
-        ("", "", ""), ("", "", ""), ("", "", ""),
-        ("INCONCLUSIVE", "w-1 to beyond: 1 INCONCLUSIVE", "?"),
-    ]  # fmt: skip
-    of_claim = page.partition('<details class="claim" id="DEMO-7"')[2].partition("<dl>")[0]
-    assert re.findall(r"<th>(?:<span>)?([^<]+)", of_claim) == [
-        "client, server", "w-1", "w-2", "beyond",
-    ]  # fmt: skip
-    assert "l-1 to w-1: 1 VIOLATED" in of_claim
-    other = page.partition('<details class="claim" id="DEMO-6"')[2].partition("</details>")[0]
-    assert '<table class="grid' not in other, "a single pair needs no grid"
-
-
-def test_many_parts_stand_behind_a_fold_the_failed_ones_before_it() -> None:
-    good = [
-        decided("POL-1", {NEW: "CONFIRMED"}) | {"part": f"part {number}"} for number in range(20)
-    ]
-    bad = decided("POL-1", {NEW: "VIOLATED"}) | {"part": "the bad one"}
-    page = render(plain(*good, bad))
-    claim = page[page.index('id="POL-1"') : page.index("</details>", page.index('class="more"'))]
-    assert re.findall(r'class="part"( open)?><summary><span class="v v-(\w+)">', claim)[:2] == [
-        (" open", "VIOLATED"), ("", "CONFIRMED")
-    ]  # fmt: skip
-    assert "<summary>17 more: 17 CONFIRMED</summary>" in claim, (
-        "the open one takes the room of others"
-    )
-    assert "<summary>12 more: 12 CONFIRMED</summary>" in render(plain(*good))
-
-
-def test_files_of_a_failure_are_links_where_the_page_lies_beside_them(tmp_path: Path) -> None:
-    whole = plain(LEAK)
-    test = next(result["test"] for claim in whole["claims"] for result in claim["results"])
-    whole["tests"] = [
-        {"test": test, "verdict": "VIOLATED", "attachments": ["attachments/one/packets.pcap"]}
-    ]
-    (tmp_path / "elsewhere").mkdir()
-    for place, link in ((tmp_path, True), (tmp_path / "elsewhere", False)):
-        write(whole, place / "report.html", folder=tmp_path)
-        page = (place / "report.html").read_text()
-        assert ('<a href="attachments/one/packets.pcap">packets.pcap</a>' in page) is link
-        assert "packets.pcap" in page
 
 
 def test_versions_labels_and_contents_stand_above_all() -> None:
@@ -453,15 +214,6 @@ def test_what_was_correct_at_once_for_good_has_one_bar() -> None:
         assert [row["label"] for row in chart["rows"]] == labels
 
 
-def test_a_gate_says_once_what_it_says_of_several_claims() -> None:
-    lines = [
-        "POL-1 not selected: the selection leaves it out",
-        "SVC-2 not selected: the selection leaves it out",
-    ]
-    page = render(plain(LEAK) | {"gates": [a_gate("incomplete", obstacles=lines)]})
-    assert "<li>POL-1, SVC-2 not selected: the selection leaves it out</li>" in page
-
-
 def test_a_claim_tells_all_that_is_known_of_it_and_its_known_issues_on_the_first_screen_too() -> (
     None
 ):
@@ -494,14 +246,6 @@ def test_a_claim_tells_all_that_is_known_of_it_and_its_known_issues_on_the_first
     assert "1 part without verdict</summary><ul><li>linux-&gt;windows</li></ul>" in told
 
 
-def test_what_is_open_that_was_to_be_closed_comes_before_what_is_closed() -> None:
-    whole = plain(decided("CONN-1", {NEW: "VIOLATED"}), LEAK)
-    for claim in whole["claims"]:
-        claim["opens"] = claim["id"] == "DEMO-7"
-    table = section(render(whole), "details")
-    assert re.findall(r'<th scope="row"><a href="#([^"]*)"', table) == ["DEMO-7", "CONN-1"]
-
-
 def test_claims_that_are_not_about_the_cluster_are_behind_one_line_that_counts_them() -> None:
     whole = plain(LEAK)
     others = [claim for claim in whole["claims"] if claim["id"] != "DEMO-7"][:3]
@@ -515,33 +259,6 @@ def test_claims_that_are_not_about_the_cluster_are_behind_one_line_that_counts_t
         if "not about this cluster" in part[:300]
     )
     assert re.findall(r'class="claim" id="([^"]*)"', group) == [claim["id"] for claim in others]
-
-
-def test_a_gate_tells_what_stands_in_its_way_and_what_was_waived() -> None:
-    gate = a_gate("not qualified", obstacles=["DEMO-7 VIOLATED"], waived=["DEMO-5, by jane"])
-    page = render(plain(LEAK) | {"gates": [gate]})
-    (told,) = re.findall(r'<details class="gate">(.*?)</details>', page, re.DOTALL)
-    assert re.findall(r"<summary>(.*)</summary>|<li>(.*?)</li>", told) == [
-        (gate["headline"], ""), ("", "DEMO-7 VIOLATED"), ("", "DEMO-5, by jane")
-    ]  # fmt: skip
-
-
-def test_gates_are_a_table_of_all_sets_and_builds_and_mark_what_is_required() -> None:
-    answers = [
-        {"name": name, "build": build, "answer": answer, "headline": f"{name} on {build}"}
-        for name in ("core", "policy")
-        for build, answer in ((OLD, "not qualified"), (NEW, "would qualify"))
-    ]
-    gate = a_gate("not qualified", name="policy", build=OLD)
-    page = render(plain(LEAK, evidence="lab") | {"gates": [gate], "sets": answers})
-    table = section(page, "gates")
-    rows = re.findall(r'<tr><th scope="row">([^<]*)</th>(.*?)</tr>', table)
-    assert [(name, re.findall(r">. ([a-z ]+)</td>", cells)) for name, cells in rows] == [
-        ("policy (required)", ["not qualified", "would qualify"]),
-        ("core", ["not qualified", "would qualify"]),
-    ]  # fmt: skip
-    assert 'title="core on 17763"' in table
-    assert table.count("A lab qualifies nothing") == 1
 
 
 def test_a_page_that_is_written_tells_no_secret_no_address_and_no_path_of_a_machine(
@@ -605,16 +322,6 @@ def test_counts_cells_and_folds_hold_what_the_report_has() -> None:
     assert contents is not None
     assert '<a href="#causes">' in contents[1]
     assert '<a href="#open">' in render(plain(decided("DEMO-7", {NEW: "ADVISED"})))
-
-
-def test_what_is_violated_and_in_no_required_set_is_linked_below_the_gates() -> None:
-    page = render(plain(LEAK) | {"gates": [a_gate("incomplete")]})
-    gates = page.partition('<section id="gates">')[2].partition("</section>")[0]
-    assert (
-        '<p>also VIOLATED, and in no set that is required: <a href="#DEMO-7">DEMO-7</a></p>'
-        in gates
-    )
-    assert "in no set that is required" not in render(plain(LEAK))
 
 
 def test_a_row_says_in_how_many_results_it_is_so_and_a_claim_why_where_no_row_says_it() -> None:

@@ -14,7 +14,7 @@ from conformance import cli
 from conformance.report import runs
 from conformance.report.page import write_runs
 from tests.unit.conformance.qualify.reports import NEW, decided
-from tests.unit.conformance.report.test_page import HOSTILE, plain
+from tests.unit.conformance.report.pages import HOSTILE, plain
 
 
 def run(

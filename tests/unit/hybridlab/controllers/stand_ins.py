@@ -27,6 +27,7 @@ from hybridlab.runtime.model import (
     ProbeResult,
     ProbeSpec,
 )
+from tests.unit.hybridlab.builders import is_ready
 from tests.unit.hybridlab.recording import RecordingDataplane
 
 QUICK = KubeletSettings(
@@ -248,6 +249,11 @@ class Cluster:
         return messages[0]
 
 
-def is_ready(pod: Obj) -> bool:
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:
+    """Run the scenario in a cluster of its own."""
+
+    async def run() -> None:
+        async with Cluster(**options) as cluster:
+            await scenario(cluster)
+
+    asyncio.run(run())

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,18 +13,10 @@ from hybridlab.api.contract import ApiError, Obj
 from hybridlab.dataplane.model import ServicePort
 from hybridlab.profiles.model import NodeGroup
 from tests.unit.hybridlab.builders import a_pod, a_service
-from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster
+from tests.unit.hybridlab.controllers.stand_ins import CLUSTER, Cluster, in_cluster
 
 OLD = NodeGroup(name="old", os="windows", windows_build="10.0.17763.6000", max_pods=60)
 PORTS = [{"name": "web", "port": 80, "targetPort": 8080}]
-
-
-def in_cluster(scenario: Callable[[Cluster], Awaitable[None]], **options: Any) -> None:
-    async def run() -> None:
-        async with Cluster(**options) as cluster:
-            await scenario(cluster)
-
-    asyncio.run(run())
 
 
 def service(**spec: Any) -> Obj:

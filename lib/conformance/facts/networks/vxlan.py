@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from conformance.catalog import Conditions
 from conformance.errors import EnvironmentBroken
-from conformance.facts import vxlan_entries
 from conformance.facts.calico_api import ADDRESS, TUNNEL
 from conformance.facts.felix_settings import DEFAULTS, FelixSettings
+from conformance.facts.networks import vxlan_entries
+from conformance.facts.networks.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
 from conformance.facts.node_readings import Hosts
 from conformance.facts.objects import CalicoObjects
-from conformance.facts.vxlan_entries import ANNOUNCED, DEVICE, Peer, forwarding, listed
 from conformance.model.facts import Fact, NodeFacts
 from conformance.model.host import HnsNetwork, LinuxFacts
 
