@@ -154,7 +154,9 @@ def is_foreign(obj: Obj) -> bool:
 
 
 def _policy_of(obj: Obj, api: str, kind: str, label: str, *, strict: bool) -> Policy | None:
-    if is_foreign(obj):
+    if is_foreign(obj) or (
+        kind.startswith("Staged") and (obj.get("spec") or {}).get("stagedAction") == "Delete"
+    ):
         return None
     if kind in admin.ADMIN:
         return _admin(obj, label, kind, strict=strict)
