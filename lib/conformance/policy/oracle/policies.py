@@ -177,8 +177,7 @@ def _policy_of(obj: Obj, api: str, kind: str, label: str, *, strict: bool) -> Po
 def _rules(
     read: Callable[[Any, str], Iterable[Rule]], given: Any, direction: Direction, *, strict: bool
 ) -> Iterator[Rule]:
-    """Yield the rules of a direction; not ``strict``: the known part of a rule that cannot be
-    read."""
+    """Yield a direction's rules; not ``strict``: the known part of one that cannot be read."""
     for number, one in enumerate(given, start=1):
         where = f"{direction} rule {number}"
         try:

@@ -237,8 +237,7 @@ def _named(
 
 
 def _of_service(peer: Peer, packet: Packet, world: World, *, of_destination: bool) -> Truth:
-    """Return whether the end is a member of the Service; a destination needs a member's port,
-    too."""
+    """Return whether the end is a member of the Service; a destination also at its port."""
     backends = world.backends_of(peer.service) if peer.service else ()
     if backends is None:
         return None
