@@ -2,9 +2,9 @@
 """Calico's own policy code, the lab's, and the judge's oracle on the same cases and probes.
 
 ``python -m tests.golden.three_ways [--every N] [--of VERSION]`` prints how many cases and probes
-of the second set
+of the second and the third set
 differ between them, by class, and the first of each.  Where the tables come from:
-tests/golden/windows-policy-2/README.md.
+tests/golden/windows-policy-2/README.md, tests/golden/windows-policy-3/README.md.
 """
 
 from __future__ import annotations
@@ -29,16 +29,29 @@ from tests.golden import policy_tables
 
 Obj = dict[str, Any]
 SECOND = Path(__file__).parent / "windows-policy-2"
-RELEASES: dict[str, Minor] = {"v3.31.7": (3, 31), "v3.32.1": (3, 32), "v3.33": (3, 33)}
+THIRD = Path(__file__).parent / "windows-policy-3"
+RELEASES: dict[str, Minor] = {
+    "v3.31.7": (3, 31),
+    "v3.32.1": (3, 32),
+    "v3.33": (3, 33),
+    "v3.31.7-731": (3, 31),
+    "v3.32.1-732": (3, 32),
+}
+"""Tables by name: a version, and the seed of the third set's."""
 LETTERS = {Verdict.ALLOWED: "A", Verdict.DENIED: "B", Verdict.NOT_SAID: "?"}
 COLUMNS = ("windows", "linux")
+
+
+def folder(version: str) -> Path:
+    """Where a table is."""
+    return THIRD if "-" in version else SECOND
 
 
 @functools.cache
 def document(version: str) -> Any:
     """The world of a version's cases."""
     minor = min(RELEASES[version][1], 32)
-    with gzip.open(SECOND / f"world-v3.{minor}.json.gz", "rt") as text:
+    with gzip.open(folder(version) / f"world-v3.{minor}.json.gz", "rt") as text:
         read = json.load(text)
     for obj in read["objects"]:
         for endpoint in obj.get("endpoints", ()):
@@ -67,7 +80,7 @@ def of_the_lab(version: str) -> policy_tables.World:
 
 def cases(version: str, chosen: slice = slice(None)) -> list[Obj]:
     """The chosen lines of a table."""
-    with gzip.open(SECOND / f"windows_acls_{version}.jsonl.gz", "rt") as lines:
+    with gzip.open(folder(version) / f"windows_acls_{version}.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in list(lines)[chosen]]
 
 

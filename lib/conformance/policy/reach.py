@@ -8,6 +8,7 @@ is decided once.
 """
 
 import ipaddress
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,8 @@ ECHO = {4: (PROTOCOLS["icmp"], (8, 0)), 6: (PROTOCOLS["icmpv6"], (128, 0))}
 """Protocol, and type and code, of the echo request that ping sends, by IP version."""
 ICMP = frozenset(number for number, _ in ECHO.values())
 EVERY_PORT: Range = (1, 65535)
+_NAME = re.compile(r"(?!.*[.-]\.|.*\.-)[a-z0-9]([-a-z0-9.]{,251}[a-z0-9])?")
+"""A policy's name that Kubernetes takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,12 +214,11 @@ class Reach:
     def panics(self) -> dict[str, list[str]]:
         """Map Windows pods by name to the rules that may crash Felix on their nodes from v3.29
         on."""
-        found = {
-            end.name: panics(self.oracle, end.pod)
+        return {
+            end.name: rules
             for end in self.ends
-            if end.pod and end.os == "windows"
+            if end.pod and end.os == "windows" and (rules := panics(self.oracle, end.pod))
         }
-        return {name: rules for name, rules in found.items() if rules}
 
     @cached_property
     def of_unknown_system(self) -> list[str]:
@@ -227,9 +229,7 @@ class Reach:
     def selecting_nobody(self) -> list[str]:
         """Return the policies that select no pod."""
         pods = list(self.world.pods.values())
-        return [
-            policy.label for policy in self.oracle.policies if not any(map(policy.concerns, pods))
-        ]
+        return [one.label for one in self.oracle.policies if not any(map(one.concerns, pods))]
 
     @cached_property
     def _depends_on_release(self) -> bool:
@@ -356,10 +356,8 @@ class Reach:
 
     def _told_apart(self, numbers: Iterable[int], way: Direction) -> list[Range]:
         """Return all ports, in the ranges that no rule of these policies cuts."""
-        cuts = {1, 65536}
-        for number in numbers:
-            for rule in self._rules[number, way]:
-                cuts |= set(self._cuts(rule.destination))
+        rules = (rule for number in numbers for rule in self._rules[number, way])
+        cuts = {1, 65536}.union(*(self._cuts(rule.destination) for rule in rules))
         return [(first, after - 1) for first, after in pairwise(sorted(cuts))]
 
     def _cuts(self, peer: Peer) -> Iterator[int]:
@@ -466,6 +464,8 @@ def _check_networks(obj: Obj) -> None:
 
 def _allowed(policy: Policy) -> None:
     """Raise UsageProblem for what can be read, and Calico's or Kubernetes' validation refuses all the same."""
+    if not _NAME.fullmatch(policy.names[2]):
+        raise UsageProblem(f"{policy.label}: Kubernetes refuses this name (a-z, 0-9, - and .)")
     for rule in (rule for each in policy.rules.values() for rule in each):
         for end in (rule.source, rule.destination):
             if policy.names[0] != "ClusterNetworkPolicy":

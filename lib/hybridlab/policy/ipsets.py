@@ -33,7 +33,8 @@ class SelectorSet:
 
 @dataclass(frozen=True)
 class PortSet:
-    """``address,protocol,port`` of matching endpoints that have a port of this name."""
+    """``address,protocol,port`` of matching endpoints that have a port of this name; protocol empty:
+    of any (felix/calc/rule_scanner.go, from v3.32 on)."""
 
     selector: Selector
     protocol: str
@@ -133,9 +134,9 @@ class IPSet:
         if isinstance(key, SelectorSet):
             return (endpoint.address,)
         return tuple(
-            f"{endpoint.address},{key.protocol},{number}"
+            f"{endpoint.address},{protocol},{number}"
             for name, protocol, number in endpoint.ports
-            if name == key.port and protocol == key.protocol
+            if name == key.port and key.protocol in ("", protocol)
         )
 
     def members_of_network_set(self, network_set: NetworkSet) -> tuple[str, ...]:

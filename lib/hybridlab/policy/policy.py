@@ -179,12 +179,9 @@ def default_types(spec: Spec) -> frozenset[Direction]:
     """Return a policy's directions: the given types, else the directions of its rules, else
     ingress.
     """
-    given = spec.get("types")
-    if given:
-        return directions(given)
-    if not spec.get("egress"):
-        return frozenset({"ingress"})
-    return frozenset({"ingress", "egress"}) if spec.get("ingress") else frozenset({"egress"})
+    egress = bool(spec.get("egress"))
+    implied = ["Ingress"] * bool(spec.get("ingress") or not egress) + ["Egress"] * egress
+    return directions(spec.get("types") or implied)
 
 
 def directions(types: Iterable[str]) -> frozenset[Direction]:
@@ -195,7 +192,13 @@ def directions(types: Iterable[str]) -> frozenset[Direction]:
 
 def networks(given: Iterable[str] | None) -> tuple[str, ...]:
     """Return networks of both families in their canonical form."""
-    return tuple(str(ipaddress.ip_network(net, strict=False)) for net in given or ())
+    return tuple(_canonical(ipaddress.ip_network(net, strict=False)) for net in given or ())
+
+
+def _canonical(net: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
+    """Return a network, one of IPv4 where it is written as mapped to IPv6."""
+    mapped = getattr(net.network_address, "ipv4_mapped", None)
+    return str(net) if mapped is None else f"{mapped}/{net.prefixlen - 96}"
 
 
 def merged(ports: Iterable[PortRange]) -> tuple[PortRange, ...]:

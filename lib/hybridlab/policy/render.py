@@ -52,15 +52,19 @@ def set_keys(rule: PolicyRule) -> Iterator[SetKey]:
 
 
 def port_set(rule: PolicyRule, peer: Peer, name: str) -> PortSet:
-    """Return the set behind a port's name on one side of a rule."""
-    protocol = rule.protocol or "tcp"
+    """Return the set behind a port's name on one side of a rule, of any protocol if it says none."""
+    protocol = rule.protocol or ""
     return PortSet(peer.selector or All(), _NAMED_PORT_PROTOCOLS.get(protocol, protocol), name)
 
 
 def is_of_ipv4(rule: PolicyRule) -> bool:
     """Return whether a rule is about IPv4 at all: neither its version nor its networks exclude
     it."""
-    only_v6 = any(peer.nets and not of_ipv4(peer.nets) for peer in (rule.source, rule.destination))
+    only_v6 = any(
+        nets and not of_ipv4(nets)
+        for peer in (rule.source, rule.destination)
+        for nets in (peer.nets, peer.not_nets)
+    )
     return rule.ip_version in {None, IPV4} and not only_v6
 
 

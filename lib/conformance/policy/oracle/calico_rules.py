@@ -89,7 +89,7 @@ def _version(rule: Obj, protocols: Mapping[str, int], place: str) -> int | None:
     if version not in (None, 4, 6):
         raise UsageProblem(f"ipVersion 4 or 6 is expected, not {fields.shown(version)}")
     for number, family in _FAMILIES.items():
-        if number in protocols.values() and version not in (None, family):
+        if number in protocols.values() and rule.get("ipVersion") not in (None, family):
             raise UsageProblem(f"{place}: Calico refuses ipVersion {version} beside this ICMP")
         if number == protocols.get("protocol"):
             version = family

@@ -175,6 +175,7 @@ def _net(one: Any, where: str) -> Range:
         found = ipaddress.ip_network(one if isinstance(one, str) else "", strict=False)
     except ValueError:
         raise UsageProblem(f"{where}: {shown(one)} is no network") from None
-    ends = int(found.network_address), int(found.broadcast_address)
-    base = IPV6 if found.version == 6 else 0
-    return ends[0] + base, ends[1] + base
+    mapped = getattr(found.network_address, "ipv4_mapped", None) is not None
+    # Calico reads a network of ::ffff:0.0.0.0/96 as one of IPv4
+    base = -(0xFFFF << 32) if mapped else IPV6 if found.version == 6 else 0
+    return int(found.network_address) + base, int(found.broadcast_address) + base

@@ -154,7 +154,9 @@ def is_foreign(obj: Obj) -> bool:
 
 
 def _policy_of(obj: Obj, api: str, kind: str, label: str, *, strict: bool) -> Policy | None:
-    if is_foreign(obj):
+    if is_foreign(obj) or (
+        kind.startswith("Staged") and (obj.get("spec") or {}).get("stagedAction") == "Delete"
+    ):
         return None
     if kind in admin.ADMIN:
         return _admin(obj, label, kind, strict=strict)
@@ -175,8 +177,7 @@ def _policy_of(obj: Obj, api: str, kind: str, label: str, *, strict: bool) -> Po
 def _rules(
     read: Callable[[Any, str], Iterable[Rule]], given: Any, direction: Direction, *, strict: bool
 ) -> Iterator[Rule]:
-    """Yield the rules of a direction; not ``strict``: the known part of a rule that cannot be
-    read."""
+    """Yield a direction's rules; not ``strict``: the known part of one that cannot be read."""
     for number, one in enumerate(given, start=1):
         where = f"{direction} rule {number}"
         try:

@@ -183,7 +183,10 @@ def _meets(
     if peer.nets is not None:
         yield within(address, peer.nets)
     if peer.not_nets is not None:
-        yield negated(within(address, peer.not_nets))
+        # Calico renders a rule for the IP versions alone that each of its lists has a network of
+        yield any(
+            (first >= fields.IPV6) is (packet.family == 6) for first, _ in peer.not_nets
+        ) and negated(within(address, peer.not_nets))
     there = world.members(address, of_destination=of_destination)
     chosen: list[tuple[Member, Truth]] | None = None
     if there is not None:
@@ -235,8 +238,7 @@ def _named(
 
 
 def _of_service(peer: Peer, packet: Packet, world: World, *, of_destination: bool) -> Truth:
-    """Return whether the end is a member of the Service; a destination needs a member's port,
-    too."""
+    """Return whether the end is a member of the Service; a destination also at its port."""
     backends = world.backends_of(peer.service) if peer.service else ()
     if backends is None:
         return None

@@ -325,6 +325,20 @@ def test_networks_that_calico_refuses_are_refused(net: str) -> None:
         )
 
 
+@pytest.mark.parametrize("kind", ["StagedKubernetesNetworkPolicy", "StagedNetworkPolicy"])
+def test_a_staged_deletion_is_no_policy(kind: str) -> None:
+    found = reach(policy(kind, "p", "stagedAction: Delete"), pods=WINDOWS_WEB)
+    assert found.oracle.policies == []
+
+
+@pytest.mark.parametrize("name", ["a/b", "A", "a_b", "-a", "a..b", "a" * 254])
+def test_a_policys_name_that_kubernetes_refuses_is_refused(name: str) -> None:
+    rule = "ingress: [{action: Allow}]"
+    with pytest.raises(UsageProblem, match="Kubernetes refuses this name"):
+        reach(policy("NetworkPolicy", name, rule))
+    assert reach(policy("NetworkPolicy", name.strip("-")[0].lower() + ".b-2", rule))
+
+
 def test_a_workload_is_the_pod_of_its_template_unless_it_has_pods() -> None:
     workload = """
 - apiVersion: apps/v1

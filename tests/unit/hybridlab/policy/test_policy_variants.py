@@ -151,10 +151,12 @@ REACH = [
      "........", ".yyy..yy"),
     ("a skipped Deny", np("ingress: [{action: Deny, source: {notSelector: app == 'db'}}, {action: Allow}]", kind=GNP),
      "yyyyyyyy", "y...yy.."),
-    # --- IPv6 in a negated match is a negated match
+    # --- a rule is about the IP versions alone that each of its lists has a network of
     ("notNets of IPv6", np("ingress: [{action: Allow, source: {notNets: ['2001:db8::/32']}}]"),
-     "........", "yyyyyyyy"),
+     "........", "........"),
     ("nets of IPv6", np("ingress: [{action: Allow, source: {nets: ['2001:db8::/32']}}]"), "........", "........"),
+    ("nets of IPv4 written as IPv6", np("ingress: [{action: Allow, source: {nets: ['::ffff:10.65.1.0/120']}}]"),
+     "yy......", "yy......"),
     ("nets of both", np("ingress: [{action: Allow, source: {nets: [10.65.1.0/24, '2001:db8::/32']}}]"),
      "yy......", "yy......"),
     # --- policies of other hooks are not at pods

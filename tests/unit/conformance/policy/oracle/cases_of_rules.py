@@ -156,6 +156,29 @@ CASES = (
         "- {kind: NetworkSet, metadata: {name: all, namespace: shop, labels: {role: all}}, spec: {nets: [0.0.0.0/0]}}",
     ),
     Case(
+        "a network of IPv4 that is written as one of IPv6",
+        "no document; Calico's code reads ::ffff:a.b.c.d/n as one of IPv4",
+        calico("p", "ingress: [{action: Allow, source: {nets: ['::ffff:10.1.0.2/127']}}]"),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.3 TCP 80: allowed",
+            "ingress shop/web from 10.1.0.4 TCP 80: denied",
+        ),
+    ),
+    Case(
+        "notNets of IPv6 alone make a rule of IPv6",
+        "no document; felix/rules/policy.go, FilterRuleToIPVersion",
+        calico(
+            "p",
+            "ingress: [{action: Deny, protocol: UDP, source: {notNets: ['2001:db8::/32']}}, "
+            "{action: Allow, protocol: UDP}, {action: Allow, source: {notNets: ['2001:db8::/32']}}]",
+        ),
+        (
+            "ingress shop/web from 10.1.0.2 TCP 80: denied",
+            "ingress shop/web from 10.1.0.2 UDP 80: allowed",
+        ),
+    ),
+    Case(
         "one address, and a GlobalNetworkPolicy's selector",
         "Calico, EntityRule, nets; GlobalNetworkPolicy, spec.selector",
         calico(

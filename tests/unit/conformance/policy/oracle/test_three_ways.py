@@ -30,7 +30,7 @@ def test_calico_the_lab_and_the_oracle_agree(version: Any, share: slice) -> None
     cases = three_ways.cases(version, share)
     found = {case["id"]: list(three_ways.differences(version, case)) for case in cases}
     assert {name: told for name, told in found.items() if told} == {}
-    assert len(cases) >= 20
+    assert len(cases) >= len(three_ways.cases(version)) // OF >= 7
 
 
 @pytest.mark.parametrize("version", three_ways.RELEASES)
