@@ -30,5 +30,5 @@ def test_backends_are_used_while_they_are_there(
     servers = pods.servers(server_os)
     unready_servers.beside(servers)
     backends.all_used(clients, *services.spread(servers).by_both, because=ALL)
-    backends.all_used(clients, services.spread(servers.one_per_os()).by_address, because=GONE)
-    backends.all_used(clients, services.spread(servers).by_address, because=CAME)
+    backends.all_used(clients, *services.spread(servers.one_per_os()).by_both, because=GONE)
+    backends.all_used(clients, *services.spread(servers).by_both, because=CAME)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several Services stand before the same pods: what happens to one Service changes nothing for the
-others."""
+others, and an edited Service, or another Service of its name, leads where it says now."""
 
 from conformance.fixtures import OS, Backends, PassingServices, Services, WorkerPods
 from conformance.marks import about, each_os, manifest, needs, verifies
 
 BOTH = "both Services have the same backends"
 MOVED = "the other Service got another port, and this one has its backends still"
+TURNED = "only the target port of the other Service was edited: its backends answer at that port"
+AGAIN = "another Service has the name of the Service that is gone"
 GONE = "the other Service is gone, and this one has its backends still"
 
 
@@ -29,5 +31,11 @@ def test_a_service_keeps_its_backends_when_another_one_goes(
     backends.all_used(clients, kept, other, because=BOTH)
     passing_services.get_another_port(servers)
     backends.all_used(clients, kept, because=MOVED)
+    (other,) = passing_services.come(servers)
+    backends.all_used(clients, other, because=BOTH)
+    turned = passing_services.lead_to_another_port(servers)
+    backends.all_used(clients, turned, because=TURNED)
     passing_services.remove()
     backends.all_used(clients, kept, because=GONE)
+    (again,) = passing_services.come(servers)
+    backends.all_used(clients, kept, again, because=AGAIN)

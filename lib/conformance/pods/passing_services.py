@@ -2,18 +2,22 @@
 """Services that are created in front of pods, get other backends or another port, lose all
 backends, and are deleted."""
 
+from dataclasses import replace
+
 from conformance.kube import manifest
 from conformance.kube.changes import Changes, reference
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Target
 from conformance.pods.groups import Group
-from conformance.pods.roles import MANIFESTS
+from conformance.pods.roles import ECHO_PORT, MANIFESTS
 from conformance.pods.services import PORT, Services
 
 NOBODY = {"app": "nobody"}
 """Labels that no pod has."""
 ANOTHER_PORT = 82
 """The port that a Service gets in place of its first."""
+BEHIND = 8081
+"""The port of its backends to which a Service is edited to lead."""
 
 
 class PassingServices:
@@ -29,12 +33,8 @@ class PassingServices:
 
         ``at_nodes``: with a port at nodes.
         """
-        came = [self._over(at, group) for at, group in enumerate(groups)]
-        return (
-            [self._over(at, group, of="node-port") for at, group in enumerate(groups)]
-            if at_nodes
-            else came
-        )
+        of = "node-port" if at_nodes else "cluster-ip"
+        return [self._over(at, group, of=of) for at, group in enumerate(groups)]
 
     def lose_backends(self, *groups: Group) -> None:
         """Change the Services of these groups, in the order of their creation, so that they
@@ -47,6 +47,10 @@ class PassingServices:
         """Give the first group's Service another port in place of its first."""
         self._over(0, group, port=ANOTHER_PORT)
 
+    def lead_to_another_port(self, group: Group) -> Target:
+        """Edit the target ports of the first group's Service, and nothing else of it."""
+        return self._over(0, group, behind=BEHIND)
+
     def remove(self) -> None:
         for target in self._made:
             self._changes.delete(target, "its test is over")
@@ -57,18 +61,22 @@ class PassingServices:
         at: int,
         backends: Group,
         selector: dict[str, str] | None = None,
+        *,
         of: str = "cluster-ip",
         port: int = PORT,
+        behind: int = ECHO_PORT,
     ) -> Target:
         first = backends.first
         made = manifest.load(MANIFESTS / "services" / f"{of}.yaml")[0]
         made["metadata"]["name"] = f"passing-{at + 1}"
         made["spec"]["selector"] = selector or {"app": first.role}
         for entry in made["spec"]["ports"]:
-            entry["port"] = port if entry["port"] == PORT else entry["port"]
+            if entry["port"] == PORT:
+                entry |= {"port": port, "targetPort": behind}
         target = reference(made, first.namespace)
         self._made += [target] if target not in self._made else []
         done = self._changes.apply(
             made, f"comes and goes in front of {first.role}s", namespace=first.namespace
         )
-        return self._services.read(done or made, backends).by_address
+        front = self._services.read(done or made, backends).by_address
+        return replace(front, backend_port=behind)

@@ -86,6 +86,19 @@ def test_datagrams_that_get_to_one_backend_alone_are_told_beside_connections_tha
     assert "observed b never answered" in said
 
 
+def test_a_node_that_leads_to_another_pod_is_named_before_nodes_whose_attempts_time_out() -> None:
+    said = asked(late=[by_turns("a", "b", "")], c=[by_turns("a", "b", "old")])[1]
+    assert said.startswith("CONN-4: c to ")
+
+
+def test_a_backend_that_answers_at_another_port_is_named_with_that_port() -> None:
+    def answer(attempt: Attempt, number: int) -> Observation:
+        return replace(by_turns("a")(attempt, number), served_port=8080)
+
+    said = asked(service=(replace(SERVICE, backends=(A,), backend_port=8081),), c=[answer])[1]
+    assert "observed port 8080 of a answered 36 times although it is no backend" in said
+
+
 def test_an_old_backend_that_is_used_for_a_while_is_not_used_for_good() -> None:
     assert asked(c=[by_turns("old"), by_turns("a", "b")]) == ({"c": ClaimVerdict.CONFIRMED}, "")
 
