@@ -169,3 +169,27 @@ def test_bgp_decides_most_claims_of_the_first_and_the_page_says_why_not_each_oth
     assert len([claim for claim in kinds.FIRST if clean.get(claim) in kinds.DECIDED]) >= 60
     page = kinds.page(expected)
     assert all(f"## What {lab} decides" in page for lab in kinds.LABS.values())
+
+
+SINCE_THE_FIRST = {
+    "BGP-7", "ENC-8", "FL-3", "HOST-4", "IPAM-13", "IPAM-14", "PLAT-12", "PLAT-13", "PLAT-14",
+    "VXLAN-11", "VXLAN-12", "XPOL-18", "XPOL-19", "XPOL-20", "XPOL-21", "XPOL-22", "XSVC-5",
+    "XVX-3", "XVX-4",
+}  # fmt: skip
+"""Claims that came after the first 140 and before the routed networks."""
+AT_LEAST = {
+    "aks-operator": 64,
+    "eks": 62,
+    "cloud-routes": 62,
+    "win-bridge": 52,
+    "flannel-host-gw": 50,
+}
+
+
+@pytest.mark.parametrize("kind", AT_LEAST)
+def test_a_routed_kind_decides_enough_of_the_claims_that_were_there_before_it(kind: str) -> None:
+    told = yaml.safe_load(DATA.read_text(encoding="utf-8"))[kind]["claims"]
+    before = {*kinds.FIRST, *SINCE_THE_FIRST}
+    assert len(before) == 159
+    decided = [claim for claim in before if told[claim] in kinds.DECIDED]
+    assert len(decided) >= AT_LEAST[kind]
