@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On networks that Calico does not route, each plugin has a row for each fault that can be there, on
-nodes of each operating system; the lab itself refuses every fault that cannot."""
+"""On networks that Calico does not route, each plugin has a row for each fault that can be there,
+on nodes of each operating system; the lab itself refuses every fault that cannot."""
 
 from __future__ import annotations
 
@@ -43,36 +43,60 @@ WINDOWS_ALONE = {
 ROWS = {
     # by fault, in the order of PROFILES; a cell without a row: why the fault cannot be there
     "node-route-missing": (
-        "the fabric has them", "route-missing-with-win-bridge", "the fabric has them", "the fabric has them",
-        "the fabric has them", "route-missing-with-flannel", "route-missing-in-flannels-overlay",
+        "the fabric has them",
+        "route-missing-with-win-bridge",
+        "the fabric has them",
+        "the fabric has them",
+        "the fabric has them",
+        "route-missing-with-flannel",
+        "route-missing-in-flannels-overlay",
     ),
     "fabric-route-missing": (
-        "fabric-route-missing-with-calicos-plugin", "nodes have them", "fabric-route-missing-with-win-bridge",
-        "fabric-route-missing-on-aks", "fabric-route-missing-on-eks", "nodes have them", "nodes have them",
+        "fabric-route-missing-with-calicos-plugin",
+        "nodes have them",
+        "fabric-route-missing-with-win-bridge",
+        "fabric-route-missing-on-aks",
+        "fabric-route-missing-on-eks",
+        "nodes have them",
+        "nodes have them",
     ),
     "host-endpoint-missing": (
-        "host-endpoint-missing-with-calicos-plugin", "host-endpoint-missing-with-win-bridge",
-        "as with win-bridge by hand: the host's endpoint does not depend on who routes",
-        "has no endpoint of the host among its pods", "has no endpoint of the host among its pods",
-        "host-endpoint-missing-with-flannel", "no such fault: the endpoint is remote, and no address of the host",
+        "host-endpoint-missing-with-calicos-plugin",
+        "host-endpoint-missing-with-win-bridge",
+        "as with win-bridge by hand: whoever routes, it is there",
+        "has no endpoint of the host among its pods",
+        "has no endpoint of the host among its pods",
+        "host-endpoint-missing-with-flannel",
+        "no such fault: it is remote, and no address of the host",
     ),
     LATE: (
-        "open-before-policy-with-calicos-plugin", "late-policy-with-win-bridge",
-        "as with win-bridge by hand: a pod's first moments do not depend on who routes",
-        "late-policy-on-aks", "late-policy-on-eks", "late-policy-with-flannel", "late-policy-in-flannels-overlay",
+        "open-before-policy-with-calicos-plugin",
+        "late-policy-with-win-bridge",
+        "as with win-bridge by hand: whoever routes, it is open at first",
+        "late-policy-on-aks",
+        "late-policy-on-eks",
+        "late-policy-with-flannel",
+        "late-policy-in-flannels-overlay",
     ),
     "pod-cidr-full": (
-        "pod-cidr-full-with-calicos-plugin", "pod-cidr-full-with-win-bridge",
+        "pod-cidr-full-with-calicos-plugin",
+        "pod-cidr-full-with-win-bridge",
         "as with win-bridge by hand: host-local does not depend on who routes",
-        "addresses-used-up-on-aks", "addresses-used-up-on-eks", "pod-cidr-full-with-flannel",
+        "addresses-used-up-on-aks",
+        "addresses-used-up-on-eks",
+        "pod-cidr-full-with-flannel",
         "pod-cidr-full-in-flannels-overlay",
     ),
     "source-check-on": (
-        "pods' addresses belong to these", "source-check-on-with-win-bridge", "pods' addresses belong to these",
-        "pods' addresses belong to these", "pods' addresses belong to these", "source-check-on-with-flannel",
+        "pods' addresses belong to these",
+        "source-check-on-with-win-bridge",
+        "pods' addresses belong to these",
+        "pods' addresses belong to these",
+        "pods' addresses belong to these",
+        "source-check-on-with-flannel",
         "no such fault: outside the tunnel a packet has its node's own address",
     ),
-}  # fmt: skip
+}
 CELLS = {
     (fault, plugin): given
     for fault in FAULTS

@@ -281,7 +281,10 @@ def test_a_pod_of_eks_that_names_windows_asks_for_an_address_and_another_gets_no
 
 
 RANGE = "no IP addresses available in range set: 192.168.{0}.{1}-192.168.{0}.254"
-AZURE = "Failed to allocate pool: Failed to delegate: Failed to allocate address: No available addresses"
+AZURE = (
+    "Failed to allocate pool: Failed to delegate: Failed to allocate address: "
+    "No available addresses"
+)
 LABEL = "pod does not have label vpc.amazonaws.com/PrivateIPv4Address"
 
 
