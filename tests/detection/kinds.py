@@ -155,12 +155,12 @@ SHORT = {"NOT_APPLICABLE": "-", PROFILE: "profile", TEST: "test", HAND: "hand", 
 
 def expected() -> dict[str, dict[str, object]]:
     """Kind to its title and to what each claim says."""
-    facts, table = _facts(), shipped()
+    facts, table = detected(), shipped()
     return {
         name: {
             "title": kind.title,
             "claims": {
-                claim.id: _said(claim, kind, _built(facts, kind), table)
+                claim.id: _said(claim, kind, built(facts, kind), table)
                 for claim in catalog().values()
             },
         }
@@ -168,7 +168,7 @@ def expected() -> dict[str, dict[str, object]]:
     }
 
 
-def _facts() -> dict[str, Facts]:
+def detected() -> dict[str, Facts]:
     found = {}
     with tempfile.TemporaryDirectory() as scratch:
         for cluster in clusters():
@@ -178,7 +178,7 @@ def _facts() -> dict[str, Facts]:
     return found
 
 
-def _built(facts: dict[str, Facts], kind: Kind) -> Facts | None:
+def built(facts: dict[str, Facts], kind: Kind) -> Facts | None:
     """Its facts, with a Windows node of each of its builds."""
     found = facts.get(kind.objects)
     if found is None or not kind.builds:

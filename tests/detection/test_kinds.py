@@ -9,12 +9,18 @@ import pytest
 import yaml
 
 from conformance import cli
-from conformance.catalog import catalog
+from conformance.catalog import NotApplicable, applicability, catalog
 from conformance.catalog.kinds import DATA
+from conformance.model.facts import Facts
 from tests.detection import kinds
 from tests.detection.table import RED, shipped
 
 PARTS = DATA.parents[1] / "qualify" / "data" / "parts.yaml"
+
+
+@pytest.fixture(scope="module")
+def detected() -> dict[str, Facts]:
+    return kinds.detected()
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +47,34 @@ def test_a_kind_with_a_profile_says_what_its_clean_row_says(
     assert isinstance(told, dict)
     assert {claim: told[claim].partition(":")[0] for claim in clean} == clean
     assert set(told) <= set(catalog())
+
+
+OTHER_CLUSTER = {"manual", "1903", "blog", "20H2", "docker", "eks-calico"}
+"""Kinds whose profile has another mode, or another release, than their objects."""
+ON_THE_LAB = {"XPOL-19", "BGP-8"}
+"""Claims about kube-proxy in pods, and about no mesh: the labs have these, the objects do not."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        name for name, kind in kinds.KINDS.items() if kind.profile and name not in OTHER_CLUSTER
+    ),
+)
+def test_the_table_expects_nothing_of_a_claim_that_is_not_about_the_cluster(
+    name: str, detected: dict[str, Facts]
+) -> None:
+    kind = kinds.KINDS[name]
+    facts = kinds.built(detected, kind)
+    assert facts is not None
+    clean = shipped().clean_of("" if kind.profile == "default" else kind.profile)
+    about = {claim: applicability(catalog()[claim], facts) for claim in clean}
+    stale = {
+        claim: verdict
+        for claim, verdict in clean.items()
+        if isinstance(about[claim], NotApplicable) and verdict != "NOT_APPLICABLE"
+    }
+    assert set(stale) <= ON_THE_LAB, stale
 
 
 def test_every_claim_with_a_test_has_a_row_in_which_it_holds_and_one_in_which_it_does_not() -> None:
@@ -135,3 +169,27 @@ def test_bgp_decides_most_claims_of_the_first_and_the_page_says_why_not_each_oth
     assert len([claim for claim in kinds.FIRST if clean.get(claim) in kinds.DECIDED]) >= 60
     page = kinds.page(expected)
     assert all(f"## What {lab} decides" in page for lab in kinds.LABS.values())
+
+
+SINCE_THE_FIRST = {
+    "BGP-7", "ENC-8", "FL-3", "HOST-4", "IPAM-13", "IPAM-14", "PLAT-12", "PLAT-13", "PLAT-14",
+    "VXLAN-11", "VXLAN-12", "XPOL-18", "XPOL-19", "XPOL-20", "XPOL-21", "XPOL-22", "XSVC-5",
+    "XVX-3", "XVX-4",
+}  # fmt: skip
+"""Claims that came after the first 140 and before the routed networks."""
+AT_LEAST = {
+    "aks-operator": 64,
+    "eks": 62,
+    "cloud-routes": 62,
+    "win-bridge": 52,
+    "flannel-host-gw": 50,
+}
+
+
+@pytest.mark.parametrize("kind", AT_LEAST)
+def test_a_routed_kind_decides_enough_of_the_claims_that_were_there_before_it(kind: str) -> None:
+    told = yaml.safe_load(DATA.read_text(encoding="utf-8"))[kind]["claims"]
+    before = {*kinds.FIRST, *SINCE_THE_FIRST}
+    assert len(before) == 159
+    decided = [claim for claim in before if told[claim] in kinds.DECIDED]
+    assert len(decided) >= AT_LEAST[kind]

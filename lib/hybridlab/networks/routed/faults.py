@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
-from hybridlab.faults.model import NODE, WINDOWS, Entries, Fault, Parameter, Types
+from hybridlab.faults.model import NODE, Entries, Fault, Parameter, Types
 from hybridlab.networks.routed.missing import Missing
 
 TYPES = Types()
@@ -65,8 +65,13 @@ def fabric_route_missing(lab: LabParts, identity: str, parameters: Mapping[str, 
     return RouteEntries(lab, identity, node, missing.fabric_routes, effect)
 
 
-@TYPES.fault("pod-cidr-full", "ipam", WINDOWS)
+@TYPES.fault("pod-cidr-full", "ipam", NODE)
 def pod_cidr_full(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Windows node has no address left for another pod."""
-    missing, node = missing_of(lab), lab.node_of("windows", parameters["node"])
-    return Entries(identity, node, {f"{node} has no address left": missing.addresses})
+    """A node has no address left for another pod: its plugin refuses the pod."""
+    words, full = missing_of(lab).words, lab.node(parameters["node"])
+
+    def refused(before: str, node: str) -> str:
+        return words(lab.calico.nodes[node]) if node == full else before
+
+    tables = {f"{full} has no address left": lab.calico.pod_network.refusals.taps}
+    return Entries(identity, refused, tables)

@@ -4,17 +4,19 @@ set."""
 
 from collections.abc import Callable
 
+from hybridlab.profiles.machines import Machine
+
 
 class Missing:
-    """The missing routes and addresses of a cluster, each by the id of its fault."""
+    """The missing routes of a cluster, each by the id of its fault."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Callable[[Machine], str]) -> None:
+        """``words``: with which a node's plugin refuses a pod once no address is left."""
+        self.words = words
         self.node_routes: dict[str, tuple[str, str]] = {}
         """A node, and the node to which it has no route."""
         self.fabric_routes: dict[str, str] = {}
         """A node to which the fabric has no route."""
-        self.addresses: dict[str, str] = {}
-        """A node without a free address for pods."""
         self._listeners: list[Callable[[], None]] = []
 
     def on_change(self, listener: Callable[[], None]) -> None:

@@ -68,7 +68,7 @@ class Routed(Plane):
         self.kube_network = self.plugin.kube_network
         self.pod_prefix = self.plugin.pod_prefix
         self._machines = {machine.name: machine for machine in machines(profile)}
-        self.missing = Missing()
+        self.missing = Missing(self.plugin.full)
 
     def made_plugin(self) -> Plugin:
         return PLUGINS[self._settings.plugin](self.profile)
@@ -94,9 +94,6 @@ class Routed(Plane):
         )
 
     def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
-        node = windows.machine.name
-        if node in self.missing.addresses.values():
-            return f"no IP addresses available in range set: {self._network_of(node)}"
         return self.plugin.refusal(pod)
 
     def admit(self, obj: dict[str, Any], plural: str, old: dict[str, Any] | None) -> dict[str, Any]:

@@ -6,10 +6,11 @@ configuration and a pod's first moments.
 """
 
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import Any, ClassVar
 
 from hybridlab.networks.contract.cni_configuration import ipam, windows_cni
-from hybridlab.profiles.machines import Machine, dns_address
+from hybridlab.profiles.machines import Machine, dns_address, pod_cidr
 from hybridlab.profiles.model import Profile
 
 Policy = dict[str, Any]
@@ -17,6 +18,8 @@ ANNOTATIONS = "flannel.alpha.coreos.com"
 """Prefix of the annotations that flanneld writes on nodes."""
 VPC_ADDRESS = "vpc.amazonaws.com/PrivateIPv4Address"
 """Extended resource of EKS' Windows nodes, and the annotation with the address that a pod got."""
+NO_LABEL = f"failed to parse Kubernetes args: pod does not have label {VPC_ADDRESS}"
+"""vpc-bridge's words for a pod without an address."""
 WIRE_SERVER = "168.63.129.16"
 """Address at which Azure serves its agents; pods are kept from it."""
 
@@ -60,7 +63,7 @@ class Plugin:
 
     def unmasqueraded(self) -> tuple[str, ...]:
         """Return the networks to which pods keep their addresses, besides the pods' own."""
-        return ()
+        return (self.profile.network.node_cidr,)
 
     def admit(self, pod: dict[str, Any]) -> None:
         """Change a new pod, as the plugin's webhook does."""
@@ -68,6 +71,13 @@ class Plugin:
     def refusal(self, pod: Mapping[str, Any]) -> str:
         """Return why the plugin cannot wire a pod; empty: it can."""
         return ""
+
+    def full(self, machine: Machine) -> str:
+        """Return the words with which the node's plugin refuses a pod once no address is left: by
+        default those of host-local, whose range on Windows begins behind the host's endpoint."""
+        own = ip_network(pod_cidr(machine, self.profile))
+        first = own[3 if machine.os == "windows" else 2]
+        return f"no IP addresses available in range set: {first}-{own[-2]}"
 
     def pod_annotations(self, address: str) -> dict[str, str]:
         return {}
@@ -110,6 +120,9 @@ class Calico(Plugin):
         fields = {"mode": "none", "vxlan_mac_prefix": "0E-2A", "vxlan_vni": 4096}
         return windows_cni(self.profile, fields)
 
+    def unmasqueraded(self) -> tuple[str, ...]:
+        return ()
+
 
 class WinBridge(Plugin):
     """The CNI project's, on a network that an administrator made by hand.
@@ -135,9 +148,6 @@ class WinBridge(Plugin):
             "policies": self._policies("ROUTE", self.profile.network.node_cidr),
             "loopbackDSR": self.profile.kube_proxy.windows_dsr,
         }
-
-    def unmasqueraded(self) -> tuple[str, ...]:
-        return (self.profile.network.node_cidr,)
 
 
 class AzureVnet(Plugin):
@@ -171,33 +181,38 @@ class AzureVnet(Plugin):
 
     def endpoint_policies(self) -> tuple[Policy, ...]:
         """Return the ACLs: Azure's own server is out of reach, and everything else is open."""
-        blocked = [
-            {
-                "Type": "ACL",
-                "Action": "Block",
-                "Direction": "Out",
-                "Protocols": "6",
-                "RemoteAddresses": f"{WIRE_SERVER}/32",
-                "RemotePorts": port,
-                "Priority": 200,
-                "RuleType": "Switch",
-            }
-            for port in ("80", "32526")
-        ]
-        opened = [
-            {
-                "Type": "ACL",
-                "Action": "Allow",
-                "Direction": direction,
-                "Priority": 65500,
-                "RuleType": "Switch",
-            }
-            for direction in ("In", "Out")
-        ]
-        return (*blocked, *opened)
+        return (
+            *(
+                {
+                    "Type": "ACL",
+                    "Action": "Block",
+                    "Direction": "Out",
+                    "Protocols": "6",
+                    "RemoteAddresses": f"{WIRE_SERVER}/32",
+                    "RemotePorts": port,
+                    "Priority": 200,
+                    "RuleType": "Switch",
+                }
+                for port in ("80", "32526")
+            ),
+            *(
+                {
+                    "Type": "ACL",
+                    "Action": "Allow",
+                    "Direction": direction,
+                    "Priority": 65500,
+                    "RuleType": "Switch",
+                }
+                for direction in ("In", "Out")
+            ),
+        )
 
-    def unmasqueraded(self) -> tuple[str, ...]:
-        return (self.profile.network.node_cidr,)
+    def full(self, machine: Machine) -> str:
+        """Return azure-vnet-ipam's words, as in Azure/AKS#2532."""
+        return (
+            "Failed to allocate pool: Failed to delegate: "
+            "Failed to allocate address: No available addresses"
+        )
 
 
 class VpcBridge(Plugin):
@@ -228,11 +243,10 @@ class VpcBridge(Plugin):
         }
 
     def endpoint_policies(self) -> tuple[Policy, ...]:
-        made = self._policies("ROUTE", self.profile.network.node_cidr)
-        return tuple(dict(policy["Value"]) for policy in made)
-
-    def unmasqueraded(self) -> tuple[str, ...]:
-        return (self.profile.network.node_cidr,)
+        return tuple(
+            dict(policy["Value"])
+            for policy in self._policies("ROUTE", self.profile.network.node_cidr)
+        )
 
     def admit(self, pod: dict[str, Any]) -> None:
         """Have a pod that names Windows in its nodeSelector ask for an address of the VPC
@@ -249,12 +263,13 @@ class VpcBridge(Plugin):
         """Return the plugin's words for a pod without annotation: nobody asked the controller for
         an address."""
         resources = pod["spec"]["containers"][0].get("resources") or {}
-        asked = VPC_ADDRESS in (resources.get("limits") or {})
-        return (
-            ""
-            if asked
-            else f"failed to parse Kubernetes args: pod does not have label {VPC_ADDRESS}"
-        )
+        return "" if VPC_ADDRESS in (resources.get("limits") or {}) else NO_LABEL
+
+    def full(self, machine: Machine) -> str:
+        """Return the words of vpc-bridge, which reads the address from the controller's
+        annotation (aws/containers-roadmap#463), or of aws-cni on Linux."""
+        without = "add cmd: failed to assign an IP address to container"
+        return NO_LABEL if machine.os == "windows" else without
 
     def pod_annotations(self, address: str) -> dict[str, str]:
         return {VPC_ADDRESS: f"{address}/24"}
@@ -296,9 +311,6 @@ class Flannel(Plugin):
             "loopbackDSR": self.profile.kube_proxy.windows_dsr,
             "policies": self._policies("ROUTE", self.profile.network.node_cidr),
         }
-
-    def unmasqueraded(self) -> tuple[str, ...]:
-        return (self.profile.network.node_cidr,)
 
     def node_annotations(self, machine: Machine) -> dict[str, str]:
         """Return the annotations that flanneld writes on its node; every other flanneld sets its

@@ -10,6 +10,7 @@ flannel-io/cni-plugin, projectcalico/calico cni-plugin.
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from hybridlab.networks.contract.routing import BlockFacts, NodeEnd, RoutingFact
 from hybridlab.networks.contract.windows_node import WindowsNode
 from hybridlab.networks.registry import plane_of
 from hybridlab.networks.routed.plane import Routed
+from hybridlab.networks.routed.plugins import PLUGINS
 from hybridlab.profiles.check import ProfileError
 from hybridlab.profiles.load import load
 from hybridlab.profiles.machines import Machine, machines, pod_cidr
@@ -27,6 +29,7 @@ from hybridlab.windows.hns_networks import Hns
 
 PROFILES = ("cloud-routes", "static-routes", "aks-operator", "eks-vpc", "canal-host-gw")
 """A profile of each plugin."""
+BY_HOST_LOCAL = ("cloud-routes", "static-routes", "canal-host-gw")
 
 
 def plane(profile: str) -> Routed:
@@ -79,18 +82,19 @@ GOLDEN: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_plugin_makes_of_a_node_what_its_sources_say(profile: str) -> None:
+def made(profile: str) -> dict[str, Any]:
+    """What the profile's plugin makes of a node and of a pod, as in ``GOLDEN``."""
     found = plane(profile)
     at_boot = found.windows_node(windows(found), "10-calico.conf").hns.pod_network is not None
     node, network = with_pod(found)
     there = node.hns.pod_network
     assert there is not None
     port = found.pod_port(node.machine, network.replace(".0/24", ".9"), network, node)
+    assert (there.spec.type, there.vsid, port.mtu) == ("L2Bridge", None, 1500)
     (path,) = (name for name in node.cni_files if not name.endswith("calico-kubeconfig"))
     conf = json.loads(node.cni_text)
     names = {bool(each.pod): each.name for each in node.hns.endpoints}
-    assert {
+    return {
         "network": there.name,
         "host": names.get(False),
         "pod": names[True],
@@ -101,8 +105,25 @@ def test_a_plugin_makes_of_a_node_what_its_sources_say(profile: str) -> None:
         "linux": found.cni_type("linux"),
         "kube_network": found.kube_network,
         "at_boot": at_boot,
-    } == GOLDEN[profile]
-    assert (there.spec.type, there.vsid, port.mtu) == ("L2Bridge", None, 1500)
+    }
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_plugin_makes_of_a_node_what_its_sources_say(profile: str) -> None:
+    assert made(profile) == GOLDEN[profile]
+
+
+@pytest.mark.parametrize(("one", "other"), combinations(PROFILES, 2))
+def test_two_plugins_in_each_others_place_are_both_found_out(
+    monkeypatch: pytest.MonkeyPatch, one: str, other: str
+) -> None:
+    """By more than the plugin's name and its file: by what pods, HNS or Linux nodes get."""
+    types = [type(plane(profile).plugin) for profile in (one, other)]
+    for true, swapped in zip(types, reversed(types), strict=True):
+        monkeypatch.setitem(PLUGINS, true.type, swapped)
+    for profile in (one, other):
+        wrong = {key for key, value in made(profile).items() if value != GOLDEN[profile][key]}
+        assert wrong - {"type", "file"}, f"nothing holds {profile} against the other plugin"
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -259,12 +280,35 @@ def test_a_pod_of_eks_that_names_windows_asks_for_an_address_and_another_gets_no
     assert address in found.refusal(node, found.admit(pinned, "pods", None))
 
 
-def test_a_full_node_refuses_in_host_locals_words() -> None:
-    found = plane("static-routes")
-    node, _ = with_pod(found)
-    assert found.refusal(node, {}) == ""
-    found.missing.addresses["fault"] = node.machine.name
-    assert found.refusal(node, {}).startswith("no IP addresses available in range set: 192.168.")
+RANGE = "no IP addresses available in range set: 192.168.{0}.{1}-192.168.{0}.254"
+AZURE = (
+    "Failed to allocate pool: Failed to delegate: Failed to allocate address: "
+    "No available addresses"
+)
+LABEL = "pod does not have label vpc.amazonaws.com/PrivateIPv4Address"
+
+
+@pytest.mark.parametrize(
+    ("profile", "windows_words", "linux_words"),
+    [
+        *((name, RANGE.format(4, 3), RANGE.format(1, 2)) for name in BY_HOST_LOCAL),
+        ("aks-operator", AZURE, AZURE),
+        (
+            "eks-vpc",
+            f"failed to parse Kubernetes args: {LABEL}",
+            "add cmd: failed to assign an IP address to container",
+        ),
+    ],
+)
+def test_a_node_without_a_free_address_refuses_in_its_plugins_words(
+    profile: str, windows_words: str, linux_words: str
+) -> None:
+    """Sources: containernetworking/plugins host-local; Azure/AKS#2532; aws/containers-roadmap#463;
+    aws/amazon-vpc-cni-k8s cmd/routed-eni-cni-plugin."""
+    found = plane(profile)
+    nodes = {machine.name: machine for machine in machines(found.profile)}
+    words = [found.plugin.full(nodes[name]) for name in ("windows-2022", "linux-1")]
+    assert words == [windows_words, linux_words]
 
 
 @pytest.mark.parametrize(
