@@ -38,6 +38,8 @@ class Workload:
     """``20348.2762``; empty: not known, or Linux."""
     created: str = ""
     """Its creationTimestamp (RFC 3339); empty: not known."""
+    ready_since: str = ""
+    """When its containers became ready (RFC 3339), as far as the kubelet's probes say; empty: not known."""
     is_ending: bool = False
     """A test has deleted it, and asks it while its grace period lasts."""
 
