@@ -103,7 +103,7 @@ def undecided(
     if not machine.overwhelmed(observations[0].at - unix(0.0), expect.clock.monotonic()):
         return None
     machine.excused += 1
-    return EnvironmentBroken(message.explained(text, by=f"{OVERWHELMED}: {REMEDY}"))
+    return EnvironmentBroken(message.explained(text, by=f"{OVERWHELMED}: {REMEDY}"))  # type: ignore[type-var]
 
 
 def _unready(context: Context, attempt: Attempt, observations: Sequence[Observation]) -> str:
@@ -135,7 +135,7 @@ def excused(
     """
     context = expect.context
     if want and (by := _unready(context, attempt, observations)):
-        return EnvironmentBroken(message.explained(text, by=by))
+        return EnvironmentBroken(message.explained(text, by=by))  # type: ignore[type-var]
     otherwise = (
         observations[0].at - unix(0.0)
         if turned
