@@ -103,7 +103,8 @@ def undecided(
     if not machine.overwhelmed(observations[0].at - unix(0.0), expect.clock.monotonic()):
         return None
     machine.excused += 1
-    return EnvironmentBroken(message.explained(text, by=f"{OVERWHELMED}: {REMEDY}"))  # type: ignore[type-var]
+    by_machine = f"{OVERWHELMED}: {REMEDY}"
+    return EnvironmentBroken(message.explained(text, by=by_machine))  # type: ignore[type-var]
 
 
 def _unready(context: Context, attempt: Attempt, observations: Sequence[Observation]) -> str:
@@ -130,8 +131,8 @@ def excused(
     turned: bool = False,
 ) -> EnvironmentBroken | None:
     """Return the error that replaces a failure's message if a policy of another owner explains the
-    failure, or backends that their kubelet finds unready, which no Service leads to. ``turned``: the
-    path changed its state. A change by another run explains a lost open path, too.
+    failure, or backends that their kubelet finds unready, which no Service leads to.
+    ``turned``: the path changed its state. A change by another run explains a lost open path, too.
     """
     context = expect.context
     if want and (by := _unready(context, attempt, observations)):

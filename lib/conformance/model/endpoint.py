@@ -39,7 +39,7 @@ class Workload:
     created: str = ""
     """Its creationTimestamp (RFC 3339); empty: not known."""
     ready_since: str = ""
-    """When its containers became ready (RFC 3339), as far as the kubelet's probes say; empty: not known."""
+    """When its containers became ready (RFC 3339), by the kubelet's probes; empty: not known."""
     is_ending: bool = False
     """A test has deleted it, and asks it while its grace period lasts."""
 
