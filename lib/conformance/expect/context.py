@@ -101,6 +101,11 @@ class World:
         not count as lost yet."""
         return ()
 
+    def unready(self, pods: Sequence[Workload], since: float) -> str:
+        """Describe which of these pods the kubelet found unready after ``since`` (Unix s), so that
+        Services left them out."""
+        return ""
+
     def overlay(self, source: Workload, target: Target) -> Blamed:
         """Return the problems of the overlay on the nodes of a path's ends."""
         return Blamed()

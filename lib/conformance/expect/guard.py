@@ -7,8 +7,12 @@ from functools import partial
 
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.expect import owners
+from conformance.expect.context import Context
+from conformance.expect.engine.answered import unexpected_backend
 from conformance.expect.engine.pairs import key
 from conformance.expect.explain import message
+from conformance.expect.explain.advice import SERVICES
+from conformance.expect.machine_lag import OVERWHELMED, REMEDY
 from conformance.expect.session import Session
 from conformance.model.attempt import Attempt
 from conformance.model.endpoint import Workload
@@ -74,10 +78,47 @@ def unless_changed(
         return error
     observations = verdict.observations if isinstance(verdict, Nonconformance) else ()
     return (
-        excused(expect, text, observations[-1].attempt, observations, want=want, turned=turned)
+        undecided(expect, text, observations[-1].attempt, observations, want=want, turned=turned)
         if observations
         else None
     ) or verdict
+
+
+def undecided(
+    expect: Session,
+    text: str | Explanation,
+    attempt: Attempt,
+    observations: Sequence[Observation],
+    *,
+    want: bool = True,
+    turned: bool = False,
+) -> EnvironmentBroken | None:
+    """Return the error that replaces the failure of repeated attempts, as :func:`excused`, or
+    because the lab's machine was overwhelmed throughout. Another pod's answer is as wrong on such a
+    machine."""
+    by = excused(expect, text, attempt, observations, want=want, turned=turned)
+    if by or not want or not observations or unexpected_backend(observations[-1]):
+        return by
+    machine = expect.context.pace.machine
+    if not machine.overwhelmed(observations[0].at - unix(0.0), expect.clock.monotonic()):
+        return None
+    machine.excused += 1
+    by_machine = f"{OVERWHELMED}: {REMEDY}"
+    return EnvironmentBroken(message.explained(text, by=by_machine))  # type: ignore[type-var]
+
+
+def _unready(context: Context, attempt: Attempt, observations: Sequence[Observation]) -> str:
+    """Return which backends their kubelets found unready, where no other pod answered for a
+    Service."""
+    target = attempt.target
+    return (
+        context.world.unready(target.backends, observations[0].at)
+        if target
+        and observations
+        and target.path in SERVICES
+        and not unexpected_backend(observations[-1])
+        else ""
+    )
 
 
 def excused(
@@ -90,10 +131,12 @@ def excused(
     turned: bool = False,
 ) -> EnvironmentBroken | None:
     """Return the error that replaces a failure's message if a policy of another owner explains the
-    failure. ``turned``: the path changed its state. A change by another run explains a lost open
-    path, too.
+    failure, or backends that their kubelet finds unready, which no Service leads to.
+    ``turned``: the path changed its state. A change by another run explains a lost open path, too.
     """
     context = expect.context
+    if want and (by := _unready(context, attempt, observations)):
+        return EnvironmentBroken(message.explained(text, by=by))  # type: ignore[type-var]
     otherwise = (
         observations[0].at - unix(0.0)
         if turned

@@ -19,7 +19,7 @@ from conformance.expect.explain.dns_servers import (
     listen,
     telling_otherwise,
 )
-from conformance.expect.guard import excused
+from conformance.expect.guard import undecided
 from conformance.expect.poll import poll
 from conformance.expect.session import Session
 from conformance.model.attempt import Attempt, Kind
@@ -227,7 +227,7 @@ class _Question:
         error: Exception = self._violation(text, observations)
         if gone := changed(self.session, attempt):
             error = EnvironmentBroken(message.explained(text, by=str(gone)))
-        elif by := excused(self.session, text, attempt, observations, want=True):
+        elif by := undecided(self.session, text, attempt, observations):
             error = by
         reason = f"{attempt.label}  observed {observed}{self.over}"
         return Ruling(

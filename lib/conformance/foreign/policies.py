@@ -369,9 +369,8 @@ class ForeignPolicies:
             account = name, labels.account_of(obj or {})
             if obj and account not in accounts:
                 accounts[account] = read("ServiceAccount", account[1], name)
-            of_account = accounts.get(account)
             found[pod.uid] = end_of(
-                obj, namespaces[name], of_account, pod, self._columns(pod, claims)
+                obj, namespaces[name], accounts.get(account), pod, self._columns(pod, claims)
             )
         return found
 

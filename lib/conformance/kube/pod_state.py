@@ -77,6 +77,20 @@ def containers_ready(pod: Obj) -> bool:
     )
 
 
+def containers_ready_since(pod: Obj) -> tuple[bool, str]:
+    """Return whether the kubelet's probes find all containers ready, and since when (RFC 3339);
+    True and empty if it has not said."""
+    found: Obj = next(
+        (
+            each
+            for each in list_at(pod, "status", "conditions")
+            if each.get("type") == "ContainersReady"
+        ),
+        {},
+    )
+    return found.get("status") != "False", str(found.get("lastTransitionTime") or "")
+
+
 def unschedulable(pod: Obj) -> bool:
     """Return whether the scheduler has found no node for a pod."""
     return _has(pod, type="PodScheduled", reason="Unschedulable")

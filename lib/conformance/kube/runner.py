@@ -94,14 +94,13 @@ def kubeconfig(kube: Kube, user: Runner, server: str = "") -> str:
         cluster: Obj = {"server": server, "certificate-authority-data": data}
     else:
         cluster = _cluster(kube)
-    context = {"cluster": NAMESPACE, "user": user.name}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": NAMESPACE,
         "clusters": [{"name": NAMESPACE, "cluster": cluster}],
         "users": [{"name": user.name, "user": {"token": user.token}}],
-        "contexts": [{"name": NAMESPACE, "context": context}],
+        "contexts": [{"name": NAMESPACE, "context": {"cluster": NAMESPACE, "user": user.name}}],
     }
     return str(yaml.safe_dump(content, sort_keys=False))
 

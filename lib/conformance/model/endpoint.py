@@ -38,6 +38,8 @@ class Workload:
     """``20348.2762``; empty: not known, or Linux."""
     created: str = ""
     """Its creationTimestamp (RFC 3339); empty: not known."""
+    ready_since: str = ""
+    """When its containers became ready (RFC 3339), by the kubelet's probes; empty: not known."""
     is_ending: bool = False
     """A test has deleted the pod, and probes it during its grace period."""
 

@@ -173,8 +173,7 @@ def pair_of(source: Group, destination: Group) -> tuple[End, End] | None:
 
 def _paths(source: Group, destination: Group) -> int:
     names = {end.name for end in destination.ends}
-    same = sum(end.name in names for end in source.ends)
-    return len(source.ends) * len(destination.ends) - same
+    return len(source.ends) * len(destination.ends) - sum(end.name in names for end in source.ends)
 
 
 def letters_of(place: int) -> str:

@@ -357,13 +357,12 @@ class Controller:
         claims = claim_outcomes(catalog(), facts, tests, whole=whole)
         claims = again.answered(claims) if again else claims
         claims = notes.with_shares(claims) if config.option.quick else claims
-        command = ("pytest", *config.invocation_params.args)
         report = RunReport(
             run_id=self.run.settings.run_id,
             started=self.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
             seconds=(datetime.datetime.now(datetime.UTC) - self.started).total_seconds(),
             exit_code=0,
-            command=" ".join(map(shlex.quote, command)),
+            command=" ".join(map(shlex.quote, ("pytest", *config.invocation_params.args))),
             cluster={
                 "how": self.run.choice.how,
                 "why": self.run.choice.why,
@@ -463,9 +462,8 @@ class Controller:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the summary of claims; pytest's own summary follows, with uncut first lines."""
-        usual = terminalreporter.short_test_summary
         terminalreporter.short_test_summary = functools.partial(
-            short_summary.tell, terminalreporter, usual
+            short_summary.tell, terminalreporter, terminalreporter.short_test_summary
         )
         for problem in self.problems:
             terminalreporter.write_line(line(f"ERROR: {problem}"), red=True)

@@ -347,6 +347,7 @@ class Pods:
             host_network=bool(pod["spec"].get("hostNetwork")),
             windows_build=node.revision if node else "",
             created=str(meta.get("creationTimestamp", "")),
+            ready_since=pod_state.containers_ready_since(pod)[1],
         )
 
     def remove(self, *, within: float | None = None) -> None:

@@ -2,6 +2,7 @@
 """What happened to a pod since the suite began to use it: replaced, restarted, deleted, moved to another address."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
 from conformance.kube import pod_state
 from conformance.kube.client import Kube, Obj
@@ -83,6 +84,23 @@ def changed_among(kube: Kube, workloads: Iterable[Workload]) -> dict[str, str]:
         for uid, workload in by_uid.items()
     }
     return {uid: text for uid, text in found.items() if text}
+
+
+def unready(kube: Kube, workloads: Sequence[Workload], since: float) -> str:
+    """Return which pods the kubelet found unready after ``since`` (Unix s), or finds unready now;
+    empty: none.
+
+    A pod's readiness when it became a Workload does not count, whatever its node's clock shows.
+    """
+    now = there_now(kube, workloads)
+    return "; ".join(
+        f"pod {pod.label} {'was not ready until' if ready else 'is not ready since'} {at}, "
+        "by the kubelet's probes"
+        for pod in workloads
+        for ready, at in [pod_state.containers_ready_since(now.get((pod.namespace, pod.pod)) or {})]
+        if not ready
+        or (at not in ("", pod.ready_since) and datetime.fromisoformat(at).timestamp() >= since)
+    )
 
 
 def there_now(kube: Kube, workloads: Iterable[Workload]) -> dict[tuple[str, str], Obj]:

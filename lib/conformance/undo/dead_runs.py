@@ -278,10 +278,9 @@ def _problem(
 
     Nodes take pods again by then.
     """
-    facts = detect(changes.kube, evidence="field")
     return connectivity_problem(
         changes.kube,
-        facts,
+        detect(changes.kube, evidence="field"),
         settings,
         process=process,
         disrupted=_disrupted(done, changes, settings),

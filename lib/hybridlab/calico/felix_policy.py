@@ -93,13 +93,12 @@ class NodePolicy(DueMarks):
             return None
         held = self._faults.held((), programmed)
         touched = self._programs_of(endpoints.keys(), sets.keys(), without=held)
-        reset = self._faults.resets((), tuple(touched), programmed)
         update = PolicyUpdate(
             sets=sets,
             removed_sets=unused,
             endpoints=endpoints,
             removed_endpoints=gone,
-            reset=reset,
+            reset=self._faults.resets((), tuple(touched), programmed),
             held=held,
         )
         return PolicyDifference(update)

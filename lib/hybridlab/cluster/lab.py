@@ -128,11 +128,10 @@ class Lab:
         answers = HostAnswers(hosts, calico)
         Server(WindowsHosts, channel).answer_with(answers)
         self._felixes = FelixPods(calico, self._control_plane, runtime)
-        client = server.client("hybridlab")
         lab = LabParts(
             dataplane,
             calico,
-            client,
+            server.client("hybridlab"),
             zone_gate,
             server.interference,
             self._kill,

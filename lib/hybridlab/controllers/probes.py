@@ -124,13 +124,12 @@ class Prober:
         return time.monotonic() - self._born < self._context.settings.early_probe_window
 
     def _unhealthy(self, kind: str, result: ProbeResult) -> None:
-        name = self._container["name"]
         self._context.event(
             self._pod,
             "Unhealthy",
             f"{kind} probe failed: {result.message}",
             type="Warning",
-            container=name,
+            container=self._container["name"],
         )
 
     def has(self, hook: str) -> bool:

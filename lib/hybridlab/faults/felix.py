@@ -55,13 +55,11 @@ def policy_late(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     def changed(felix: Felix) -> None:
         felix.faults.delay_changed.set()
 
-    says = f"applies policy {late:g} s late"
-    nodes = lab.nodes(parameters["node"])
     return of_felix(
         lab,
-        nodes,
+        lab.nodes(parameters["node"]),
         identity,
-        says,
+        f"applies policy {late:g} s late",
         lambda faults: faults.delays,
         value=late,
         put=changed,

@@ -26,10 +26,9 @@ def _stuck(lab: LabParts, identity: str, given: str, what: Stall) -> Fault:
     """Return a fault that stalls one activity of some nodes' kubelets; the nodes stay Ready."""
     kubelets = lab.kubelets
     on = partial(kubelets.stall, identity, what, frozenset(lab.nodes(given)))
-    off = partial(kubelets.heal, identity)
     return Switch(
         on,
-        off,
+        partial(kubelets.heal, identity),
         lambda: [
             f"the kubelet of {node} {WORDS[what]}" for node in sorted(kubelets.nodes(identity))
         ],

@@ -120,13 +120,11 @@ def rst_storm_linux(lab: LabParts, identity: str, parameters: Mapping[str, str])
 @TYPES.fault("acl-not-replaced", "policy", WINDOWS_OR_ALL)
 def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Windows pods keep their first ACL list, whatever policy changes."""
-    says = "leaves the lists of its endpoints as they are"
-    nodes = lab.nodes_of("windows", parameters["node"])
     return of_felix(
         lab,
-        nodes,
+        lab.nodes_of("windows", parameters["node"]),
         identity,
-        says,
+        "leaves the lists of its endpoints as they are",
         lambda faults: faults.held.taps,
         value=lambda _, programmed: programmed,
         taken=Felix.start_over,

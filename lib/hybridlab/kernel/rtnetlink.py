@@ -289,10 +289,9 @@ class RouteSocket:
 
     def add_address(self, index: int, address: str, prefix_length: int) -> None:
         """Add an IPv4 address, or find it there already."""
-        body = _address(index, address, prefix_length)
         self._add(
             RTM_NEWADDR,
-            body,
+            _address(index, address, prefix_length),
             NLM_F_CREATE | NLM_F_REPLACE,
             f"add address {address}/{prefix_length}",
         )
@@ -329,10 +328,9 @@ class RouteSocket:
 
         They have the device's VNI or another one.
         """
-        body = _forwarding(index, mac, destination, identifier)
         self._add(
             RTM_NEWNEIGH,
-            body,
+            _forwarding(index, mac, destination, identifier),
             NLM_F_CREATE | NLM_F_REPLACE,
             f"set forwarding entry {mac} to {destination}",
         )

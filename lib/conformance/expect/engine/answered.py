@@ -124,10 +124,9 @@ def _has_to_tell(attempt: Attempt) -> bool:
 def _reason_without_name(attempt: Attempt) -> str:
     target = attempt.target
     if target is not None and not target.backends:
-        beyond = target.path is Addressing.EXTERNAL
         return (
             "no server beyond the cluster names itself"
-            if beyond
+            if target.path is Addressing.EXTERNAL
             else "a node's own port names no pod"
         )
     return (

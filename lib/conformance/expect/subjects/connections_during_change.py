@@ -200,8 +200,7 @@ class ConnectionsDuringChange:
         return min(versions, key=Version.parse) if len(versions) == len(reported) else ""
 
     def _say(self, stream: Stream, verdict: ClaimVerdict, reason: str) -> None:
-        part = f"{stream.client.os} to {stream.server.os}"
-        self.expect.context.of_part(part).decided(
+        self.expect.context.of_part(f"{stream.client.os} to {stream.server.os}").decided(
             stream.client, stream.server, verdict, reason, "behaviour"
         )
 

@@ -293,12 +293,11 @@ class ExternalPaths(Subject):
         """Raise ControlBroken where the target answers no ping of a Linux pod."""
         address, _ = self._target
         (ran,) = self._pings([(linux, address)], *REPLY)
-        so = "a target that answers no ping shows nothing"
         self._demand_reply(
             linux,
             address,
             self._outputs_of(linux, ran),
-            so,
+            "a target that answers no ping shows nothing",
             "name another target by --external-target",
         )
 

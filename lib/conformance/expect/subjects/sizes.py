@@ -270,8 +270,7 @@ class Sizes(Subject):
         bad = LARGEST + 1
         while True:
             while bad - good > 1:
-                step = max(1, -(-(bad - good - 1) // AT_ONCE))
-                sizes = list(range(good + 1, bad, step))
+                sizes = list(range(good + 1, bad, max(1, -(-(bad - good - 1) // AT_ONCE))))
                 began = self.expect.clock.monotonic()
                 observations = self._try(source, target, sizes)
                 passed = [

@@ -184,9 +184,8 @@ class Judge:
         __tracebackhide__ = True
         facts = self.run.facts
         settings = self.run.settings
-        test = item.stash[PLANNED]
         prospect = (
-            plan.prospect_of(test, self.catalog, facts, settings, looks=looks)
+            plan.prospect_of(item.stash[PLANNED], self.catalog, facts, settings, looks=looks)
             if facts
             else Prospect()
         )

@@ -270,9 +270,8 @@ class Handler:
         if about.verb == "deletecollection":
             query = request.query
             labels = query.get("labelSelector", "")
-            fields = query.get("fieldSelector", "")
             deleted = self._operations.delete_collection(
-                resource, target.namespace or None, labels, fields, options
+                resource, target.namespace or None, labels, query.get("fieldSelector", ""), options
             )
             meta = {"resourceVersion": str(self._operations.store.revision)}
             return json_reply(_list_of(resource, deleted, meta))

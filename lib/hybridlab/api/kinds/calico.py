@@ -317,9 +317,8 @@ def calico_strategies(
     plain = CalicoStrategy()
     found: dict[str, Strategy] = dict.fromkeys(_PLAIN, plain)
     for plural in POLICIES:
-        storage = f"{plural}.{GROUP}"
         found[plural] = PolicyStrategy(
-            selector_problem, store, storage, names_with_tier=names_with_tier
+            selector_problem, store, f"{plural}.{GROUP}", names_with_tier=names_with_tier
         )
     found["ippools"] = PoolStrategy(selector_problem, store)
     found["felixconfigurations"] = FelixConfigurationStrategy()

@@ -183,9 +183,8 @@ class EventStrategy(Strategy):
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:
         involved = (obj.get("involvedObject") or {}).get("namespace") or "default"
-        namespace = obj["metadata"]["namespace"]
         return invalid_if(
-            old is None and involved != namespace,
+            old is None and involved != obj["metadata"]["namespace"],
             "involvedObject.namespace",
             involved,
             "does not match event.namespace",

@@ -85,9 +85,8 @@ class PodStrategy(Strategy):
             if obj["status"]["qosClass"] is None:
                 obj["status"]["qosClass"] = qos_class(obj["spec"])
             if "conditions" in obj["status"]:
-                conditions = obj["status"]["conditions"]
                 obj["status"]["conditions"] = with_times(
-                    conditions, "lastProbeTime", "lastTransitionTime"
+                    obj["status"]["conditions"], "lastProbeTime", "lastTransitionTime"
                 )
 
     def validate(self, obj: Obj, old: Obj | None) -> Iterable[Cause]:

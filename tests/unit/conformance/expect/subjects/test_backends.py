@@ -16,13 +16,16 @@ from conformance.errors import (
     MissingCapability,
     Nonconformance,
 )
+from conformance.expect.context import Pace
 from conformance.expect.subjects.backends import KEPT_PORT, Backends
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Addressing, Target, Workload
 from conformance.model.observation import Observation, Verdict
+from conformance.probe.machine import Machine
 from tests.unit.conformance.builders import a_workload, an_expect
+from tests.unit.conformance.expect.stand_in_world import StandInWorld
 from tests.unit.conformance.expect.stand_ins import Answer, ScriptedProber, observation
 
 A, B = a_workload("a"), a_workload("b", node="linux-2")
@@ -144,6 +147,56 @@ def test_one_that_is_never_used_and_one_that_should_not_be_are_told(
 def test_a_backend_that_restarted_says_nothing() -> None:
     with pytest.raises(EnvironmentBroken, match="restarted"):
         asked({"b"}, c=[by_turns("a")])
+
+
+UNREADY = "pod ns/b (linux, node linux-2) is not ready since 2026-11-30T04:17:36Z, by the kubelet's probes"
+
+
+def unready(path: Addressing, *answers: Answer) -> Exception:
+    """What is raised about a Service whose backend b its kubelet finds unready, asked since when."""
+    prober = ScriptedProber({"c": list(answers)})
+    world = StandInWorld(unready=lambda pods, since: UNREADY if B in pods else "")
+    expect = an_expect(prober, "CONN-4", world=world)
+    service = replace(SERVICE, path=path)
+    with pytest.raises((Nonconformance, EnvironmentBroken)) as raised:
+        Backends(expect).all_used([a_workload("c")], service, because="x")
+    return raised.value
+
+
+def test_an_unready_backend_that_gets_no_connection_decides_nothing_about_a_service() -> None:
+    for answer in (Verdict.REFUSED, by_turns("a")):
+        found = unready(Addressing.CLUSTER_IP, answer)
+        assert isinstance(found, EnvironmentBroken)
+        assert str(found).startswith(f"CONN-4  {UNREADY}; affected: ")
+
+
+def test_an_unready_backend_excuses_neither_its_own_address_nor_another_pods_answer() -> None:
+    assert isinstance(unready(Addressing.POD_IP, Verdict.REFUSED), Nonconformance)
+    assert isinstance(unready(Addressing.CLUSTER_IP, by_turns("old")), Nonconformance)
+
+
+class Overwhelmed(Machine):
+    """A lab's machine that was overwhelmed all the while."""
+
+    def overwhelmed(self, since: float, now: float, *, computes: bool = True) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("answer", [Verdict.REFUSED, by_turns("a"), by_turns("old")])
+def test_an_overwhelmed_machine_of_the_lab_excuses_all_but_another_pods_answer(
+    answer: Answer,
+) -> None:
+    prober = ScriptedProber({"c": [answer]})
+    machine = Overwhelmed(shared=True)
+    expect = an_expect(prober, "CONN-4", pace=Pace(machine=machine))
+    with pytest.raises((Nonconformance, EnvironmentBroken)) as raised:
+        Backends(expect).all_used([a_workload("c")], SERVICE, because="x")
+    is_excused = isinstance(raised.value, EnvironmentBroken)
+    assert (
+        is_excused
+        == (machine.excused == 1)
+        == ("although it is no backend" not in str(raised.value))
+    )
 
 
 def empty(*answers: Answer) -> None:
