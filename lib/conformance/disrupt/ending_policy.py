@@ -120,8 +120,7 @@ class EndingPolicy:
                 f"{', '.join(policy.names)}: expected that it runs on, observed {ending} ({seconds:.1f} s)\n"
                 f"  because  {because}\n  do       name no ports in a Pass; the log of its pod says why it ended"
             )
-            symptom = ("Felix runs", "Felix ended")
-            found = Ruling(error=Nonconformance(text), symptom=symptom)
+            found = Ruling(error=Nonconformance(text), symptom=("Felix runs", "Felix ended"))
         check(self.expect.context, "behaviour", [(None, server, found)], lambda result: result)
 
     def _is_closed(self, pair: Pair) -> bool:

@@ -86,8 +86,9 @@ def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[
 def virtual(meta: Obj) -> str:
     """Return the label by which a node stands for a service's machines; empty: it is a machine."""
     labels = mapping_at(meta, "labels")
-    found = (f"label {key}={value}" for key, value in VIRTUAL.items() if labels.get(key) == value)
-    return next(found, "")
+    return next(
+        (f"label {key}={value}" for key, value in VIRTUAL.items() if labels.get(key) == value), ""
+    )
 
 
 def _of_node(node: Obj) -> Iterator[str]:
