@@ -174,6 +174,7 @@ NARROW = {
     "canal-host-gw-aws",
     "cloud-win-bridge",
     "eks-vpc-no-dsr",
+    "full-nodes",
     "two-versions",
     "v3.33-as-shipped",
 }

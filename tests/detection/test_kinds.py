@@ -114,6 +114,7 @@ def test_every_profile_of_the_table_is_known_or_is_a_release_as_shipped() -> Non
     others = {name for name in shipped().profiles if name not in known}
     assert others == {
         "aks-no-dsr",
+        "full-nodes",
         "canal-host-gw-aws",
         "eks-vpc-no-dsr",
         "cloud-win-bridge",

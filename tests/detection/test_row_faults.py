@@ -36,6 +36,7 @@ SAMPLES = {
     "host-reaches-all": {"node": "windows-2022"},
     "host-refused": {"node": "windows-2022"},
     "internal-policy-ignored": {},
+    "ipam-borrows": {"node": "linux-2", "of": "windows-2022"},
     "large-vni-sent": {"node": "windows-2022", "as": "other"},
     "last-backend-stays-away": {"node": "windows-2022"},
     "node-ports-missing": {"node": "linux-1"},

@@ -31,8 +31,10 @@ class DemoPods:
 
     @property
     def between(self) -> list[Pair]:
-        there = self.linux_clients.to(self.windows_servers)
-        return [*there.tcp(PORT), *self.windows_clients.to(self.linux_servers).tcp(PORT)]
+        return [
+            *self.linux_clients.to(self.windows_servers).tcp(PORT),
+            *self.windows_clients.to(self.linux_servers).tcp(PORT),
+        ]
 
     @property
     def among(self) -> list[Pair]:

@@ -50,8 +50,9 @@ class Disruptions:
 
     @property
     def felix(self) -> Felix:
-        by_agent = self.facts.install.value == "agent"
-        services = felix_service.FelixService(self._in_host, by_agent=by_agent)
+        services = felix_service.FelixService(
+            self._in_host, by_agent=self.facts.install.value == "agent"
+        )
         return Felix(
             self.changes.kube,
             self.journal,
@@ -70,8 +71,13 @@ class Disruptions:
 
     @property
     def drain(self) -> Drain:
-        lose_data = self.settings.delete_emptydir_data
-        return Drain(self.changes, self.journal, self.patience, self.clock, lose_data=lose_data)
+        return Drain(
+            self.changes,
+            self.journal,
+            self.patience,
+            self.clock,
+            lose_data=self.settings.delete_emptydir_data,
+        )
 
     @property
     def third_party_pods(self) -> ThirdPartyPods:

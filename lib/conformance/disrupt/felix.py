@@ -179,8 +179,9 @@ class Felix:
         try:
             return self._restart_process(node, place)
         except ProbeBroken as broken:
-            note = f"its pod was deleted, since {first_line(broken)}"
-            return replace(self.restart(node), note=note)
+            return replace(
+                self.restart(node), note=f"its pod was deleted, since {first_line(broken)}"
+            )
 
     def _restart_process(self, node: str, place: _Place) -> Restart:
         """Restart it without its pod.  Raise ProbeBroken, MissingCapability where that was not
@@ -280,8 +281,12 @@ class Felix:
         def new(pods: Sequence[Obj]) -> list[Obj]:
             return [pod for pod in pods if _moved(before, pod) and is_ready(pod)]
 
-        what = f"a new calico-node pod on node {node} is ready"
-        settled = self._until(node, look, lambda pods: bool(new(pods)), what)
+        settled = self._until(
+            node,
+            look,
+            lambda pods: bool(new(pods)),
+            f"a new calico-node pod on node {node} is ready",
+        )
         if not settled.converged:
             name = before["metadata"]["name"]
             raise self._not_back(
@@ -326,8 +331,9 @@ class Felix:
             if services:
                 return "" if services.ids(node) else "no process of it"
             pods = self._pods(node)
-            runs = bool(pods) and all(is_ready(pod) and not _ends(pod) for pod in pods)
-            return "" if runs else _states(pods)
+            if pods and all(is_ready(pod) and not _ends(pod) for pod in pods):
+                return ""
+            return _states(pods)
 
         settled = self._until(
             node, missing, lambda lack: not lack, f"Felix is ready on node {node}"
@@ -449,8 +455,10 @@ def _ends(pod: Obj) -> bool:
 
 def _runs(pod: Obj) -> bool:
     """Return whether a container of a pod runs, so that Felix may."""
-    containers = list_at(pod, "status", "containerStatuses")
-    return any("running" in (status.get("state") or {}) for status in containers)
+    return any(
+        "running" in (status.get("state") or {})
+        for status in list_at(pod, "status", "containerStatuses")
+    )
 
 
 def _moved(before: Obj, now: Obj) -> bool:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows nodes that a test fills with pause pods: noted and cordoned first, empty at the end.
+"""Nodes that a test fills with pause pods: Windows nodes are noted and cordoned first, and all are
+empty at the end.
 
 Nothing is evicted.  Free addresses, the kubelet's max-pods and memory bound how many pods come.  If
-a pod of another owner waits for the node, all pause pods go at once, and nothing is decided.
+a pod of another owner waits for a Windows node, all pause pods go at once, and nothing is decided.
+Linux nodes are filled on labs alone.
 """
 
 import re
@@ -30,6 +32,7 @@ LEAST = 10
 """How many pods start at once, and the smallest number that shows anything."""
 BLOCK = "IPAM-4"
 FULL = "IPAM-7"
+POOL = "IPAM-13"
 DOCUMENTED = 60
 """Addresses for pods in a block of /26."""
 EXHAUSTED = re.compile(r"block limit|free affine blocks|Assigned 0 out of")
@@ -44,6 +47,7 @@ class FullNode:
     pods: Pods
     ipam: IpamFacts
     context: Context
+    on_lab: bool
     _pause: PausePods = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,56 +82,126 @@ class FullNode:
         errors = list[Exception]()
         for node, block in blocks:
             self._cordon(node)
-            found = self._fill(node, block, f"  because  {because}\n  do       {do}")
+            try:
+                others: Judged = self._others(node)
+            except MissingCapability as missing:
+                others = Ruling(str(missing), of_error(missing))
+            *found, pool = self._fill(node, block, f"  because  {because}\n  do       {do}")
             self.remove()
-            for claim, judged in zip((BLOCK, FULL), found, strict=True):
+            found.append(others if isinstance(others, Ruling) else pool)
+            for claim, judged in zip((BLOCK, FULL, POOL), found, strict=True):
                 Check(self.context.of_part("", claim), "behaviour", errors).decide(
                     None, node, judged
                 )
         Check(self.context, "behaviour", errors).end()
 
+    def spares_windows_blocks(self, *, because: str, do: str) -> None:
+        """Expect a Linux node whose blocks are full to get no address of a Windows node's block,
+        where the pool has no other.
+
+        Raise MissingCapability except on a lab with such a pool, EnvironmentBroken if a Linux node
+        gets an address of another Linux node.
+        """
+        nodes = [
+            (node, self.ipam.vacant()[node.name], self._others(node))
+            for node in self.pods.facts.by_os("linux")
+            if node.ready and node.schedulable
+        ]
+
+        def judge(case: tuple[NodeFacts, int, str]) -> Judged:
+            node, count, others = case
+            head = f"node {node.name}, whose {count} free addresses were taken"
+            if refused := self._pause.come(node, count)[1]:
+                raise EnvironmentBroken(f"{head}: not all of them: {refused}")
+            _, address, words = self._next(node, head)
+            self.remove()
+            if words:
+                return f"{head}: the next pod waited, though {others}: {words}"
+            owner = self.ipam.owner(address)
+            if any(owner == windows.name for windows in self.ipam.windows):
+                return Nonconformance(
+                    f"{head}  expected the next pod to wait, observed it with {address}, of the "
+                    f"block of Windows node {owner}\n  because  {because}\n  do       {do}"
+                )
+            return EnvironmentBroken(
+                f"{head}: the next pod got {address} of {owner or 'no node'}, so that Windows "
+                "nodes' blocks were not tried: see IPAM-1"
+            )
+
+        check(self.context, "behaviour", [(None, case[0], case) for case in nodes], judge)
+
     def remove(self) -> None:
         self._pause.remove()
 
-    def _fill(self, node: NodeFacts, block: OwnBlock, more: str) -> tuple[Judged, Judged]:
-        """Return what the node's block shows about the claims BLOCK and FULL."""
-        watch = partial(self._watch, node)
+    def _others(self, node: NodeFacts) -> str:
+        """Return in words how many addresses of other nodes' blocks are free.  Raise
+        MissingCapability where there are none, or the pool has others."""
+        if not self.on_lab:
+            text = "a full pool leaves pods of other owners without addresses"
+            raise MissingCapability(text, "run a lab: --lab-profile=full-nodes")
+        vacant = self.ipam.vacant()
+        left = sum(vacant.values()) - vacant[""] - vacant[node.name]
+        if vacant[""] or not left:
+            raise MissingCapability(
+                f"the pools have {vacant['']} addresses that are no node's, and {left} of other "
+                f"nodes than {node.name} are free",
+                "run a lab whose nodes have the whole pool: --lab-profile=full-nodes",
+            )
+        return f"{left} addresses of other nodes' blocks were free"
+
+    def _fill(self, node: NodeFacts, block: OwnBlock, more: str) -> tuple[Judged, Judged, Judged]:
+        """Return what the node's block shows about the claims BLOCK, FULL and POOL."""
         head = f"node {node.name}, block {block.cidr}"
-        not_full = EnvironmentBroken(f"{FULL}  {head} was not filled: see {BLOCK}")
-        names, refused = self._pause.come(node, block.free, look_after=watch)
+        broken = f"{head} was not filled: see {BLOCK}"
+        not_full = EnvironmentBroken(f"{FULL}  {broken}"), EnvironmentBroken(f"{POOL}  {broken}")
+        names, refused = self._pause.come(node, block.free, look_after=partial(self._watch, node))
         if refused:
             if self.ipam.own_block(node.name).free <= 0:
                 raise EnvironmentBroken(f"{head}: pods of other owners came while it was filled")
             return Nonconformance(
                 f"{BLOCK}  {head}  expected {block.capacity} addresses for pods, observed one "
                 f"refused: {refused}\n{more}"
-            ), not_full
+            ), *not_full
+        last, address, words = self._next(node, head)
+        if address:
+            wrong = (
+                f"{head}  expected the pod after {block.capacity} to be refused, observed it with "
+                f"{address}"
+            )
+            elsewhere = f"{wrong}, of {self.ipam.owner(address)}'s block"
+            return Nonconformance(f"{BLOCK}  {wrong}\n{more}"), *(
+                not_full
+                if block.has(address)
+                else [Nonconformance(f"{claim}  {elsewhere}\n{more}") for claim in (FULL, POOL)]
+            )
+        text = f"{block.capacity} addresses of block {block.cidr} were for pods; then: {words}"
+        other = MissingCapability(f"the claim is about blocks of /26: {text}", f"see {FULL}")
+        fits = text if block.capacity == DOCUMENTED else Ruling(str(other), of_error(other))
+        return (
+            fits,
+            self._freed(node, block, names, last, more),
+            f"the next pod of node {node.name} waited: {words}",
+        )
+
+    def _next(self, node: NodeFacts, head: str) -> tuple[str, str, str]:
+        """Start a pod on a full node; return its name, and its address or IPAM's refusal.  Raise
+        EnvironmentBroken if it waits for another reason."""
         (last,) = self._pause.start(node, 1)
         late, _ = self._pause.wait(
             node,
             [last],
             enough=lambda late: not late or self._pause.refusal(late[0]),
-            look_after=watch,
+            look_after=partial(self._watch, node),
         )
         if not late:
-            address = self._pause.address(last)
-            wrong = (
-                f"expected the pod after {block.capacity} to be refused, observed it with {address}"
-            )
-            elsewhere = Nonconformance(f"{FULL}  {head}  {wrong}, of elsewhere\n{more}")
-            return Nonconformance(f"{BLOCK}  {head}  {wrong}\n{more}"), (
-                not_full if block.has(address) else elsewhere
-            )
+            return last, self._pause.address(last), ""
         words = self._pause.refusal(late[0])
         if not EXHAUSTED.search(words):
             why = words or self.pods.changes.waits.said_of(late[0])
             raise EnvironmentBroken(
                 f"{head}: the next pod did not start, and IPAM is not the reason: {why}"
             )
-        text = f"{block.capacity} addresses of block {block.cidr} were for pods; then: {words}"
-        other = MissingCapability(f"the claim is about blocks of /26: {text}", f"see {FULL}")
-        fits = text if block.capacity == DOCUMENTED else Ruling(str(other), of_error(other))
-        return fits, self._freed(node, block, names, last, more)
+        return last, "", words
 
     def _freed(
         self, node: NodeFacts, block: OwnBlock, names: Sequence[str], last: str, more: str
@@ -217,5 +291,6 @@ def _waits_for(pod: Obj, node: Obj) -> bool:
     spec = pod["spec"]
     if spec.get("nodeName"):
         return bool(spec["nodeName"] == node["metadata"]["name"]) and networked(pod)
-    opened = [*(spec.get("tolerations") or ()), {**CORDON, "operator": "Exists"}]
-    return may_take(node, spec) and not closed(node, opened)
+    return may_take(node, spec) and not closed(
+        node, [*(spec.get("tolerations") or ()), {**CORDON, "operator": "Exists"}]
+    )

@@ -209,8 +209,9 @@ class OverlayChange:
         return True
 
     def _decide(self, claim: str, node: NodeFacts, found: Judged) -> None:
-        context = self.story.expect.of_claim(claim).context
-        Check(context, "behaviour", self._errors).decide(None, node, found)
+        Check(self.story.expect.of_claim(claim).context, "behaviour", self._errors).decide(
+            None, node, found
+        )
 
     def _nodes(self) -> list[NodeFacts]:
         return [

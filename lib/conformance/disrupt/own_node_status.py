@@ -55,8 +55,10 @@ class OwnNodeStatus:
 
         def judge(node: NodeFacts) -> Judged:
             if filled := self._filled(node.name, self._linux):
-                text = f"CalicoNodeStatus of node {node.name} was filled at {filled}"
-                return Ruling(text, ClaimVerdict.LIFTED)
+                return Ruling(
+                    f"CalicoNodeStatus of node {node.name} was filled at {filled}",
+                    ClaimVerdict.LIFTED,
+                )
             return because
 
         check(self._context, "behaviour", [(None, node, node) for node in self._windows], judge)

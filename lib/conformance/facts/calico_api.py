@@ -129,6 +129,10 @@ class CalicoApi:
                 f"calicoctl could not be run: {error}", "check --calicoctl=PATH"
             ) from error
         if done.returncode:
-            text = " ".join((done.stderr or done.stdout).split())
-            raise ApiRefused(done.returncode, "calicoctl", text[:500], change.label)
+            raise ApiRefused(
+                done.returncode,
+                "calicoctl",
+                " ".join((done.stderr or done.stdout).split())[:500],
+                change.label,
+            )
         self.changes.made.append(change)

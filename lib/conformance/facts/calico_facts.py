@@ -57,8 +57,10 @@ class CalicoReading:
 
     def version(self) -> Fact[str]:
         if version := value_at(self._information, "spec", "calicoVersion"):
-            where = f"ClusterInformation default .spec.calicoVersion ({self._information_at})"
-            return Fact(str(version), where)
+            return Fact(
+                str(version),
+                f"ClusterInformation default .spec.calicoVersion ({self._information_at})",
+            )
         if edition(self._reading).value == "Calico Enterprise":
             return Fact(
                 None,
@@ -190,8 +192,9 @@ class CalicoReading:
 
     def felix_overrides(self) -> Overrides:
         """Return the settings of Felix that override FelixConfiguration default."""
-        configurations = self._listed("FelixConfiguration")
-        return overrides(self._reading, self.workloads, configurations, self._nodes)
+        return overrides(
+            self._reading, self.workloads, self._listed("FelixConfiguration"), self._nodes
+        )
 
     def ebpf(self) -> Fact[str] | None:
         """Return the fact that Felix serves Services on Linux nodes by eBPF, without kube-proxy.
@@ -200,8 +203,9 @@ class CalicoReading:
             return Fact("ebpf", "Installation default .spec.calicoNetwork.linuxDataplane BPF")
         default, api = self._reading.first("FelixConfiguration", "default", V3, CRD)
         settings = FelixSettings(lambda: (default, api), self.felix_overrides())
-        linux = (node for node in self._nodes if node.os == "linux")
-        found = settings.everywhere("bpfEnabled", linux)
+        found = settings.everywhere(
+            "bpfEnabled", (node for node in self._nodes if node.os == "linux")
+        )
         on = [fact for fact in found.values() if is_on(fact.value)]
         return Fact("ebpf", on[0].source) if on else None
 
@@ -247,8 +251,9 @@ class CalicoReading:
     @property
     def _for_windows(self) -> bool:
         """Return whether the operator is configured to install Calico on Windows."""
-        dataplane = value_at(self._installation, "spec", "calicoNetwork", "windowsDataplane")
-        return bool(dataplane == "HNS")
+        return bool(
+            value_at(self._installation, "spec", "calicoNetwork", "windowsDataplane") == "HNS"
+        )
 
     def network(self) -> WindowsNetwork:
         """Return the network of Windows pods: CNI plugin, IPAM, overlay or l2bridge."""

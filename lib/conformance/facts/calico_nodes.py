@@ -92,8 +92,9 @@ def _by_image(images: Sequence[tuple[str, str]], reading: Reading, cluster: Fact
         if version:
             return Fact(version, f"image {image} of {where}")
     names = ", ".join(image for image, _ in images)
-    installation = reading.one("operator.tigera.io/v1", "Installation", "default")
-    rendered = value_at(installation, "status", "calicoVersion")
+    rendered = value_at(
+        reading.one("operator.tigera.io/v1", "Installation", "default"), "status", "calicoVersion"
+    )
     if rendered and workloads(reading).of_the_operator:  # an ImageSet pins images by digest
         text = f"image {names} names no version"
         if is_enterprise or not image_version(f"node:{rendered}"):  # a branch: `master`
@@ -109,8 +110,9 @@ def _images(containers: Sequence[Obj], where: str) -> list[tuple[str, str]]:
 
 def edition(reading: Reading) -> Fact[str]:
     """Return ``Calico`` or ``Calico Enterprise``."""
-    installation = reading.one("operator.tigera.io/v1", "Installation", "default")
-    variant = value_at(installation, "spec", "variant")
+    variant = value_at(
+        reading.one("operator.tigera.io/v1", "Installation", "default"), "spec", "variant"
+    )
     if variant in EDITIONS:
         return Fact(EDITIONS[variant], "Installation default .spec.variant")
     information, api = reading.first(

@@ -38,8 +38,10 @@ class CalicoWorkloads:
     @property
     def of_the_operator(self) -> bool:
         """Return whether Calico's operator owns the DaemonSet on Windows."""
-        owners = list_at(self.windows, "metadata", "ownerReferences")
-        return any(owner.get("kind") == "Installation" for owner in owners)
+        return any(
+            owner.get("kind") == "Installation"
+            for owner in list_at(self.windows, "metadata", "ownerReferences")
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,8 +63,7 @@ def workloads(reading: Reading) -> CalicoWorkloads:
     by_name = {obj["metadata"]["name"]: obj for obj in reversed(found)}
     named = next((by_name[name] for name in LINUX if name in by_name), None)
     linux = named or next((one for one in found if _on_linux(one)), None)
-    windows = by_name.get(WINDOWS) or next(filter(_on_windows, found), None)
-    return CalicoWorkloads(linux, windows)
+    return CalicoWorkloads(linux, by_name.get(WINDOWS) or next(filter(_on_windows, found), None))
 
 
 def pods(reading: Reading, found: CalicoWorkloads) -> list[Obj]:

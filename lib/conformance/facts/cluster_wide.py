@@ -149,8 +149,11 @@ class ClusterWide:
             yield from self._listed("v1", "Pod", space)
 
     def _listed(self, api: str, kind: str, space: str) -> list[Obj]:
-        read = functools.partial(self._kube.objects, api, kind, space)
-        return required(f"{kind}s of {space}", "list them", read)
+        return required(
+            f"{kind}s of {space}",
+            "list them",
+            functools.partial(self._kube.objects, api, kind, space),
+        )
 
 
 def _name(pod: Obj) -> str:

@@ -96,8 +96,14 @@ def _networked(node: NodeFacts, network: WindowsNetwork, calico: CalicoReading) 
     ipam = network.ipam(node, cni)
     networks = network.pod_networks(node, ipam)
     plane = network.plane(node, cni)
-    install = calico.install_on(node)
-    return replace(node, cni=cni, ipam=ipam, plane=plane, pod_networks=networks, install=install)
+    return replace(
+        node,
+        cni=cni,
+        ipam=ipam,
+        plane=plane,
+        pod_networks=networks,
+        install=calico.install_on(node),
+    )
 
 
 def node_facts(node: Obj) -> NodeFacts:
@@ -106,8 +112,9 @@ def node_facts(node: Obj) -> NodeFacts:
     spec = mapping_at(node, "spec")
     info = mapping_at(node, "status", "nodeInfo")
     labels = dict(mapping_at(meta, "labels"))
-    system = str(info.get("operatingSystem") or labels.get("kubernetes.io/os"))
-    windows = system.lower() == "windows"
+    windows = (
+        str(info.get("operatingSystem") or labels.get("kubernetes.io/os")).lower() == "windows"
+    )
     kernel = str(info.get("kernelVersion") or "")
     annotations = dict(mapping_at(meta, "annotations"))
     unready = not_ready(node)
@@ -180,14 +187,18 @@ def kube_proxy_pods(reading: Reading, nodes: Sequence[NodeFacts]) -> Fact[bool]:
 def kube_proxy_mode(reading: Reading) -> Fact[str]:
     """kube-proxy's mode on Linux; an empty mode in its configuration means iptables."""
     for name in KUBE_PROXY_CONFIGURATIONS:
-        config = reading.one("v1", "ConfigMap", name, "kube-system")
-        text = "\n".join(map(str, mapping_at(config, "data").values()))
+        text = "\n".join(
+            map(
+                str,
+                mapping_at(reading.one("v1", "ConfigMap", name, "kube-system"), "data").values(),
+            )
+        )
         found = re.search(r"^mode:[ \t]*[\"']?(\w*)[\"']?[ \t]*$", text, re.MULTILINE)
         if found:
-            where = f"ConfigMap kube-system/{name} mode" + (
-                "" if found[1] else " (empty: iptables)"
+            return Fact(
+                found[1] or "iptables",
+                f"ConfigMap kube-system/{name} mode" + ("" if found[1] else " (empty: iptables)"),
             )
-            return Fact(found[1] or "iptables", where)
     for container in all_containers(
         reading.one("apps/v1", "DaemonSet", "kube-proxy", "kube-system")
     ):

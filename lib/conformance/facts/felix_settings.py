@@ -55,8 +55,9 @@ def overrides(
         "windows": _environment(reading, found.windows, VARIABLES),
     }
     if "vxlanVNI" in reported["linux"]:
-        given = _environment(reading, found.windows, {"vxlanVNI": WINDOWS_VNI})
-        reported["windows"] = given | reported["windows"]
+        reported["windows"] = (
+            _environment(reading, found.windows, {"vxlanVNI": WINDOWS_VNI}) | reported["windows"]
+        )
     theirs = {f"{OF_NODE}{node.name}" for node in nodes}
     for one in configurations:
         name = str(one["metadata"]["name"])
@@ -83,8 +84,9 @@ def _environment(
 def ruled(overriding: Mapping[str, Mapping[str, Fact[str]]], field: str) -> str:
     """Return the sources that override FelixConfiguration default for a field; empty if none
     does."""
-    found = [fields[field].source for fields in overriding.values() if field in fields]
-    return " and ".join(dict.fromkeys(found))
+    return " and ".join(
+        dict.fromkeys([fields[field].source for fields in overriding.values() if field in fields])
+    )
 
 
 @dataclass(frozen=True)

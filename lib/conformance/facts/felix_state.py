@@ -126,8 +126,14 @@ def _started(pod: Obj) -> datetime | None:
 
 def _status(pod: Obj) -> Obj:
     """Return the status of the container that Felix runs in; empty: none has such a name."""
-    statuses = list_at(pod, "status", "containerStatuses")
-    return next((each for each in statuses if each.get("name") in CONTAINERS), {})
+    return next(
+        (
+            each
+            for each in list_at(pod, "status", "containerStatuses")
+            if each.get("name") in CONTAINERS
+        ),
+        {},
+    )
 
 
 def _said(kube: Kube, pod: Obj, seconds: float) -> list[str]:

@@ -3,6 +3,7 @@
 nothing."""
 
 import ipaddress
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -148,12 +149,29 @@ class IpamFacts:
         """Return a Windows node's only block.  Raise MissingCapability where it has not one."""
         blocks, source = self._blocks(node)
         if len(blocks) != 1:
-            text = f"node {node} has {counted(len(blocks), 'block')} ({source})"
-            raise MissingCapability(text, "see IPAM-6")
+            raise MissingCapability(
+                f"node {node} has {counted(len(blocks), 'block')} ({source})", "see IPAM-6"
+            )
         spec = blocks[0]["spec"]
         held = sum(index is not None for index in spec["allocations"]) - len(reservations(spec))
         capacity = len(spec["allocations"]) - len(RESERVATION)
         return OwnBlock(spec["cidr"], capacity, capacity - held)
+
+    def vacant(self) -> Counter[str]:
+        """Return the free addresses in each node's blocks; under "" those that are no node's."""
+        pools = self.calico.pool_cidrs().values()
+        free = Counter({"": sum(Network(pool.value).num_addresses for pool in pools)})
+        for block in self.calico.listed("IPAMBlock")[0]:
+            free[affine(block)] += len(block["spec"]["unallocated"])
+            free[""] -= len(block["spec"]["allocations"])
+        return free
+
+    def owner(self, address: str) -> str:
+        """Return the node whose block has an address; empty: none."""
+        blocks, _ = self.calico.listed("IPAMBlock")
+        there = ipaddress.ip_address(address)
+        own = (block for block in blocks if there in ipaddress.ip_network(block["spec"]["cidr"]))
+        return next(map(affine, own), "")
 
     def takings(self, node: str) -> dict[str, Fact[str]]:
         """Return for every pod of a node ``not reserved``, or its address and the reservation it

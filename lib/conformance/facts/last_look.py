@@ -112,8 +112,13 @@ def last_look(
             return None
         try:
             if log.felix and cni_log:
-                left = max(1.0, end - time.monotonic())
-                return cni_log(log.felix, log.container, _os(log.felix), since, left)
+                return cni_log(
+                    log.felix,
+                    log.container,
+                    _os(log.felix),
+                    since,
+                    max(1.0, end - time.monotonic()),
+                )
             return kube.logs(
                 log.namespace,
                 log.pod,
@@ -135,8 +140,10 @@ def last_look(
     ]
     left = len(logs) - sum(text is not None for _, text in texts)
     unread += [f"{counted(left, 'log')} not read: {LOGS} logs or {SECONDS:.0f} s"] if left else []
-    notes = [*(note for _, note in found[:NOTES]), *more, *unread]
-    return [f"last look at logs: {note}" for note in notes]
+    return [
+        f"last look at logs: {note}"
+        for note in [*(note for _, note in found[:NOTES]), *more, *unread]
+    ]
 
 
 def _pods(kube: Kube, nodes: Collection[str]) -> tuple[list[Obj], list[str]]:

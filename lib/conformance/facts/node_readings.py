@@ -218,8 +218,11 @@ class NodeReadings:
         ipam = facts.ipam_of(own)
         if not ipam.known:
             kind = str(cni.value) if cni.value in CLOUDS else configuration.ipam
-            statement = f"{where}, ipam {configuration.ipam or '(none)'}"
-            self._learn("ipam", node, _found(kind, statement, ipam, error))
+            self._learn(
+                "ipam",
+                node,
+                _found(kind, f"{where}, ipam {configuration.ipam or '(none)'}", ipam, error),
+            )
 
     def _read_plane(self, own: NodeFacts, hosts: Hosts) -> None:
         networks, error = _ask(lambda: hosts.hns_networks(own.name))
@@ -228,8 +231,11 @@ class NodeReadings:
         plane = PLANES.get(types.pop().lower(), "") if len(types) == 1 else ""
         if plane or not own.plane.known:
             names = ", ".join(network.name for network in there)
-            where = f"type of HNS network {names} on node {own.name}"
-            self._learn("plane", own.name, _found(plane, where, own.plane, error))
+            self._learn(
+                "plane",
+                own.name,
+                _found(plane, f"type of HNS network {names} on node {own.name}", own.plane, error),
+            )
 
     def _read_updates(self, own: NodeFacts, hosts: Hosts) -> None:
         if own.update.known:

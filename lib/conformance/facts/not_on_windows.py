@@ -85,5 +85,8 @@ class NotOnWindows:
 
 
 def _six(pod: Obj) -> list[str]:
-    addresses = [str(item.get("ip")) for item in list_at(pod, "status", "podIPs")]
-    return [address for address in addresses if ":" in address]
+    return [
+        address
+        for address in [str(item.get("ip")) for item in list_at(pod, "status", "podIPs")]
+        if ":" in address
+    ]

@@ -415,8 +415,9 @@ class CalicoObjects:
         """Return all objects of a kind, and the API that served them.  Raise MissingCapability."""
         for api in (V3, CRD):
             if self.kube.discovery.serves(api, kind):
-                read = functools.partial(self.kube.objects, api, kind)
-                return required(f"{kind} ({api})", "list it", read), api
+                return required(
+                    f"{kind} ({api})", "list it", functools.partial(self.kube.objects, api, kind)
+                ), api
         raise MissingCapability(
             f"the cluster serves {kind} neither by {V3} nor by {CRD}",
             "Calico's objects are in another datastore",
@@ -445,8 +446,11 @@ class CalicoObjects:
         }
 
     def _find(self, api: str, kind: str, name: str, namespace: str | None = None) -> Obj | None:
-        read = functools.partial(self.kube.find, api, kind, name, namespace)
-        return required(f"{kind} {name}", "get it", read)
+        return required(
+            f"{kind} {name}",
+            "get it",
+            functools.partial(self.kube.find, api, kind, name, namespace),
+        )
 
 
 def address_of(node: NodeFacts) -> str:

@@ -75,5 +75,6 @@ class PlatformObjects:
         }
 
     def _annotation(self, node: str, key: str) -> str:
-        found = self.kube.get("v1", "Node", node)
-        return mapping_at(found, "metadata", "annotations").get(key) or ""
+        return (
+            mapping_at(self.kube.get("v1", "Node", node), "metadata", "annotations").get(key) or ""
+        )

@@ -88,8 +88,9 @@ def virtual(meta: Obj) -> str:
     """Return the label that marks a virtual node, which stands for machines of a cloud service;
     empty: it is a machine."""
     labels = mapping_at(meta, "labels")
-    found = (f"label {key}={value}" for key, value in VIRTUAL.items() if labels.get(key) == value)
-    return next(found, "")
+    return next(
+        (f"label {key}={value}" for key, value in VIRTUAL.items() if labels.get(key) == value), ""
+    )
 
 
 def _of_node(node: Obj) -> Iterator[str]:

@@ -74,5 +74,7 @@ class Reading:
 
     def reason(self, *labels: str) -> str:
         """Return why these could not be read, in a phrase."""
-        known = [self.why[label] for label in labels if label in self.why]
-        return ", ".join(dict.fromkeys(known)) or "not said anywhere"
+        return (
+            ", ".join(dict.fromkeys([self.why[label] for label in labels if label in self.why]))
+            or "not said anywhere"
+        )

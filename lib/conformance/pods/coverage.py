@@ -86,8 +86,10 @@ def _unlike(candidates: Sequence[NodeFacts]) -> list[NodeFacts]:
 
 def unlike_covered(usable: Sequence[NodeFacts], chosen: Sequence[NodeFacts]) -> list[str]:
     """Return kernel and subnet of Linux nodes that no covered node has; control planes left out."""
-    chosen_kinds = {_linux(node) for node in chosen}
-    return sorted({_linux(node) for node in usable if not node.control_plane} - chosen_kinds)
+    return sorted(
+        {_linux(node) for node in usable if not node.control_plane}
+        - {_linux(node) for node in chosen}
+    )
 
 
 def matches(selector: str, node: NodeFacts) -> bool:

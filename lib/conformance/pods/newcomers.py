@@ -110,5 +110,6 @@ class Newcomers:
         if self._deployer.changes.dry_run:
             return
         for pod in pods:
-            within = self._deployer.settings.timings.of(pod.os).delete
-            self._deployer.changes.waits.gone(pod_reference(pod), within=within)
+            self._deployer.changes.waits.gone(
+                pod_reference(pod), within=self._deployer.settings.timings.of(pod.os).delete
+            )

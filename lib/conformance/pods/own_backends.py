@@ -55,8 +55,11 @@ class OwnBackends:
         Raise EnvironmentBroken if the kubelet does not follow.
         """
         condition = {"type": NEVER, "status": "True" if ready else "False"}
-        meta = {"name": pod.pod, "namespace": pod.namespace}
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": pod.pod, "namespace": pod.namespace},
+        }
         self._changes.make(
             Change(
                 verb="apply",

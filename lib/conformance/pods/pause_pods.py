@@ -119,7 +119,8 @@ class PausePods:
 
     def _create(self, name: str, node: NodeFacts) -> None:
         pods = self._pods
-        (made,) = manifest.load(MANIFESTS / "pause" / f"{node.os}.yaml")
+        (made,) = manifest.load(MANIFESTS / "pause" / "windows.yaml")
+        made["spec"] |= {"os": {"name": node.os}, "nodeSelector": {"kubernetes.io/os": node.os}}
         made["metadata"]["name"] = name
         tailor.fit(made["spec"], node, pods.settings.images, pods.settings.pod_limits)
         made["spec"]["tolerations"] = [

@@ -179,8 +179,9 @@ class Services:
         first = service.backends[0]
         made = manifest.load(MANIFESTS / "services" / "external-name.yaml")[0]
         made["spec"]["externalName"] = service.full_name
-        why = f"is another name of Service {service.name}"
-        self._changes.apply(made, why, namespace=first.namespace)
+        self._changes.apply(
+            made, f"is another name of Service {service.name}", namespace=first.namespace
+        )
         return replace(service, name=made["metadata"]["name"])
 
     def to_themselves(self, backends: Group) -> list[Pair]:
@@ -237,8 +238,11 @@ class Services:
         made = manifest.load(MANIFESTS / "services" / f"{kind}.yaml")[0]
         made["metadata"]["name"] = f"{kind}-{first.role}s"
         made["spec"]["selector"] = selector
-        why = f"has {len(backends)} of the pods {first.role} behind it"
-        done = self._changes.apply(made, why, namespace=first.namespace)
+        done = self._changes.apply(
+            made,
+            f"has {len(backends)} of the pods {first.role} behind it",
+            namespace=first.namespace,
+        )
         return self.read(done or made, backends)
 
     def read(self, obj: Obj, backends: Group) -> Service:
@@ -256,10 +260,10 @@ class Services:
 
 
 def _node_port(spec: Obj, protocol: str) -> int | None:
-    ports = (
-        port.get("nodePort") for port in spec["ports"] if port.get("protocol", "TCP") == protocol
+    return next(
+        (port.get("nodePort") for port in spec["ports"] if port.get("protocol", "TCP") == protocol),
+        None,
     )
-    return next(ports, None)
 
 
 def cluster_domain(kube: Kube) -> str:

@@ -50,8 +50,11 @@ def own_fault(pod: Obj) -> str:
 def _containers(pod: Obj) -> list[Obj]:
     """Return the statuses of a pod's containers, init containers first."""
     status = pod.get("status") or {}
-    kinds = ("initContainerStatuses", "containerStatuses")
-    return [container for kind in kinds for container in status.get(kind) or []]
+    return [
+        container
+        for kind in ("initContainerStatuses", "containerStatuses")
+        for container in status.get(kind) or []
+    ]
 
 
 def _faults(status: Obj) -> Iterator[str]:

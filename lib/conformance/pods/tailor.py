@@ -134,5 +134,8 @@ def on_nodes(*names: str) -> Obj:
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
         for name in names
     ]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    return {"nodeAffinity": required}
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
+        }
+    }

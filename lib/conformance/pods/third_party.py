@@ -35,8 +35,12 @@ def third_party_pods_by_node(kube: Kube, nodes: Collection[str]) -> dict[str, li
 def _is_theirs(pod: Obj) -> bool:
     """Return whether a pod is a DaemonSet's, stays, and is other people's with a network to
     lose."""
-    ends = pod["metadata"].get("deletionTimestamp")
-    return bool(daemonset_of(pod)) and networked(pod) and not is_own(pod) and not ends
+    return (
+        bool(daemonset_of(pod))
+        and networked(pod)
+        and not is_own(pod)
+        and not pod["metadata"].get("deletionTimestamp")
+    )
 
 
 def networked(pod: Obj) -> bool:
@@ -70,8 +74,14 @@ def label(pod: Obj) -> str:
 
 def controller(pod: Obj) -> Obj | None:
     """Return the owner reference of a pod's controller; None if nothing would make the pod anew."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    return next((owner for owner in owners if owner.get("controller")), None)
+    return next(
+        (
+            owner
+            for owner in pod["metadata"].get("ownerReferences") or []
+            if owner.get("controller")
+        ),
+        None,
+    )
 
 
 def daemonset_of(pod: Obj) -> str:

@@ -151,8 +151,10 @@ class WorkerPods:
         container that crashes (even after its pod was ready), or a cluster without room is
         EnvironmentBroken. The pods are not probed, so that only their start is judged.
         """
-        seats = [seat for role in roles for seat in self._seats(role)]
-        work = {seat: self._start(seat) for seat in seats}
+        work = {
+            seat: self._start(seat)
+            for seat in [seat for role in roles for seat in self._seats(role)]
+        }
         wait(work.values())
         verdicts: list[Exception] = []
         for seat, future in work.items():
@@ -161,8 +163,9 @@ class WorkerPods:
                 continue
             if not isinstance(error, EnvironmentBroken):
                 raise error
-            events = self._pods.changes.waits.events
-            verdict = verdict_on(self._pods_of(seat), error, self.claims, because, events)
+            verdict = verdict_on(
+                self._pods_of(seat), error, self.claims, because, self._pods.changes.waits.events
+            )
             self._failed(seat, verdict)
             verdicts.insert(0 if isinstance(verdict, Nonconformance) else len(verdicts), verdict)
         verdicts += self._ready_no_more(work)
@@ -389,8 +392,11 @@ class WorkerPods:
         own = name.rpartition("/")[2]
         role = self._role(name)
         number = int(own.rpartition("-")[2])
-        usable = self._placement.usable(ROLES[role].os)
-        node = next(item for item in usable if self._placement.number(item.name) == number)
+        node = next(
+            item
+            for item in self._placement.usable(ROLES[role].os)
+            if self._placement.number(item.name) == number
+        )
         return Wish(
             role=role,
             node=node,

@@ -83,8 +83,9 @@ class ServiceGate(Gate[ServiceTable]):
 
 def _programmed(table: ServiceTable) -> ServiceTable:
     """Return the table without backends that are not ready, or that a traffic policy leaves out."""
-    ports = tuple(replace(port, unready=(), elsewhere=()) for port in table.ports)
-    return replace(table, ports=ports)
+    return replace(
+        table, ports=tuple(replace(port, unready=(), elsewhere=()) for port in table.ports)
+    )
 
 
 def _lost(lost: str, table: ServiceTable, node: str, _: ServiceTable | None) -> ServiceTable:

@@ -182,8 +182,16 @@ class Types(list[FaultType]):
             where = scope or next(
                 (parameter.scope for parameter in parameters if parameter.scope), "all"
             )
-            words = " ".join((make.__doc__ or "").split()).removesuffix(".")
-            self.append(FaultType(name, layer, where, words, make, parameters))
+            self.append(
+                FaultType(
+                    name,
+                    layer,
+                    where,
+                    " ".join((make.__doc__ or "").split()).removesuffix("."),
+                    make,
+                    parameters,
+                )
+            )
             return make
 
         return declared

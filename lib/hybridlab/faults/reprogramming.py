@@ -201,8 +201,10 @@ class PolicyHitsNode(CompositeFault):
         lists = of_felix(
             lab, windows, identity, says, lambda faults: faults.hostless, put=anew, taken=anew
         )
-        held = RuleFault(lab.dataplane, identity, dict.fromkeys(nodes, rules))
-        super().__init__(held, *([lists] if windows else []))
+        super().__init__(
+            RuleFault(lab.dataplane, identity, dict.fromkeys(nodes, rules)),
+            *([lists] if windows else []),
+        )
 
 
 @TYPES.fault("open-before-policy", "policy", NODE_OR_ALL, Parameter("seconds", "how much later"))

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import WINDOWS_OR_ALL, Fault, Parameter, Types
+from hybridlab.networks.contract.addresses import ANY, Wish
+from hybridlab.networks.ipam.block import Attribute
+from hybridlab.networks.ipam.ipam import IPAMError
 
 TYPES = Types()
 
@@ -78,3 +81,40 @@ class WindowsHasTwoBlocks(Fault):
     async def evidence(self) -> list[str]:
         two = self._ipam.windows_blocks == 2
         return ["Windows nodes have up to two blocks"] if two else []
+
+
+@TYPES.fault(
+    "ipam-borrows",
+    "ipam",
+    Parameter("node", "node whose next pod borrows once its blocks are full"),
+    Parameter("of", "node whose block it borrows of"),
+)
+class IpamBorrows(Fault):
+    """IPAM gives a node whose blocks are full an address of another node's block."""
+
+    def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
+        self._ipam = lab.calico.ipam
+        self._node = parameters["node"]
+        self._of = parameters["of"]
+
+    async def inject(self) -> None:
+        assign = self._ipam.assign
+
+        def borrow(node: str, handle: str, secondary: Mapping[str, str], wish: Wish = ANY) -> str:
+            try:
+                return assign(node, handle, secondary, wish)
+            except IPAMError:
+                (block,) = self._ipam.blocks_of(self._of)
+                address = block.assign(Attribute(handle, secondary)) if node == self._node else None
+                if not address:
+                    raise
+                return self._ipam._record(block, address, handle)
+
+        self._ipam.assign = borrow  # type: ignore[method-assign]
+
+    async def heal(self) -> None:
+        vars(self._ipam).pop("assign", None)
+
+    async def evidence(self) -> list[str]:
+        there = "assign" in vars(self._ipam)
+        return [f"{self._node} borrows addresses of {self._of}'s block"] if there else []

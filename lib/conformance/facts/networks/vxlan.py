@@ -118,8 +118,10 @@ class VxlanFacts:
         """Return each configured value of ``vxlanVNI`` or ``vxlanPort`` with its source, or
         Calico's default.
         """
-        found = self._felix.everywhere(field, self._calico.facts.nodes)
-        return {name: _number(field, fact) for name, fact in found.items()}
+        return {
+            name: _number(field, fact)
+            for name, fact in self._felix.everywhere(field, self._calico.facts.nodes).items()
+        }
 
     def device_port(self, linux: str) -> dict[str, Fact[int]]:
         """UDP port of a Linux node's VXLAN device."""
@@ -192,8 +194,11 @@ class VxlanFacts:
         }
 
     def _vsid(self, node: str, networks: Sequence[HnsNetwork]) -> dict[str, Fact[str]]:
-        vsids = {subnet.vsid for network in networks for subnet in network.subnets}
-        text = listed(vsids) if networks else "no network"
+        text = (
+            listed({subnet.vsid for network in networks for subnet in network.subnets})
+            if networks
+            else "no network"
+        )
         name = f"VSID of HNS network {vxlan_entries.named(networks)} on node {node}"
         return {name: self._against_the_vni(text, f"Get-HnsNetwork on node {node}", node)}
 
@@ -222,8 +227,12 @@ class VxlanFacts:
         )
 
     def _setting(self, field: str, node: str) -> Fact[int]:
-        own = next(one for one in self._calico.facts.nodes if one.name == node)
-        return _number(field, self._felix.on(field, own))
+        return _number(
+            field,
+            self._felix.on(
+                field, next(one for one in self._calico.facts.nodes if one.name == node)
+            ),
+        )
 
     def _networks(self, windows: str) -> list[HnsNetwork]:
         return [network for network in self._hosts.hns_networks(windows) if network.pods]

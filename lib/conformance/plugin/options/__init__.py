@@ -104,7 +104,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--max-disrupted-nodes=N": "of so many Windows nodes at most (default: 4)",
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
         "--allow-node-fill": "also tests that cordon a Windows node and fill it with pause "
-        "pods (IPAM-4, IPAM-7, XLC-4)",
+        "pods (IPAM-4, IPAM-7, XLC-4; on labs IPAM-2, IPAM-9 and IPAM-13, too)",
         "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +20,7 @@ from tests.unit.conformance.builders import Obj, a_node, a_pod, a_windows_node, 
 
 CIDR = "10.0.0.0/26"
 WORDS = "cannot allocate new block due to per host block limit"
+GOOD, BAD, UNKNOWN = "CONFIRMED", "VIOLATED", "INCONCLUSIVE"
 SAYS = {"because": "a node has one block", "do": "look"}
 
 
@@ -33,7 +36,7 @@ class Pause:
         self.given = "10.0.0.9"
 
     def come(
-        self, node: Any, count: int, *, look_after: Callable[[], object]
+        self, node: Any, count: int, *, look_after: Callable[[], object] = lambda: None
     ) -> tuple[list[str], str]:
         self.log.append(f"{count} come to {node.name}")
         look_after()
@@ -67,6 +70,11 @@ class Node:
         self.discovery = SimpleNamespace(serves=lambda api, kind: False)
         self.sink = Sink()
         self.pause = Pause()
+        self.claims: tuple[str, ...] = ("IPAM-4", "IPAM-7", "IPAM-13")
+        self.on_lab = True
+        self.left = {"win": free, "linux-1": 64}
+        """Free addresses of each node's blocks; under "" those of no node's."""
+        self.owners = {"10.0.0.70": "linux-1", "10.0.0.9": "win"}
 
     def get(self, *_: str) -> Obj:
         spec = {"taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}
@@ -86,12 +94,23 @@ class Node:
     def own_block(self, _: str) -> OwnBlock:
         return OwnBlock(CIDR, 60, self.free)
 
+    @property
+    def windows(self) -> list[Any]:
+        return [a_windows_node("win")]
+
+    def vacant(self) -> Counter[str]:
+        return Counter(self.left)
+
+    def owner(self, address: str) -> str:
+        return self.owners.get(address, "")
+
     def filled(self) -> FullNode:
         facts = some_facts(a_windows_node("win"), a_node())
         waits = SimpleNamespace(said_of=lambda pod: "Too many pods")
         pods: Any = SimpleNamespace(kube=self, facts=facts, changes=SimpleNamespace(waits=waits))
         itself: Any = self
-        made = FullNode(itself, pods, itself, Context(claims=("IPAM-4", "IPAM-7"), sink=self.sink))
+        context = Context(claims=self.claims, sink=self.sink)
+        made = FullNode(itself, pods, itself, context, self.on_lab)
         made._pause = self.pause  # type: ignore[assignment]
         return made
 
@@ -99,10 +118,11 @@ class Node:
         return {one.claim: str(one.verdict) for one in self.sink.decisions}
 
 
-def test_a_full_block_confirms_both_and_the_node_is_cordoned_and_empty_again() -> None:
+def test_a_full_block_confirms_all_and_the_node_is_cordoned_and_empty_again() -> None:
     node = Node()
     node.filled().takes_no_more(["win"], **SAYS)
-    assert node.decided() == {"IPAM-4": "CONFIRMED", "IPAM-7": "CONFIRMED"}
+    assert set(node.decided().values()) == {"CONFIRMED"}
+    assert set(node.decided()) == {"IPAM-4", "IPAM-7", "IPAM-13"}
     assert node.patched == [{"spec": {"unschedulable": True}}]
     assert node.pause.log == ["50 come to win", "removed ['pause-0']", "removed all"]
 
@@ -110,15 +130,15 @@ def test_a_full_block_confirms_both_and_the_node_is_cordoned_and_empty_again() -
 @pytest.mark.parametrize(
     ("script", "verdicts", "says"),
     [
-        ({"refused": WORDS}, ("VIOLATED", "INCONCLUSIVE"), "observed one refused: cannot"),
-        ({"late": [False]}, ("VIOLATED", "INCONCLUSIVE"), "observed it with 10.0.0.9"),
-        ({"late": [False], "given": "10.0.0.70"}, ("VIOLATED", "VIOLATED"), "with 10.0.0.70"),
-        ({"late": [True, True]}, ("CONFIRMED", "VIOLATED"), "observed it waits after 7 s: cannot"),
-        ({"given": "10.0.0.70"}, ("CONFIRMED", "VIOLATED"), "an address of it, observed 10.0.0.70"),
+        ({"refused": WORDS}, (BAD, UNKNOWN, UNKNOWN), "observed one refused: cannot"),
+        ({"late": [False]}, (BAD, UNKNOWN, UNKNOWN), "observed it with 10.0.0.9"),
+        ({"late": [False], "given": "10.0.0.70"}, (BAD, BAD, BAD), "with 10.0.0.70"),
+        ({"late": [True, True]}, (GOOD, BAD, GOOD), "observed it waits after 7 s: cannot"),
+        ({"given": "10.0.0.70"}, (GOOD, BAD, GOOD), "an address of it, observed 10.0.0.70"),
     ],
 )
 def test_what_is_otherwise_is_the_claims_own(
-    script: dict[str, Any], verdicts: tuple[str, str], says: str
+    script: dict[str, Any], verdicts: tuple[str, str, str], says: str
 ) -> None:
     node = Node()
     vars(node.pause).update(script)
@@ -217,4 +237,54 @@ def test_another_size_of_block_says_nothing_about_sixty_addresses() -> None:
     node = Node(free=10)
     node.own_block = lambda _: OwnBlock("10.0.0.0/28", 12, 10)  # type: ignore[method-assign]
     node.filled().takes_no_more(["win"], **SAYS)
-    assert node.decided() == {"IPAM-4": "NOT_RUN", "IPAM-7": "CONFIRMED"}
+    assert node.decided() == {"IPAM-4": "NOT_RUN", "IPAM-7": GOOD, "IPAM-13": GOOD}
+
+
+@pytest.mark.parametrize(
+    ("on_lab", "left", "says"),
+    [
+        (False, {}, "a full pool leaves pods of other owners without addresses"),
+        (True, {"": 64}, "the pools have 64 addresses that are no node's"),
+        (True, {"linux-1": 0}, "0 of other nodes than win are free"),
+    ],
+)
+def test_only_a_lab_with_a_full_pool_shows_that_a_windows_node_borrows_nothing(
+    on_lab: bool, left: dict[str, int], says: str
+) -> None:
+    node = Node()
+    node.on_lab = on_lab
+    node.left.update(left)
+    node.filled().takes_no_more(["win"], **SAYS)
+    assert node.decided() == {"IPAM-4": GOOD, "IPAM-7": GOOD, "IPAM-13": "NOT_RUN"}
+    assert says in node.sink.decisions[2].reason
+    node.left = {"win": 50, "linux-1": 64} | left
+    node.left["win"] = 0 if "linux-1" in left else 50
+    with pytest.raises(MissingCapability, match="full-nodes"):
+        node.filled().spares_windows_blocks(**SAYS)
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict", "says"),
+    [
+        ({}, GOOD, "the next pod waited, though 50 addresses of other nodes' blocks were free"),
+        ({"late": [False]}, BAD, "observed it with 10.0.0.9, of the block of Windows node win"),
+        ({"late": [False], "given": "10.0.0.70"}, UNKNOWN, "got 10.0.0.70 of linux-1, so that"),
+        ({"late": [False], "given": "1.2.3.4"}, UNKNOWN, "got 1.2.3.4 of no node, so that"),
+        ({"refused": WORDS}, UNKNOWN, "not all of them: cannot allocate"),
+        ({"words": "timeout acquiring mutex"}, UNKNOWN, "IPAM is not the reason: timeout"),
+    ],
+)
+def test_a_full_linux_node_gets_no_address_of_a_windows_node(
+    script: dict[str, Any], verdict: str, says: str
+) -> None:
+    node = Node()
+    node.claims = ("IPAM-2", "IPAM-9")
+    vars(node.pause).update(script)
+    wrong = {GOOD: contextlib.nullcontext()}.get(
+        verdict, pytest.raises((Nonconformance, EnvironmentBroken), match=says)
+    )
+    with wrong:
+        node.filled().spares_windows_blocks(**SAYS)
+    assert node.decided() == {"": verdict}  # of each of the test's claims
+    assert says in node.sink.decisions[0].reason
+    assert node.pause.log[0] == "64 come to linux-1"

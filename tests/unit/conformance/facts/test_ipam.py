@@ -25,7 +25,12 @@ def block(where: str = "win", reserved: tuple[int, ...] = ALL, cidr: str = CIDR)
     ]
     attributes = [{"handle_id": "windows-reserved-ipam-handle"}, {"handle_id": "Calico.abc"}]
     return an_object(
-        cidr, cidr=cidr, affinity=f"host:{where}", allocations=allocations, attributes=attributes
+        cidr,
+        cidr=cidr,
+        affinity=f"host:{where}",
+        allocations=allocations,
+        attributes=attributes,
+        unallocated=[at for at, index in enumerate(allocations) if index is None],
     )
 
 
@@ -41,12 +46,16 @@ def pod(name: str, address: str, *, made: str = LATE, phase: str = "Running", **
 
 
 def reads(
-    *there: Obj, affinities: tuple[Obj, ...] = (affinity(),), reserving: tuple[Obj, ...] = ()
+    *there: Obj,
+    affinities: tuple[Obj, ...] = (affinity(),),
+    reserving: tuple[Obj, ...] = (),
+    pools: tuple[Obj, ...] = (),
 ) -> IpamFacts:
     """Of blocks and pods."""
     served = {
         (V3, "BlockAffinity"): list(affinities),
         (V3, "IPReservation"): list(reserving),
+        (V3, "IPPool"): list(pools),
         (CRD, "IPAMBlock"): [obj for obj in there if "cidr" in obj["spec"]],
         ("v1", "Pod"): [obj for obj in there if "nodeName" in obj["spec"]],
     }
@@ -169,3 +178,12 @@ def test_a_block_leaves_to_pods_all_but_four_addresses_and_counts_who_has_one() 
     assert reads(block(reserved=())).own_block("win") == (CIDR, 60, 59)  # nothing is reserved
     with pytest.raises(MissingCapability, match="node win has 0 blocks"):
         reads().own_block("win")
+
+
+def test_free_addresses_are_counted_by_the_node_that_has_them() -> None:
+    pool = an_object("p", cidr="192.168.7.0/24")
+    of_none = block("", reserved=(), cidr="192.168.7.128/26")
+    found = reads(block(), of_none, pools=(pool, an_object("six", cidr="fd00::/64")))
+    assert found.vacant() == {"": 256 - 64 - 1, "win": 59}
+    assert (found.owner("192.168.7.70"), found.owner("192.168.7.130")) == ("win", "")
+    assert found.owner("192.168.7.1") == ""
