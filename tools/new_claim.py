@@ -72,7 +72,8 @@ KINDS = {
     because = "its source says so"
     do = "say what mends it"
     windows = pods.ensure_ready("windows-server")
-    requires.that(lambda node: calico.bgp(), "what its source says", on=windows, because=because, do=do)
+    wanted = "what its source says"
+    requires.that(lambda node: calico.bgp(), wanted, on=windows, because=because, do=do)
 """,
     ),
     "traffic": Kind(

@@ -4,7 +4,7 @@
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
-ALLOWED = "the policy allows linux-client, and Felix programs its rules on the endpoints that the plugin made"
+ALLOWED = "the policy allows linux-client, and Felix programs its rules on the plugin's endpoints"
 NOT_ALLOWED = "the policy allows linux-client of its own namespace alone"
 
 

@@ -304,8 +304,11 @@ def network_plugin_not_ready(api: Api, node: str) -> Iterator[None]:
     say("True", "KubeletReady", "kubelet is posting ready status")
 
 
-def servers_unready_as_a_service_comes(api: Api) -> contextlib.AbstractContextManager[None]:
-    """With the run's first Service its Windows servers become unready, as if applications hung."""
+def servers_unready_as_a_service_comes(
+    api: Api, conditions: str
+) -> contextlib.AbstractContextManager[None]:
+    """With the run's first Service its Windows servers become unready: with ``Ready`` as if a
+    readiness gate closed, with ``Ready,ContainersReady`` as if their applications hung."""
 
     def unready(service: Any) -> None:
         space = service["metadata"]["namespace"]
@@ -313,7 +316,7 @@ def servers_unready_as_a_service_comes(api: Api) -> contextlib.AbstractContextMa
             if "windows-server" in pod["metadata"]["name"]:
                 told = {"status": "False", "reason": "ContainersNotReady"}
                 conditions = [
-                    each | told if each["type"] in {"Ready", "ContainersReady"} else each
+                    each | told if each["type"] in conditions.split(",") else each
                     for each in pod["status"]["conditions"]
                 ]
                 path = f"/api/v1/namespaces/{space}/pods/{pod['metadata']['name']}/status"

@@ -143,7 +143,7 @@ def test_a_worker_that_cannot_be_interrupted_is_ended_after_the_time_for_putting
     assert log.count("cannot be left") == 1
     (result,) = run.claim("VXLAN-10")["results"]
     assert (result["verdict"], run.code) == ("INCONCLUSIVE", 6)
-    assert "its changes were not restored in time either, so its worker is killed" in run.out
+    assert "its changes were not restored in time, so its worker is killed" in run.out
     assert "after" in log, "another worker goes on"
     assert "put back" in (project.path / "cluster.log").read_text(), "by the user's process"
 

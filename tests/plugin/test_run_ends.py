@@ -205,7 +205,7 @@ def test_an_api_server_that_is_gone_leaves_the_rest_inconclusive_at_once(
     assert run.code == 6
     assert set(verdicts(run).values()) == {"INCONCLUSIVE"}
     assert (
-        "the API server has not answered for 40 s: refused; what was left then is INCONCLUSIVE"
+        "the API server has not answered for 40 s: refused; the remaining tests are INCONCLUSIVE"
         in run.out
     )
     assert_all_outputs_know(run, 8)

@@ -73,14 +73,14 @@ def test_an_id_of_a_claim_is_a_whole_word(project: Project) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("calicoctl", "no test exists yet about calicoctl is about: XIPAM-4"),
+        ("calicoctl", "no test exists yet for calicoctl: XIPAM-4"),
         (
             "dns and performance",
-            "no test exists yet about performance is about: PERF-1, PERF-2",
+            "no test exists yet for performance: PERF-1, PERF-2",
         ),
         (
             "BGP-1 or XVX-2",
-            "of what BGP-1 is about: BGP-1; no test exists yet about XVX-2 is about: XVX-2",
+            "for BGP-1: BGP-1; no test exists yet for XVX-2: XVX-2",
         ),
     ],
 )
@@ -89,7 +89,7 @@ def test_words_whose_claims_have_no_test_yet_say_so(
 ) -> None:
     run = project.run("-k", words)
     assert run.code == 5
-    assert f"-k {words!r} selects no test: there is no test yet" in run.out
+    assert f"-k {words!r} selects no test: no test exists yet" in run.out
     assert told in run.out
     assert not (project.path / "cluster.log").exists()
 
@@ -286,7 +286,7 @@ def test_a_test_of_another_mode_is_not_applicable_and_of_an_unknown_one_not_run(
         ),
         (
             ["--context=x", "--context=x"],
-            "--context is given 2 times, and one counts: write it once",
+            "--context is given 2 times, but only one can count: write it once",
         ),
         (["--kubeconfig", "x", "--lab-profile", "bgp"], "--lab-profile bgp is for a lab"),
         (["--allow-disruptive", "--no-disruptive"], "contradict"),

@@ -72,7 +72,8 @@ def test_what_is_not_put_back_makes_the_tests_after_it_inconclusive(
     for other in others(run):
         assert other["verdict"] == "INCONCLUSIVE"
         assert re.search(
-            f"cluster may differ from its state before {DEAD}, whose changes are not restored: {why}",
+            f"cluster may differ from its state before {DEAD}, "
+            f"whose changes are not restored: {why}",
             other["reason"],
         )
 
@@ -120,7 +121,8 @@ def test_cluster():
     assert found["test_node[0]"] == found["test_node[2]"] == found["test_cluster"] == "INCONCLUSIVE"
     assert found["test_node[1]"] == found["test_node[3]"] == "CONFIRMED"
     assert run.claim("VXLAN-10")["reason"].endswith(
-        "node win-0 may differ from its state before suites/test_it.py::test_node[0], whose changes are not restored: "
+        "node win-0 may differ from its state before suites/test_it.py::test_node[0], "
+        "whose changes are not restored: "
         "not restored: Felix"
     )
 

@@ -51,7 +51,7 @@ def pulling(pod: Obj, events: Sequence[Obj]) -> str:
     all_run = states and all("running" in state for state in states)
     if all_run or not pulls or pulls[-1]["reason"] == "Pulled":
         return ""
-    return f"its image is still being pulled ({pulls[-1].get('message') or 'the event does not name it'})"
+    return f"its image is still being pulled ({pulls[-1].get('message') or 'image unknown'})"
 
 
 def is_replaced(pod: Obj) -> bool:

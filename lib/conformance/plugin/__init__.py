@@ -345,7 +345,7 @@ def _why_nothing(option: Any, suites: Path) -> str:
         return f"{', '.join(option.claim)} is not among -k {expression!r}"
     if waiting := untested(expression, suites, catalog()):
         subjects_without = "; ".join(
-            f"no test exists yet about {word} is about: {', '.join(claims)}"
+            f"no test exists yet for {word}: {', '.join(claims)}"
             for word, claims in waiting.items()
         )
         return f"-k {expression!r} selects no test: {subjects_without}"

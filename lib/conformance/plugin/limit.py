@@ -106,7 +106,7 @@ class Limit:
     def _end_worker(self) -> None:
         """End a worker whose test neither ends nor is put back."""
         text = line(
-            f"{self._problem}; its changes were not restored in time either, so its worker is killed"
+            f"{self._problem}; its changes were not restored in time, so its worker is killed"
         )
         os.write(past_capturing(self.state.config), f"\n{text}\n".encode())
         sys.stdout.flush()

@@ -33,7 +33,7 @@ class SelectorSet:
 
 @dataclass(frozen=True)
 class PortSet:
-    """``address,protocol,port`` of matching endpoints that have a port of this name; protocol empty:
+    """``address,protocol,port`` of matching endpoints with a port of this name; protocol empty:
     of any (felix/calc/rule_scanner.go, from v3.32 on)."""
 
     selector: Selector

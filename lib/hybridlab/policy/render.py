@@ -52,7 +52,7 @@ def set_keys(rule: PolicyRule) -> Iterator[SetKey]:
 
 
 def port_set(rule: PolicyRule, peer: Peer, name: str) -> PortSet:
-    """Return the set behind a port's name on one side of a rule, of any protocol if it says none."""
+    """Return the set of a port's name on one side of a rule, of any protocol if it says none."""
     protocol = rule.protocol or ""
     return PortSet(peer.selector or All(), _NAMED_PORT_PROTOCOLS.get(protocol, protocol), name)
 

@@ -145,7 +145,7 @@ def test_what_is_not_run_is_planned_and_ends_so(lane: Path, kube: Kube, tmp_path
     planned = dict(re.findall(r"^  ([A-Z]+-\d+) +(runs|NOT_RUN) ", plan.stdout, re.MULTILINE))
     reasons = {
         "DEMO-8": "it labels or deletes a namespace", "XPOL-17": "it makes a policy or a tier of the whole cluster",
-        "CONN-1": "it takes a pod in a node's network", "RST-3": "it changes more than what is in the prepared",
+        "CONN-1": "it needs a pod in a node's network", "RST-3": "it changes more than what is in the prepared",
         "XSVC-8": "endpointslices",
     }  # fmt: skip
     assert planned == {"DEMO-6": "runs", "CONN-4": "runs"} | dict.fromkeys(reasons, "NOT_RUN"), (

@@ -121,7 +121,7 @@ class Backends(Subject):
                 symptom=("the backends and no other", observed),
             )
 
-        # Attempts may time out for many reasons: an answer of another pod names the node to look at.
+        # Attempts time out for many reasons: an answer of another pod names the node to look at.
         cases = [(*pair, place) for place, pair in enumerate(pairs)]
         cases.sort(key=lambda case: not any(map(unexpected_backend, of_pair[case[2]])))
         self.check("open", cases, judge)
@@ -321,8 +321,7 @@ def _describe(observations: Sequence[Observation], target: Target) -> str:
     ]
     others = Counter(
         " ".join(word.rpartition("/")[2] for word in wrong.split())
-        for wrong in map(unexpected_backend, answers)
-        if wrong
+        for wrong in filter(None, map(unexpected_backend, answers))
     )
     failed = Counter(
         _who(observation)

@@ -393,7 +393,7 @@ def _has_session(host: BgpHost) -> bool:
 def _left_the_mesh(reflector: str, windows: str) -> str:
     return (
         f"node {reflector} is a route reflector, which leaves the mesh, and node {windows} does "
-        "not know that: confd's template for Windows skips no reflector; make a BGPPeer between them"
+        "not know that: confd's template for Windows skips no reflector; add a BGPPeer between them"
     )
 
 

@@ -109,7 +109,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "
         "is tried again",
-        "--no-watch": "leave out the standing watch, which probes paths all through the run (POL-1)",
+        "--no-watch": "leave out the standing watch, which probes paths throughout the run (POL-1)",
         "--events=FILE": "write a JSON line for each test begun and ended, decision, cause and "
         "note as it happens (docs/schema)",
         "--report-dir=DIR": "where reports go, one folder per run (default: reports)",

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strict reading of objects' fields: the oracle refuses every field that it does not know, and
-never ignores one.
+"""Strict reading of objects' fields: the oracle refuses every field that it does not know.
 
 Every refusal is a UsageProblem that says in one line which object, which field and why.
 """

@@ -128,8 +128,7 @@ class Oracle:
     ) -> Decision:
         """Return the verdict, with tier, policy and rule that decided.
 
-        ``release``: the release of Calico that orders policies of equal order, and that determines
-        which kinds are read.
+        ``release``: of Calico; it orders policies of equal order, and decides which kinds are read.
         """
         if packet.source == packet.destination:
             return Decision(Verdict.NOT_SAID, why="a pod that sends to itself")

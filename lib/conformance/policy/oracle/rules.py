@@ -118,8 +118,7 @@ class Rule:
     def about(
         self, packet: Packet, world: World, switches: Switches, *, ports: bool = True
     ) -> Truth:
-        """Return whether the rule decides a packet; ``ports`` False: without regard to its
-        ports."""
+        """Return whether the rule decides a packet; ``ports`` False: whatever its ports."""
         if self.unread:
             return None
         if self.family and self.family != packet.family:
@@ -179,14 +178,15 @@ def _meets(
     peer: Peer, packet: Packet, world: World, of_destination: bool, ports: bool
 ) -> Iterator[Truth]:
     """Yield whether each part of a peer matches one end of a packet."""
-    address = packet.destination if of_destination else packet.source
+    address, port = (
+        (packet.destination, packet.port) if of_destination else (packet.source, packet.source_port)
+    )
     if peer.nets is not None:
         yield within(address, peer.nets)
     if peer.not_nets is not None:
         # Calico renders a rule for the IP versions alone that each of its lists has a network of
-        yield any(
-            (first >= fields.IPV6) is (packet.family == 6) for first, _ in peer.not_nets
-        ) and negated(within(address, peer.not_nets))
+        same = any((first >= fields.IPV6) is (packet.family == 6) for first, _ in peer.not_nets)
+        yield all_of((same, negated(within(address, peer.not_nets))))
     there = world.members(address, of_destination=of_destination)
     chosen: list[tuple[Member, Truth]] | None = None
     if there is not None:
@@ -198,7 +198,6 @@ def _meets(
     if peer.service:
         yield _of_service(peer, packet, world, of_destination=of_destination)
     if ports:
-        port = packet.port if of_destination else packet.source_port
         yield from _at_port(peer, packet, port, chosen, there)
 
 

@@ -37,11 +37,7 @@ class Switch(Enum):
         None,
         "traffic that the last tier passes, by a rule or at its end, is denied where the default tier has a policy",
     )
-    STAGED = (
-        "XPOL-14",
-        (3, 30),
-        "a staged policy denies, and hides the policies after it in its tier",
-    )
+    STAGED = ("XPOL-14", (3, 30), "a staged policy denies, and hides later policies of its tier")
     COMBINED_PORTS = (
         "XPOL-6",
         (3, 29),

@@ -69,7 +69,7 @@ def wavers(story: Story) -> None:
     story.has_seen_it_open()
     story.goes_by(lossy(MOST, 7))
     with pytest.raises(
-        Wavered, match=r"the first found it open 19\d s before: it is asked once more at the end"
+        Wavered, match=r"the first found it open 19\d s before: it is tried again at the end"
     ):
         story.test("the second").reachable([CLIENT, OTHER], SERVER, because="it is open")
 

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fake API server for what fetches results."""
+"""A fake API server for what fetches results, and stored runs to be merged."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from conformance.cli import main
+from tests.unit.conformance.jobs.stored_runs import Merge, Plain, kept
 from tests.unit.conformance.kube.fake_api import FakeApi
 
 
@@ -17,3 +21,25 @@ def api() -> Iterator[FakeApi]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def whole(monkeypatch: pytest.MonkeyPatch) -> Plain:
+    """A stored report of a run of all that a small suite has."""
+    return kept("healthy", monkeypatch)
+
+
+@pytest.fixture
+def merged(tmp_path: Path) -> Merge:
+    """``calico-conformance merge`` of such reports."""
+
+    def merge(*reports: Plain) -> tuple[int, Path]:
+        folders = []
+        for number, plain in enumerate(reports):
+            folder = tmp_path / f"run-{number}"
+            folder.mkdir(exist_ok=True)
+            (folder / "conformance.json").write_text(json.dumps(plain))
+            folders.append(str(folder))
+        return main(["merge", *folders, f"--to={tmp_path / 'merged'}"]), tmp_path / "merged"
+
+    return merge

@@ -56,7 +56,7 @@ def test_a_stream_on_which_nothing_is_heard_is_pinged_and_then_given_up(
     stream(kube, listener, silence=0.3)
     listener.wait(lambda: listener.ends)
     hold.set()
-    assert "nothing was heard for" in listener.ends[0].problem
+    assert "nothing was received for" in listener.ends[0].problem
 
 
 def test_pongs_keep_an_idle_stream_alive(kube: Kube, api: Any) -> None:

@@ -81,7 +81,7 @@ def way(
         (A3, "ingress", "closed", "it skips named ports, XPOL-4"),
         (A4, "ingress", "closed", "it skips notPorts, XPOL-1"),
         (A6, "ingress", "closed", "it skips notProtocol, XPOL-1"),
-        (A7, "ingress", "closed", "what the last tier passes, .* is denied .*, XPOL-6"),
+        (A7, "ingress", "closed", "traffic that the last tier passes, .* is denied .*, XPOL-6"),
         (NOT_SELECTOR, "ingress", "closed", "it skips notSelector, XPOL-1"),
         (SKIPPED_DENY, "ingress", "open", "it skips notNets, XPOL-1"),
     ],
@@ -157,7 +157,7 @@ def test_a_staged_policy_may_deny_from_the_release_on_that_has_the_defect(
     assert A5.could(there, "closed") is closed
     assert (A5.selects(there.end, "ingress") is False) == (closed is False)
     if closed is None:
-        assert A5.explained(there, "closed").endswith("in its tier (from v3.30 on), XPOL-14")
+        assert A5.explained(there, "closed").endswith("of its tier (from v3.30 on), XPOL-14")
     assert A5.could(way("ingress", (frozenset(),)), "closed") is False
 
 

@@ -157,7 +157,7 @@ def test_an_edit_that_is_not_heard_of_is_told_with_its_event() -> None:
     with pytest.raises(Nonconformance) as caught:
         judged(told({"pods": "again"}, {"put": ALLOWED}), deaf)
     assert "event 2, NetworkPolicy ${a}/p written" in str(caught.value)
-    assert "an edit is not honoured" in str(caught.value).splitlines()[0]
+    assert "the edit is not honoured" in str(caught.value).splitlines()[0]
 
 
 def test_an_event_that_does_not_take_effect_decides_nothing_and_leaves_nothing() -> None:

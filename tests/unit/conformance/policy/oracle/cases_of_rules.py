@@ -171,7 +171,8 @@ CASES = (
         calico(
             "p",
             "ingress: [{action: Deny, protocol: UDP, source: {notNets: ['2001:db8::/32']}}, "
-            "{action: Allow, protocol: UDP}, {action: Allow, source: {notNets: ['2001:db8::/32']}}]",
+            "{action: Allow, protocol: UDP}, "
+            "{action: Allow, source: {notNets: ['2001:db8::/32']}}]",
         ),
         (
             "ingress shop/web from 10.1.0.2 TCP 80: denied",
