@@ -315,12 +315,12 @@ def servers_unready_as_a_service_comes(
         for pod in api("GET", f"/api/v1/namespaces/{space}/pods")["items"]:
             if "windows-server" in pod["metadata"]["name"]:
                 told = {"status": "False", "reason": "ContainersNotReady"}
-                conditions = [
+                now = [
                     each | told if each["type"] in conditions.split(",") else each
                     for each in pod["status"]["conditions"]
                 ]
                 path = f"/api/v1/namespaces/{space}/pods/{pod['metadata']['name']}/status"
-                api.merge(path, {"status": {"conditions": conditions}})
+                api.merge(path, {"status": {"conditions": now}})
 
     return once(api, SERVICES, _anything, unready)
 

@@ -99,26 +99,29 @@ class Backends(Subject):
             because=because,
             all_timings=patience,
         )
-        rounds = [
-            _by_source(observations, at_once)
-            for observations in polled.settled.observations[-agree:]
+        rounds = [_by_source(observations, at_once) for observations in polled.settled.observations]
+        of_pair = [
+            [each for round_ in rounds[-agree:] for each in round_[at]] for at in range(len(pairs))
         ]
-        of_pair = [[each for round_ in rounds for each in round_[at]] for at in range(len(pairs))]
 
         def judge(index: int) -> Judged:
             client, target = pairs[index]
-            observations = of_pair[index]
-            if polled.converged or (_proper(observations) and _all_answered(observations, target)):
+            # A pair that agreed is decided, whatever others need more rounds for.
+            if _agreed([round_[index] for round_ in rounds], target, agree):
                 return because
-            error = self._failure(client, target, observations, polled.settled.seconds, because)
-            observed = (
-                "an answer of another pod"
-                if any(map(unexpected_backend, observations))
-                else "not all of them"
-            )
+            observations = of_pair[index]
             return Ruling(
-                error=self.unless_changed(client, target, error),
-                symptom=("the backends and no other", observed),
+                error=self.unless_changed(
+                    client,
+                    target,
+                    self._failure(client, target, observations, polled.settled.seconds, because),
+                ),
+                symptom=(
+                    "the backends and no other",
+                    "an answer of another pod"
+                    if any(map(unexpected_backend, observations))
+                    else "not all of them",
+                ),
             )
 
         # Attempts time out for many reasons: an answer of another pod names the node to look at.
@@ -303,6 +306,15 @@ def _proper(observations: Sequence[Observation]) -> bool:
         observation.verdict is Verdict.CONNECTED and not unexpected_backend(observation)
         for observation in observations
     )
+
+
+def _agreed(rounds: Sequence[Sequence[Observation]], target: Target, agree: int) -> bool:
+    """Return whether, in so many rounds on end, all backends and no other pod answered."""
+    rows = (
+        [each for round_ in rounds[last - agree : last] for each in round_]
+        for last in range(agree, len(rounds) + 1)
+    )
+    return any(_proper(row) and _all_answered(row, target) for row in rows)
 
 
 def _all_answered(observations: Sequence[Observation], target: Target) -> bool:

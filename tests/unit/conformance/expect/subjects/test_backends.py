@@ -89,6 +89,16 @@ def test_datagrams_that_get_to_one_backend_alone_are_told_beside_connections_tha
     assert "observed b never answered" in said
 
 
+def test_a_client_that_agreed_is_decided_whatever_others_need_more_rounds_for() -> None:
+    good = by_turns("a", "b")
+
+    def fades(attempt: Attempt, number: int) -> Observation:
+        return good(attempt, number) if number < 100 else observation(attempt, Verdict.TIMED_OUT)
+
+    found, _ = asked(broken=[by_turns("a")], well=[fades])
+    assert found == {"broken": ClaimVerdict.VIOLATED, "well": ClaimVerdict.CONFIRMED}
+
+
 def test_a_node_that_leads_to_another_pod_is_named_before_nodes_whose_attempts_time_out() -> None:
     said = asked(late=[by_turns("a", "b", "")], c=[by_turns("a", "b", "old")])[1]
     assert said.startswith("CONN-4: c to ")
