@@ -37,8 +37,11 @@ RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pyte
 WORKERS = 2
 """Number of workers for which namespaces are prepared by default: what `-n auto` mostly starts."""
 EXIT_CODES = """\
+exit codes: 0 done; 4 options or files that cannot be used; 7 a cluster that cannot be reached, or
+refuses"""
+EXIT_CODES_OF_JUDGING = """\
 exit codes: 0 done; 1 worse than the older report, or a gate that fails; 4 options or files that
-cannot be used; 6 an undecided gate; 7 a cluster that cannot be reached, or refuses"""
+cannot be used; 6 an undecided gate"""
 EXIT_CODES_OF_READING = "exit codes: 0 done; 4 options or files that cannot be used"
 EXIT_CODES_OF_A_RUN = """\
 exit codes: 0 nothing is violated; 1 something is, or a gate fails; 4 options or files that cannot
@@ -122,7 +125,12 @@ def _parser_of(name: str, command: "Command") -> argparse.ArgumentParser:
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the commands."""
     parser = _Parser(
-        prog=PROGRAM, description="Run the suite; read, judge and compare its reports."
+        prog=PROGRAM,
+        description="Run the suite; read, judge and compare its reports.",
+        epilog="examples:\n  calico-conformance run -n auto\n"
+        "  calico-conformance show reports/latest\n\n"
+        "exit codes: each command's own --help lists them",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print version and catalog")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -192,8 +200,11 @@ class _Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         suite = provenance.suite(ROOT)
-        commit = suite["commit"].replace(", changed", " (changed)") or "unknown (no checkout)"
-        print(f"{parser.prog} {suite['version']}, commit {commit}, catalog {suite['catalog'][:12]}")
+        print(
+            f"{parser.prog} {suite['version']}, commit "
+            f"{suite['commit'].replace(', changed', ' (changed)') or 'unknown (no checkout)'}, "
+            f"catalog {suite['catalog'][:12]}"
+        )
         parser.exit()
 
 
@@ -209,6 +220,7 @@ def _commands() -> dict[str, Command]:
             "run the suite: every option is pytest's, and reports go to ./reports",
             None,
             examples=("calico-conformance run --kubeconfig=lane.yaml -n auto --require core",),
+            exit_codes=EXIT_CODES_OF_A_RUN,
         ),
         "files": Command(
             "print the folder that has suites/ and manifests/, roles included",
@@ -289,6 +301,7 @@ def _commands() -> dict[str, Command]:
                 },
             },
             examples=("calico-conformance diff last-release/conformance.json reports/latest",),
+            exit_codes=EXIT_CODES_OF_JUDGING,
         ),
         "show": Command(
             "the summary of a report, or its page",
@@ -346,6 +359,7 @@ def _commands() -> dict[str, Command]:
                 "--format": form,
             },
             examples=("calico-conformance gate reports/latest --require core,policy",),
+            exit_codes=EXIT_CODES_OF_JUDGING,
         ),
         "rerun": Command(
             "run again what a report leaves open or found wrong, and merge",
@@ -360,6 +374,7 @@ def _commands() -> dict[str, Command]:
             },
             RERUN_USAGE,
             ("calico-conformance rerun reports/latest --kubeconfig=lane.yaml -n auto",),
+            EXIT_CODES_OF_A_RUN,
         ),
         "calibrate": Command(
             "measure in ten minutes what the suite assumes of nodes; write calibration.json",

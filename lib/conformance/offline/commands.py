@@ -55,7 +55,8 @@ def run(given: Sequence[str], parser: Parser) -> int:
     made = parser(
         prog=f"calico-conformance policy {name}".rstrip(),
         description=DESCRIPTIONS[name],
-        epilog=EXAMPLES[name],
+        epilog=f"{EXAMPLES[name]}\n\nexit codes: 0 done; 1 --fail-on or an assertion is not met; "
+        "4 options or files that cannot\nbe used; 7 a cluster that cannot be reached, or refuses",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _common(made)

@@ -85,12 +85,23 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
+def _said(what: str, example: str) -> dict[str, Any]:
+    """Return a command's help texts, as arguments for a parser."""
+    return {
+        "help": what,
+        "description": f"{what[0].upper()}{what[1:]}.",
+        "epilog": f"example:\n  hybridlab {example}\n\n{EXIT_CODES}",
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
+
+
 def parser() -> argparse.ArgumentParser:
     """Return all options, for the command and for the documentation."""
     top = _Parser(
         prog="hybridlab",
         description="A hybrid Linux/Windows Kubernetes cluster with Calico in a box: real packets, no root.",
-        epilog=EXIT_CODES,
+        epilog=f"examples:\n  hybridlab up --kubeconfig lab.yaml\n  hybridlab status\n\n"
+        f"{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
@@ -100,9 +111,10 @@ def parser() -> argparse.ArgumentParser:
 
     up = commands.add_parser(
         "up",
-        help="start a lab and keep it until SIGINT or SIGTERM",
-        epilog=f"example:\n  hybridlab up --profile bgp --kubeconfig lab.yaml\n\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **_said(
+            "start a lab and keep it until SIGINT or SIGTERM",
+            "up --profile bgp --kubeconfig lab.yaml",
+        ),
     )
     profile: Any = up.add_argument(
         "--profile",
@@ -140,28 +152,32 @@ def parser() -> argparse.ArgumentParser:
     up.set_defaults(run=_up)
 
     status = commands.add_parser(
-        "status", help="show the labs of this user, or the one of a kubeconfig"
+        "status",
+        **_said("show the labs of this user, or the one of a kubeconfig", "status --json"),
     )
     status.add_argument("--kubeconfig", type=Path, metavar="PATH")
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
 
-    fetch = commands.add_parser(
+    commands.add_parser(
         "fetch-nftables",
-        help="fetch libnftables for this Python, where the system has none; takes no root",
-    )
-    fetch.set_defaults(run=_fetch_nftables)
-
-    profiles = commands.add_parser(
-        "profiles", help="list the kinds of cluster that come with the lab"
-    )
-    profiles.set_defaults(run=_profiles)
+        **_said(
+            "fetch libnftables for this Python, where the system has none; takes no root",
+            "fetch-nftables",
+        ),
+    ).set_defaults(run=_fetch_nftables)
 
     commands.add_parser(
-        "assumptions", help="print as JSON what the lab assumes of Windows nodes"
+        "profiles", **_said("list the kinds of cluster that come with the lab", "profiles")
+    ).set_defaults(run=_profiles)
+
+    commands.add_parser(
+        "assumptions", **_said("print as JSON what the lab assumes of Windows nodes", "assumptions")
     ).set_defaults(run=_assumptions)
 
-    faults = commands.add_parser("faults", help="inject and heal faults in a running lab")
+    faults = commands.add_parser(
+        "faults", **_said("inject and heal faults in a running lab", "faults list")
+    )
     faults.add_argument(
         "--kubeconfig",
         type=Path,
@@ -171,22 +187,26 @@ def parser() -> argparse.ArgumentParser:
     kinds = faults.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=_Parser
     )
-    kinds.add_parser("list", help="list the faults that can be injected").set_defaults(
-        run=_faults_list
+    kinds.add_parser(
+        "list", **_said("list the faults that can be injected", "faults list")
+    ).set_defaults(run=_faults_list)
+    active = kinds.add_parser(
+        "active", **_said("list the faults that are injected now", "faults active")
     )
-    active = kinds.add_parser("active", help="list the faults that are injected now")
     active.set_defaults(run=_faults_active)
     inject = kinds.add_parser(
         "inject",
-        help="inject a fault, verify it and print its id",
-        epilog=f"example:\n  hybridlab faults inject dns-silent node=linux-2\n\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **_said(
+            "inject a fault, verify it and print its id", "faults inject dns-silent node=linux-2"
+        ),
     )
     fault: Any = inject.add_argument("fault")
     fault.completer = lambda **_: [fault["name"] for fault in _all_faults()]
     inject.add_argument("parameters", nargs="*", metavar="KEY=VALUE")
     inject.set_defaults(run=_faults_inject)
-    heal = kinds.add_parser("heal", help="remove a fault by its id, or all of them")
+    heal = kinds.add_parser(
+        "heal", **_said("remove a fault by its id, or all of them", "faults heal")
+    )
     heal.add_argument("id", nargs="?", help="default: all")
     heal.set_defaults(run=_faults_heal)
     for command in (
