@@ -34,7 +34,7 @@ from conformance.report.terminal import BESIDE, cut
 FOLDER = Path(__file__).parent
 KEPT = 20_000
 AT_LEAST = 500
-TOGETHER = 400_000
+TOGETHER = 200_000
 """Characters of a failure's attachment that the page shows, fewer where there are many; the file
 has the rest."""
 BUNDLED = (".txt", ".yaml", ".json")
@@ -50,7 +50,7 @@ def bundles(plain: Mapping[str, Any], folder: Path) -> dict[str, list[tuple[str,
         if test["verdict"] in ("VIOLATED", "INCONCLUSIVE")
         for name in test.get("attachments") or ()
         if (folder / name).suffix in BUNDLED and (folder / name).is_file()
-    ]
+    ][: TOGETHER // AT_LEAST]  # a mail takes a page of 1 MB
     kept = max(AT_LEAST, min(KEPT, TOGETHER // max(len(files), 1)))
     found: dict[str, list[tuple[str, str]]] = {}
     for test, path in files:
