@@ -124,7 +124,11 @@ def test_the_field_guide_lists_the_claims_that_are_not_run(lane: Path, tmp_path:
         r"^  ([A-Z]+-\d+) +NOT_RUN .*run it without --namespaces-prefix", plan.stdout, re.MULTILINE
     )
     guide = (ROOT / "docs" / "field-guide.md").read_text()
-    listed = guide.partition("These are NOT_RUN")[2].partition("They run without")[0].split("\n- ")
+    listed = (
+        guide.partition("These claims are NOT_RUN")[2]
+        .partition("They run without")[0]
+        .split("\n- ")
+    )
     whole = [re.findall(r"\b[A-Z]+-\d+\b", bullet.partition("parts of")[0]) for bullet in listed]
     assert sorted(planned) == sorted(claim for claims in whole for claim in claims), plan.stdout
 
