@@ -15,7 +15,6 @@ NETS = "notNets"
 PORTS = "notPorts"
 SELECTOR = "notSelector alone"
 PORT_NAMES = "notPorts by name"
-IPV6 = "notNets of IPv6"
 PROTOCOL = "notProtocol"
 READ = "the rule for 8080 admits this client, and every system reads it"
 NOT_READ = "the rule for 8080 does not admit this client"
@@ -59,7 +58,6 @@ def test_a_kubernetes_rule_with_an_exception_or_a_ports_name_lets_nobody_in(
 @verifies("XPOL-1", part=PORTS)
 @verifies("XPOL-1", part=SELECTOR)
 @verifies("XPOL-1", part=PORT_NAMES)
-@verifies("XPOL-1", part=IPV6)
 def test_a_calico_rule_with_a_negated_match_lets_nobody_in(
     pods: WorkerPods, policy: Policy, expect: Expect
 ) -> None:
@@ -88,10 +86,6 @@ def test_a_calico_rule_with_a_negated_match_lets_nobody_in(
         Case(other, linux, tcp=8084, open=False, part=PORT_NAMES, witness=True, because=NOT_LINUX),
         Case(friend, windows, tcp=8084, open=False, part=PORT_NAMES, because=LEFT_OUT),
         Case(other, windows, tcp=8084, open=False, part=PORT_NAMES, always=True, because=NOBODY),
-        Case(friend, linux, tcp=8085, open=True, part=IPV6, witness=True, because=LINUX),
-        Case(other, linux, tcp=8085, open=False, part=IPV6, witness=True, because=NOT_LINUX),
-        Case(friend, windows, tcp=8085, open=False, part=IPV6, because=LEFT_OUT),
-        Case(other, windows, tcp=8085, open=False, part=IPV6, always=True, because=NOBODY),
     )
 
 
