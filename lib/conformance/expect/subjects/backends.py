@@ -106,10 +106,12 @@ class Backends(Subject):
 
         def judge(index: int) -> Judged:
             client, target = pairs[index]
-            # A pair that agreed is decided, whatever others need more rounds for.
-            if _agreed([round_[index] for round_ in rounds], target, agree):
-                return because
             observations = of_pair[index]
+            # What agreed stays so while others need more rounds, but for another pod's answer.
+            if not any(map(unexpected_backend, observations)) and _agreed(
+                [round_[index] for round_ in rounds], target, agree
+            ):
+                return because
             return Ruling(
                 error=self.unless_changed(
                     client,

@@ -99,6 +99,16 @@ def test_a_client_that_agreed_is_decided_whatever_others_need_more_rounds_for() 
     assert found == {"broken": ClaimVerdict.VIOLATED, "well": ClaimVerdict.CONFIRMED}
 
 
+def test_a_client_that_agreed_and_then_gets_to_another_pod_is_violated() -> None:
+    good = by_turns("a", "b")
+
+    def turns(attempt: Attempt, number: int) -> Observation:
+        return good(attempt, number) if number < 100 else by_turns("old")(attempt, number)
+
+    found, _ = asked(broken=[by_turns("a")], turned=[turns])
+    assert found == {"broken": ClaimVerdict.VIOLATED, "turned": ClaimVerdict.VIOLATED}
+
+
 def test_a_node_that_leads_to_another_pod_is_named_before_nodes_whose_attempts_time_out() -> None:
     said = asked(late=[by_turns("a", "b", "")], c=[by_turns("a", "b", "old")])[1]
     assert said.startswith("CONN-4: c to ")
