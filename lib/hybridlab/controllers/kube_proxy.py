@@ -115,12 +115,14 @@ class KubeProxies:
 
     def _table(self, node: Machine, backends: Mapping[str, Behind]) -> ServiceTable:
         snat = self._snat(node.name)
-        ports = [
-            port
-            for service in self._services
-            for port in _ports(service, node, backends, translated=bool(snat))
-        ]
-        ports.sort(key=lambda port: (port.name, port.cluster_ip is None))
+        ports = sorted(
+            (
+                port
+                for service in self._services
+                for port in _ports(service, node, backends, translated=bool(snat))
+            ),
+            key=lambda port: (port.name, port.cluster_ip is None),
+        )
         return ServiceTable(
             ports=tuple(ports),
             snat_local_pods_to=snat,

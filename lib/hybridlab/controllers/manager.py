@@ -299,5 +299,6 @@ def _node_spec(machine: Machine, profile: Profile, workloads: Workloads) -> Node
         prefix_length=machine.prefix_length,
         underlay_mtu=profile.network.underlay_mtu,
         pod_prefix=workloads.pod_prefix,
+        service_cidr=profile.network.service_cidr,
         reset=profile.windows.reset,
     )

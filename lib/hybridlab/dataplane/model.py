@@ -44,6 +44,8 @@ class NodeSpec:
     tunnel: Tunnel | None = None
     pod_prefix: str = "cali"
     """How the names of its pods' interfaces begin."""
+    service_cidr: str = "10.96.0.0/12"
+    """The addresses that Services get."""
     reset: Literal["remote", "both"] = "remote"
     """Windows: who gets a TCP reset when a pod's ACL list is replaced."""
 

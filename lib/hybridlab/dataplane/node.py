@@ -110,7 +110,9 @@ class Node:
             self._nft = Nft(spec.name)
             self._conntrack = ConntrackSocket()
         self._bring_up()
-        of_pods = base_table(spec.os, spec.pod_prefix) + service_table(spec.pod_prefix)
+        of_pods = base_table(spec.os, spec.pod_prefix) + service_table(
+            spec.pod_prefix, spec.service_cidr
+        )
         of_pods += syn_again.base_table(spec.os, spec.pod_prefix)
         self._nft.run(NODE_TABLE + of_pods + _OUTGOING_TABLE + _OVERLAY_TABLE)
         self.policy = PolicyTable(self._nft, spec.os)

@@ -30,8 +30,13 @@ _KEPT = "0x2000"
 """Packet mark of what came in by a NodePort that keeps its clients' addresses."""
 
 
-def base_table(prefix: str) -> str:
-    """Return the fixed part of the table; ``prefix``: how the names of pods' interfaces begin."""
+def base_table(prefix: str, service_cidr: str) -> str:
+    """Return the fixed part of the table; ``prefix``: how the names of pods' interfaces begin.
+
+    What goes to an address of ``service_cidr`` that no Service has is dropped, as kube-proxy's
+    nftables mode does.  Sent on, its connection would be tracked without a translation for seconds,
+    in which a client that gets the same port again would not reach a Service that came meanwhile.
+    """
     return f"""
 table ip kube {{
   map svc {{ type ipv4_addr . inet_proto . inet_service : verdict; }}
@@ -74,6 +79,7 @@ table ip kube {{
   chain k_forward {{
     type filter hook forward priority -10; policy accept;
     ip daddr . meta l4proto . th dport @empty-svc goto refuse
+    ip daddr {service_cidr} drop
   }}
   chain k_before_policy {{
     type filter hook forward priority filter - 1; policy accept;
@@ -86,6 +92,7 @@ table ip kube {{
   chain k_output {{
     type filter hook output priority -10; policy accept;
     ip daddr . meta l4proto . th dport @empty-svc goto refuse
+    ip daddr {service_cidr} drop
     fib daddr type local meta l4proto . th dport @empty-nodeport goto refuse
   }}
   chain k_input {{

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
 from typing import Any
@@ -102,6 +103,28 @@ def test_a_service_that_is_gone_times_out(lab: Lab) -> None:
         pass
     with lab.listening("l1b"):
         assert lab.attempt("l1a", CLUSTER_IP, 80).outcome == "timed out"
+
+
+@pytest.mark.parametrize("source", ["l1a", "w1a", "node:l1", "node:w1"])
+def test_a_client_port_that_came_too_early_reaches_the_service_soon_afterwards(
+    lab: Lab, source: str
+) -> None:
+    with lab.listening("l1b"):
+        assert _connects_from_one_port(lab, source) == errno.ETIMEDOUT
+        with lab.services(web(lab, "l1b")):
+            assert _connects_from_one_port(lab, source) == 0
+
+
+def _connects_from_one_port(lab: Lab, source: str) -> int:
+    """Return the error of a connection to the Service from a port that is always the same."""
+    with lab.socket(source) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        client.bind(("", 40_123))
+        try:
+            client.connect((CLUSTER_IP, 80))
+        except TimeoutError:
+            return errno.ETIMEDOUT
+        return 0
 
 
 SOURCE_VIP = "192.168.1.130"
