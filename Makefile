@@ -180,10 +180,11 @@ check-false-alarms:
 	$(BIN)/python -m tests.reliability.clean_runs --runs $(RUNS) --no-page --suites suites/connectivity suites/services suites/dns
 
 # Full nodes, a full pool and bursts on a lab whose kubelets take more pods than blocks have addresses: IPAM-2, IPAM-4,
-# IPAM-7, IPAM-9, IPAM-13 and XLC-4, which no other run decides.
+# IPAM-7, IPAM-9, IPAM-13, XLC-4, XSVC-10 and XSVC-11, which no other run decides.
 full-nodes: machine suite nftables
 	$(BIN)/pytest --allow-node-fill --claim IPAM-2 --claim IPAM-4 --claim IPAM-7 --claim IPAM-9 --claim IPAM-13 \
-	  --claim XLC-4 --lab-profile=full-nodes --report-dir=reports/full-nodes -p no:cacheprovider -n 0
+	  --claim XLC-4 --claim XSVC-11 --allow-load-balancer --claim XSVC-10 \
+	  --lab-profile=full-nodes --report-dir=reports/full-nodes -p no:cacheprovider -n 0
 
 # All stories that ship, on a lab; the default run has those of suites/policy/stories alone (docs/stories.md). A nightly job.
 stories-all:

@@ -156,6 +156,10 @@ class Needs:
     """Something in the cluster carries a VNI to Windows nodes: the operator, or Calico's DaemonSet there."""
     node_fill: bool = False
     """Pods may fill a Windows node: ``--allow-node-fill``."""
+    lab: bool = False
+    """The cluster is a lab: others are not filled so."""
+    load_balancer: bool = False
+    """A Service may ask for a load balancer: ``--allow-load-balancer``."""
     external_target: bool = False
     """A host beyond the cluster that answers ping and TCP: ``--external-target ADDRESS``; a lab has its own."""
     outside: str = ""

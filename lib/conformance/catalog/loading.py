@@ -244,6 +244,8 @@ def _needs(node: Any, file: str) -> Needs:
         "calicoctl": _flag,
         "vni_delivery": _flag,
         "node_fill": _flag,
+        "lab": _flag,
+        "load_balancer": _flag,
         "external_target": _flag,
         "outside": _text,
     }

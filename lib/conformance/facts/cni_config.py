@@ -51,10 +51,10 @@ def on_node(text: str) -> CniConfig:
             whole, at = decoder.raw_decode(text, at)
         except ValueError:
             return CniConfig()
-        for plugin in whole.get("plugins", [whole])[:1]:
-            found.add(
-                (str(plugin.get("type") or ""), str((plugin.get("ipam") or {}).get("type") or ""))
-            )
+        found.update(
+            (str(plugin.get("type") or ""), str((plugin.get("ipam") or {}).get("type") or ""))
+            for plugin in whole.get("plugins", [whole])[:1]
+        )
         at = text.find("{", at)
     plugin, ipam = next(iter(found)) if len(found) == 1 else ("", "")
     return CniConfig(plugin=plugin, ipam=ipam)

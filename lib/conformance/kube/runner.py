@@ -161,8 +161,7 @@ def beside_of(role: str, named: Sequence[str]) -> list[str]:
     """Return the additional roles of a role: the requested roles, and those that ``disruptive``
     includes.
     """
-    brought = OF_CLUSTER if role == "disruptive" else ()
-    return list(dict.fromkeys((*brought, *named)))
+    return list(dict.fromkeys((*(OF_CLUSTER if role == "disruptive" else ()), *named)))
 
 
 def user_of_prefix(prefix: str, workers: int) -> tuple[str, list[Obj]]:
@@ -177,12 +176,14 @@ def user_of_prefix(prefix: str, workers: int) -> tuple[str, list[Obj]]:
         found.append(granted)
         for name, labels in needed(prefix, workers).items():
             own = {**BASELINE, **labels, PREPARED_LABEL: prefix}
-            found.append(
-                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": own}}
-            )
-            found.append(
-                _binding({"name": f"{NAMESPACE}-{account}", "namespace": name}, granted, account)
-            )
+            found += [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Namespace",
+                    "metadata": {"name": name, "labels": own},
+                },
+                _binding({"name": f"{NAMESPACE}-{account}", "namespace": name}, granted, account),
+            ]
     return account, found
 
 

@@ -219,8 +219,10 @@ def _picture(letters: Sequence[str], cells: Cells, legend: Mapping[str, str]) ->
     drawn = [f'<svg width="{side}" height="{side}" role="img" aria-label="matrix">']
     for place, letter in enumerate(shown):
         middle = CELL * (place + 2) + 3
-        drawn.append(f'<text x="{middle}" y="{CELL}">{letter}</text>')
-        drawn.append(f'<text x="0" y="{middle + 8}">{letter}</text>')
+        drawn += [
+            f'<text x="{middle}" y="{CELL}">{letter}</text>',
+            f'<text x="0" y="{middle + 8}">{letter}</text>',
+        ]
     for (row, column), (colour, what, is_framed) in cells.items():
         if max(row, column) < len(shown):
             frame = ' stroke="#000" stroke-width="2"' if is_framed else ""

@@ -4,13 +4,17 @@ backends, and are deleted."""
 
 from dataclasses import replace
 
+from conformance.errors import MissingCapability
 from conformance.kube import manifest
 from conformance.kube.changes import Changes, reference
+from conformance.kube.fields import list_at
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Target
 from conformance.pods.groups import Group
 from conformance.pods.roles import ECHO_PORT, MANIFESTS
 from conformance.pods.services import PORT, Services
+from conformance.settings import Timings
+from conformance.timing import until
 
 NOBODY = {"app": "nobody"}
 """Labels that no pod has."""
@@ -80,3 +84,42 @@ class PassingServices:
         )
         front = self._services.read(done or made, backends).by_address
         return replace(front, backend_port=behind)
+
+
+class LoadBalancers(PassingServices):
+    """The Services of a test that ask for a load balancer; a cloud charges for each."""
+
+    def __init__(self, changes: Changes, services: Services, timings: Timings) -> None:
+        super().__init__(changes, services)
+        self._patience = timings.run
+
+    def over(self, backends: Group) -> Target:
+        """Return the address that a load balancer gave to a Service over these pods.
+
+        Raise MissingCapability if it gave none in time.
+        """
+        front = self._over(0, backends, of="load-balancer")
+        settled = until(
+            self._given,
+            bool,
+            within=self._patience.load_balancer,
+            every=self._patience.pod_status,
+            description="a Service gets the address of a load balancer",
+        )
+        if not settled.converged and not self._changes.dry_run:
+            raise MissingCapability(
+                f"no load balancer gave {front.name} an address within {settled.seconds:.0f} s",
+                "kubectl describe says why; a cluster outside a cloud needs MetalLB, say",
+            )
+        return replace(
+            front,
+            host=settled.observations[-1] or front.host,
+            name=f"the load balancer of {front.name}",
+        )
+
+    def _given(self) -> str:
+        """Return the address or the name that the Service got; empty: none so far."""
+        made = self._made[0]
+        there = self._changes.kube.find(made.api_version, made.kind, made.name, made.namespace)
+        entries = list_at(there or {}, "status", "loadBalancer", "ingress")
+        return next((str(entry.get("ip") or entry.get("hostname")) for entry in entries), "")

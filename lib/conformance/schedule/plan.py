@@ -299,8 +299,18 @@ def _lack(
         ),
         (
             needs.node_fill and not settings.node_fill,
-            "it needs a Windows node to itself and fills it with pods",
+            "it fills a Windows node with pods, or a lab with Services",
             "allow that with --allow-node-fill, which takes minutes",
+        ),
+        (
+            needs.lab and facts.evidence != "lab",
+            "it makes so many objects that every node works for them, which happens on labs alone",
+            "run a lab: make full-nodes",
+        ),
+        (
+            needs.load_balancer and not settings.load_balancer,
+            "it asks for load balancers, which a cloud charges for",
+            "allow that with --allow-load-balancer",
         ),
         (
             needs.external_target and settings.external_target is None,

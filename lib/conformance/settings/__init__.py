@@ -195,6 +195,8 @@ class Settings:
     """Pods with emptyDir may be evicted, which deletes their data (``--delete-emptydir-data``)."""
     node_fill: bool = False
     """Tests may fill a Windows node with pause pods (``--allow-node-fill``)."""
+    load_balancer: bool = False
+    """Services may ask for load balancers (``--allow-load-balancer``)."""
     not_disruptive: str = ""
     """Why tests that fill a node may not run although the option allows them; empty: they may, or
     the option was not given."""

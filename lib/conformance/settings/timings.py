@@ -187,6 +187,8 @@ class RunTimings:
     vni_delivery: float
     """s.  From writing vxlanVNI until every node has been given it: Felix restarts on Linux, the operator renders
     Windows' DaemonSet anew and its pods are replaced one node after the other."""
+    load_balancer: float
+    """s.  Until a Service has an address of a load balancer: clouds take one to three minutes."""
     evict_again: float
     """s.  Between two tries of an eviction that a PodDisruptionBudget forbids; kubectl drain waits 5 s."""
     lock_stale: float

@@ -175,8 +175,7 @@ class Members:
 
     def _name(self, node: str) -> str:
         generation = f"-{self._generation}" if self._generation else ""
-        number = self.placement.number(node)
-        return f"member-{self._nodes[node].os}{generation}-{number}"
+        return f"member-{self._nodes[node].os}{generation}-{self.placement.number(node)}"
 
     def _reference(self, node: str) -> ObjectRef:
         return ObjectRef(

@@ -100,8 +100,7 @@ class Resource:
     @property
     def selectable(self) -> frozenset[str]:
         """Field selector paths this resource takes."""
-        scope = ("metadata.name", "metadata.namespace")
-        return frozenset((*scope, *self.fields))
+        return frozenset(("metadata.name", "metadata.namespace", *self.fields))
 
 
 def _resource(

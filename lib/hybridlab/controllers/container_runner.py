@@ -374,8 +374,7 @@ class ContainerRunner:
         """
         probe = self.state.spec.get(f"{failed_probe}Probe") or {}
         grace = float(probe.get(GRACE_PERIOD, self._pod["spec"].get(GRACE_PERIOD, 30)))
-        left = await self._pre_stop(grace)
-        await self._context.runtime.stop(container, grace=left)
+        await self._context.runtime.stop(container, grace=await self._pre_stop(grace))
 
     def _ended(self, result: ContainerExit, since: str) -> Ended:
         never_started = result.reason == "ContainerCannotRun"

@@ -14,6 +14,7 @@ from typing import Protocol, Self
 from hybridlab.api.contract import Obj
 from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.endpoints import SERVICE_LABEL, SLICES
+from hybridlab.controllers.load_balancers import addresses_of
 from hybridlab.controllers.selectors import labels_of
 from hybridlab.controllers.work import Work
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
@@ -209,7 +210,7 @@ def _ports(
             unready=reached.unready,
             elsewhere=reached.left_out(reached.inside),
             node_port_keeps_client=keeps_client,
-            external_ips=tuple(spec.get("externalIPs") or ()),
+            external_ips=(*(spec.get("externalIPs") or ()), *addresses_of(service)),
             sticky=_sticky(spec, node),
         )
         if reached.inside == reached.outside or not (found.node_port or found.external_ips):

@@ -20,6 +20,7 @@ from hybridlab.controllers.environment import Sources
 from hybridlab.controllers.events import Recorder
 from hybridlab.controllers.kube_proxy import KubeProxies, ServiceWriter
 from hybridlab.controllers.kubelet import Kubelet
+from hybridlab.controllers.load_balancers import LoadBalancers
 from hybridlab.controllers.mirroring import EndpointsMirroring
 from hybridlab.controllers.node_context import ContainerHook, NodeContext
 from hybridlab.controllers.nodes import Nodes
@@ -106,6 +107,7 @@ class ControlPlane:
             PodGarbage(self._client, self.caches),
             EndpointsController(self._client, self.caches),
             EndpointsMirroring(self._client, self.caches),
+            LoadBalancers(client("system:cloud-controller-manager"), self.caches),
             self.kube_proxies,
             Dns(self.caches, resolvers or dataplane, profile.network.dns_domain),
         )

@@ -14,9 +14,13 @@ import ipaddress
 import os
 import socket
 import struct
+from collections.abc import Callable
 from types import TracebackType
+from typing import TypeVar
 
 from hybridlab.kernel.errors import KernelError
+
+_T = TypeVar("_T")
 
 NLMSG_ERROR = 2
 NLM_F_REQUEST = 0x1
@@ -82,6 +86,11 @@ def attribute(kind: int, payload: bytes = b"") -> bytes:
     """Return one netlink attribute, padded."""
     length = 4 + len(payload)
     return struct.pack("HH", length, kind) + payload + b"\0" * (-length % 4)
+
+
+def _optional(kind: int, value: _T | None, packed: Callable[[_T], bytes]) -> bytes:
+    """Return the attribute of a value; nothing where it is None."""
+    return b"" if value is None else attribute(kind, packed(value))
 
 
 def _u32(value: int) -> bytes:
@@ -206,11 +215,9 @@ class RouteSocket:
             _link_header(peer_index)
             + attribute(_IFLA_IFNAME, _name(peer))
             + attribute(_IFLA_MTU, _u32(mtu))
+            + _optional(_IFLA_ADDRESS, peer_mac, _mac)
+            + _optional(_IFLA_NET_NS_FD, peer_netns, _u32)
         )
-        if peer_mac:
-            other += attribute(_IFLA_ADDRESS, _mac(peer_mac))
-        if peer_netns is not None:
-            other += attribute(_IFLA_NET_NS_FD, _u32(peer_netns))
         body = (
             _link_header(index, up=True)
             + attribute(_IFLA_IFNAME, _name(name))
@@ -228,9 +235,8 @@ class RouteSocket:
             _link_header(index, up=True)
             + attribute(_IFLA_IFNAME, _name(name))
             + _link_info("bridge")
+            + _optional(_IFLA_ADDRESS, mac, _mac)
         )
-        if mac is not None:
-            body += attribute(_IFLA_ADDRESS, _mac(mac))
         self._add(RTM_NEWLINK, body, NLM_F_CREATE | NLM_F_EXCL, f"add bridge {name}")
 
     def add_tunnel(
@@ -253,11 +259,9 @@ class RouteSocket:
             + attribute(_VXLAN_LEARNING, b"\0")
             + attribute(_VXLAN_PORT, struct.pack("!H", port))
             + attribute(_VXLAN_UDP_CSUM, b"\0")
+            + _optional(_VXLAN_LOCAL, local, socket.inet_aton)
+            + _optional(_VXLAN_LINK, device, _u32)
         )
-        if local is not None:
-            data += attribute(_VXLAN_LOCAL, socket.inet_aton(local))
-        if device is not None:
-            data += attribute(_VXLAN_LINK, _u32(device))
         body = (
             _link_header(index, up=True)
             + attribute(_IFLA_IFNAME, _name(name))
@@ -273,9 +277,8 @@ class RouteSocket:
         self, index: int, *, up: bool = True, master: int | None = None, what: str = ""
     ) -> None:
         """Bring a link up or down, and put it into a bridge."""
-        body = _link_header(index, up=up, change=True)
-        if master is not None:
-            body += attribute(_IFLA_MASTER, _u32(master))
+        header = _link_header(index, up=up, change=True)
+        body = header + _optional(_IFLA_MASTER, master, _u32)
         self._add(RTM_NEWLINK, body, 0, f"set link {what or index} {'up' if up else 'down'}")
 
     def delete_link(self, index: int, what: str) -> None:
@@ -365,8 +368,7 @@ class RouteSocket:
         ``source``: the source address of the machine's own packets there.
         """
         body = _route(network, index, via, onlink=onlink, blackhole=blackhole, protocol=protocol)
-        if source is not None:
-            body += attribute(_RTA_PREFSRC, socket.inet_aton(source))
+        body += _optional(_RTA_PREFSRC, source, socket.inet_aton)
         self._add(RTM_NEWROUTE, body, NLM_F_CREATE | NLM_F_REPLACE, f"set route {network}")
 
     def delete_route(
@@ -375,9 +377,7 @@ class RouteSocket:
         """Remove the route to a network, of any kind, from the main table."""
         packed, length = _network(network)
         body = struct.pack("BBBBBBBBI", socket.AF_INET, length, 0, 0, _RT_TABLE_MAIN, 0, 255, 0, 0)
-        body += attribute(1, packed)
-        if index is not None:
-            body += attribute(4, _u32(index))
+        body += attribute(1, packed) + _optional(4, index, _u32)
         self._add(RTM_DELROUTE, body, 0, f"delete route {network}", tolerated=tolerated)
 
 
@@ -393,8 +393,7 @@ def _ack_words(message: bytes, flags: int) -> str:
         length, kind = struct.unpack_from("HH", message, offset)
         if kind == 1:
             words = message[offset + 4 : offset + length].rstrip(b"\0").decode(errors="replace")
-            number = -struct.unpack_from("i", message, 16)[0]
-            return f"{words} [{os.strerror(number)}]"
+            return f"{words} [{os.strerror(-struct.unpack_from('i', message, 16)[0])}]"
         offset += max(4, length + (-length % 4))
     return ""
 
@@ -418,11 +417,8 @@ def _address(index: int, address: str, prefix_length: int) -> bytes:
 
 
 def _neighbour(index: int, address: str, mac: str | None = None) -> bytes:
-    body = struct.pack("BxxxiHBB", socket.AF_INET, index, _NUD_PERMANENT, 0, 0)
-    body += attribute(1, socket.inet_aton(address))
-    if mac is not None:
-        body += attribute(2, _mac(mac))
-    return body
+    header = struct.pack("BxxxiHBB", socket.AF_INET, index, _NUD_PERMANENT, 0, 0)
+    return header + attribute(1, socket.inet_aton(address)) + _optional(2, mac, _mac)
 
 
 def _forwarding(index: int, mac: str, destination: str, vni: int | None) -> bytes:
@@ -447,10 +443,9 @@ def _route(
     body = struct.pack(
         "BBBBBBBBI", socket.AF_INET, length, 0, 0, _RT_TABLE_MAIN, protocol, scope, kind, flags
     )
-    if length:
-        body += attribute(1, packed)
-    if via:
-        body += attribute(5, socket.inet_aton(via))
-    if index is not None:
-        body += attribute(4, _u32(index))
-    return body
+    return (
+        body
+        + _optional(1, packed if length else None, bytes)
+        + _optional(5, via or None, socket.inet_aton)
+        + _optional(4, index, _u32)
+    )

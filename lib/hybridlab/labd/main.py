@@ -104,6 +104,5 @@ async def _serve(control: int, settings: LabdSettings) -> None:
             await channel.wait_closed()
             return
     channel.emit(READY)
-    reason = await channel.wait_closed()
-    logging.getLogger(__name__).debug("ends: %s", reason)
+    logging.getLogger(__name__).debug("ends: %s", await channel.wait_closed())
     dataplane.close()

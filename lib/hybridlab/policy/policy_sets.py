@@ -77,9 +77,7 @@ def unsupported(rule: PolicyRule) -> str:
         return f"negated match {'notProtocol' if rule.not_protocol is not None else 'notICMP'}"
     if rule.icmp is not None:
         return "ICMP type or code"
-    if any(peer.ports.names for peer in peers):
-        return "named port"
-    return ""
+    return "named port" if any(peer.ports.names for peer in peers) else ""
 
 
 def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:

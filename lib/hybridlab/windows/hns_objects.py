@@ -116,26 +116,30 @@ def _remote_id(node: str, address: str) -> str:
 def policy_lists(
     node: str, table: ServiceTable, endpoints: Iterable[Object], *, dsr: bool
 ) -> list[Object]:
-    """Return kube-proxy's load balancers, one for each ClusterIP port; ``endpoints``: all that HNS
-    shows, remote ones too.
+    """Return kube-proxy's load balancers, one for each port of each of a Service's addresses;
+    ``endpoints``: all that HNS shows, remote ones too.
     """
     by_address = {item["IPAddress"]: item["ID"] for item in endpoints}
     lists: list[Object] = []
-    for port in table.ports:
-        if port.cluster_ip is None or not port.backends:
-            continue
+    for port, address in (
+        (served, ip)
+        for served in table.ports
+        if served.backends
+        for ip in (served.cluster_ip, *served.external_ips)
+        if ip
+    ):
         policy: Object = {
             "Type": "ELB",
             "Protocol": PROTOCOLS[port.protocol],
             "ExternalPort": port.port,
             "InternalPort": port.backends[0].port,
-            "VIPs": [port.cluster_ip],
+            "VIPs": [address],
         }
         if dsr:
             policy["IsDSR"] = True
         if table.snat_local_pods_to is not None:
             policy["SourceVIP"] = table.snat_local_pods_to
-        identity = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{port.name}.{node}")).upper()
+        identity = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{port.name}.{address}.{node}")).upper()
         references = [
             f"/endpoints/{by_address[backend.address]}"
             for backend in port.backends

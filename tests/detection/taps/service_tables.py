@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import groupby, islice
 
 from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 from hybridlab.faults.errors import BadFault
@@ -60,6 +61,12 @@ def _of(wrong: Callable[[ServicePort], ServicePort], *protocols: str) -> Way:
 
 def _without_node_port(port: ServicePort) -> ServicePort:
     return replace(port, node_port=None)
+
+
+def _first_hundred(table: Table, node: str, before: Table | None) -> Table:
+    """Return the first ports of each namespace, as many as a hundred Services have."""
+    namespaces = groupby(table.ports, lambda port: port.name.partition("/")[0])
+    return replace(table, ports=tuple(port for _, of in namespaces for port in islice(of, 300)))
 
 
 class NeverAgain:
@@ -249,6 +256,18 @@ TYPES += (
         "backends first, for datagrams",
         _ports(_of(lambda port: replace(port, backends=port.backends[:1]), "udp")),
         "Kube-proxy leads datagrams to the first backend of each Service alone",
+    ),
+    _wrong(
+        "load-balancers-missing",
+        "no addresses of load balancers",
+        _ports(_of(lambda port: replace(port, external_ips=()), "tcp", "udp")),
+        "Kube-proxy leads addresses of load balancers nowhere",
+    ),
+    _wrong(
+        "services-beyond-a-hundred-missing",
+        "a hundred Services of each namespace",
+        lambda: _first_hundred,
+        "Kube-proxy programs a hundred Services of each namespace and no more",
     ),
     _wrong(
         "one-port",

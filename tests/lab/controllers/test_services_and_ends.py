@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from hybridlab.controllers.load_balancers import addresses_of
 from hybridlab.profiles.load import load
 from tests.lab.controllers.test_whole_cluster import demo_pod, deploy
 from tests.lab.controllers.whole_lab import WholeLab
@@ -175,5 +176,45 @@ def test_a_pod_that_ends_serves_by_its_service_until_its_grace_or_its_own_delay_
             "demo", "client", "wget", "-qO-", "-T", "1", "http://web/hostname"
         )
         assert code == 1
+
+    in_lab(scenario)
+
+
+def test_a_load_balancers_address_leads_to_the_service_as_long_as_it_asks_for_one() -> None:
+    async def scenario(lab: WholeLab) -> None:
+        await deploy(
+            lab,
+            demo_pod("client", "busybox:1.36", command=["sleep", "3600"]),
+            demo_pod("web", AGNHOST, command=["/agnhost", "netexec", "--http-port=80"]),
+        )
+        for name in ("first", "second"):
+            await lab.client.create("services", service(name, type="LoadBalancer"), "demo")
+
+        async def addresses() -> list[str]:
+            services, _ = await lab.client.list("services", "demo")
+            return [address for found in services for address in addresses_of(found)]
+
+        async def both() -> list[str]:
+            found = await addresses()
+            return found if len(found) == 2 else []
+
+        first, second = await lab.until(both)
+        assert first != second
+        assert await page(lab, f"http://{first}/hostname") == "web"
+        plain = {"spec": {"type": "ClusterIP"}}
+        await lab.client.patch("services", "first", plain, "demo")
+
+        async def one() -> bool:
+            return await addresses() == [second]
+
+        await lab.until(one)
+
+        async def nobody_answers() -> bool:
+            asked = ("wget", "-qO-", "-T", "1", f"http://{first}/hostname")
+            code, _, _ = await lab.exec("demo", "client", *asked)
+            return code == 1
+
+        await lab.until(nobody_answers)
+        assert await page(lab, f"http://{second}/hostname") == "web"
 
     in_lab(scenario)

@@ -104,7 +104,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--max-disrupted-nodes=N": "of so many Windows nodes at most (default: 4)",
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
         "--allow-node-fill": "also tests that cordon a Windows node and fill it with pause "
-        "pods (IPAM-4, IPAM-7, XLC-4; on labs IPAM-2, IPAM-9 and IPAM-13, too)",
+        "pods (IPAM-4, IPAM-7, XLC-4; on labs IPAM-2, IPAM-9, IPAM-13 and XSVC-11, too)",
+        "--allow-load-balancer": "also tests that ask the cluster for load balancers of their own (XSVC-10)",
         "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "
@@ -273,6 +274,7 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
         max_disrupted_nodes=option.max_disrupted_nodes or Settings.max_disrupted_nodes,
         delete_emptydir_data=option.delete_emptydir_data,
         node_fill=option.allow_node_fill,
+        load_balancer=option.allow_load_balancer,
         disruptive_node=option.disruptive_node or "",
         shard=option.shard or "",
         clearing_up=clearing_up(os.environ),

@@ -30,6 +30,7 @@ FLAGS = (
     "allow_disruptive",
     "allow_cluster_disruptive",
     "allow_node_fill",
+    "allow_load_balancer",
     "delete_emptydir_data",
     "capture_packets",
 )

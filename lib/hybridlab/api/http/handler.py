@@ -438,9 +438,7 @@ def _shown_as(resource: Any, accept: str, include: str) -> Callable[[Obj], Obj]:
             return table(resource, [obj], meta, include=include, with_columns=with_columns)
 
         return row
-    if wants(accept, "PartialObjectMetadata"):
-        return partial
-    return lambda obj: obj
+    return partial if wants(accept, "PartialObjectMetadata") else lambda obj: obj
 
 
 def _list_of(resource: Resource, items: Sequence[Obj], meta: Obj) -> Obj:

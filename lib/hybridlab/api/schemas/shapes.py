@@ -278,9 +278,7 @@ class Shapes:
             return _list_of(self._checker(code[1:]))
         if first == "{":
             return _map_of(self._checker(code[1:]))
-        if first == ".":
-            return self._shapes[code[1:]].check
-        return _SCALARS[first]
+        return self._shapes[code[1:]].check if first == "." else _SCALARS[first]
 
     def named(self, name: str) -> Shape:
         return self._shapes[name]

@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 
+from hybridlab.dataplane.model import OS
 from hybridlab.faults.errors import BadFault
 from hybridlab.faults.lab_parts import LabParts
 from hybridlab.faults.model import (
@@ -68,34 +69,6 @@ def bgp_peer_down(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     return BgpEntries(lab, identity, "down", pair, f"{' and '.join(sorted(pair))} have no session")
 
 
-@TYPES.fault("confd-silent", "underlay", WINDOWS)
-def confd_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """confd of a Windows node runs and writes no BGP configuration."""
-    node = lab.node_of("windows", parameters["node"])
-    return BgpEntries(lab, identity, "unrendered", node, f"{node} is told of no peer")
-
-
-@TYPES.fault("block-not-announced", "underlay", NODE)
-def block_not_announced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node announces none of its blocks to its BGP peers."""
-    node = lab.node(parameters["node"])
-    return BgpEntries(lab, identity, "withheld", node, f"{node} announces no block")
-
-
-@TYPES.fault("reflects-nothing", "underlay", NODE)
-def reflects_nothing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A route reflector takes no peer for its client: it passes no route on, with all sessions up."""
-    node = lab.node_of("linux", parameters["node"])
-    return BgpEntries(lab, identity, "clientless", node, f"{node} has no client")
-
-
-@TYPES.fault("next-hop-astray", "underlay", NODE)
-def next_hop_astray(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node announces its blocks with a next hop that no other node can reach directly."""
-    node = lab.node(parameters["node"])
-    return BgpEntries(lab, identity, "astray", node, f"{node} announces a next hop on no link")
-
-
 @TYPES.fault(
     "announces-more", "underlay", WINDOWS, Parameter("network", "the network", "10.96.0.0/12")
 )
@@ -106,8 +79,50 @@ def announces_more(lab: LabParts, identity: str, parameters: Mapping[str, str]) 
     return BgpEntries(lab, identity, "more", (node, network), f"{node} announces {network}")
 
 
-@TYPES.fault("node-status-filled", "underlay", WINDOWS)
-def node_status_filled(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Windows node fills the CalicoNodeStatus that asks for it, as Linux nodes do."""
-    node = lab.node_of("windows", parameters["node"])
-    return BgpEntries(lab, identity, "reported", node, f"{node} tells its BGP status")
+def _at_a_node(name: str, os: OS | None, what: Wrong, effect: str, meaning: str) -> None:
+    """Declare a fault of a node, of this system where it is given: an entry in ``Bgp.faults``."""
+
+    def make(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
+        named = parameters["node"]
+        node = lab.node_of(os, named) if os else lab.node(named)
+        return BgpEntries(lab, identity, what, node, f"{node} {effect}")
+
+    make.__doc__ = meaning
+    TYPES.fault(name, "underlay", WINDOWS if os == "windows" else NODE)(make)
+
+
+_at_a_node(
+    "confd-silent",
+    "windows",
+    "unrendered",
+    "is told of no peer",
+    "confd of a Windows node runs and writes no BGP configuration.",
+)
+_at_a_node(
+    "block-not-announced",
+    None,
+    "withheld",
+    "announces no block",
+    "A node announces none of its blocks to its BGP peers.",
+)
+_at_a_node(
+    "reflects-nothing",
+    "linux",
+    "clientless",
+    "has no client",
+    "A route reflector takes no peer for its client: it passes no route on, with all sessions up.",
+)
+_at_a_node(
+    "next-hop-astray",
+    None,
+    "astray",
+    "announces a next hop on no link",
+    "A node announces its blocks with a next hop that no other node can reach directly.",
+)
+_at_a_node(
+    "node-status-filled",
+    "windows",
+    "reported",
+    "tells its BGP status",
+    "A Windows node fills the CalicoNodeStatus that asks for it, as Linux nodes do.",
+)

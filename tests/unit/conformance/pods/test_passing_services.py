@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from conformance.errors import MissingCapability
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Addressing, Target
 from conformance.pods.groups import Group
-from conformance.pods.passing_services import PassingServices
+from conformance.pods.passing_services import LoadBalancers, PassingServices
+from conformance.settings import load_timings
 from tests.unit.conformance.builders import a_workload
 
 SERVER = a_workload("server")
@@ -53,3 +58,41 @@ def test_an_edited_service_leads_to_another_port_of_its_pods_alone() -> None:
     assert (before.backend_port, cluster.ports) == (8080, [(80, 8080), (80, 8080), (81, "by-name")])
     after = services.lead_to_another_port(Group([SERVER]))
     assert (after.backend_port, cluster.ports) == (8081, [(80, 8081), (80, 8081), (81, "by-name")])
+
+
+class Asked:
+    """A cluster whose load balancer answers with these entries, one more at each look."""
+
+    def __init__(self, *answers: list[dict[str, str]]) -> None:
+        self.answers = list(answers)
+        self.dry_run = False
+        self.kube = self
+
+    def find(self, *_: object) -> dict[str, Any]:
+        first = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return {"status": {"loadBalancer": {"ingress": first}}}
+
+
+def load_balancers(asked: Asked) -> LoadBalancers:
+    cluster = Cluster()
+    asked.apply = cluster.apply  # type: ignore[attr-defined]
+    timings = replace(load_timings(lab=True).run, load_balancer=0.05, pod_status=0.01)
+    return LoadBalancers(asked, cluster, SimpleNamespace(run=timings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("entry", [{"ip": "198.18.0.9"}, {"hostname": "lb.example.com"}])
+def test_a_load_balancers_address_or_name_is_asked_once_it_is_given(entry: dict[str, str]) -> None:
+    front = load_balancers(Asked([], [entry])).over(Group([SERVER]))
+    assert front.host in entry.values()
+    assert front.name == "the load balancer of passing-1"
+
+
+def test_a_service_to_which_no_load_balancer_gives_an_address_is_not_decided() -> None:
+    with pytest.raises(MissingCapability, match="no load balancer gave passing-1 an address"):
+        load_balancers(Asked([])).over(Group([SERVER]))
+
+
+def test_a_dry_run_waits_for_no_load_balancer() -> None:
+    asked = Asked([])
+    asked.dry_run = True
+    assert load_balancers(asked).over(Group([SERVER])).host == "10.96.0.9"

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud's controller of load balancers: a Service of type LoadBalancer gets an address.
+
+The address is outside all networks of the cluster.  kube-proxy leads it to the Service's backends
+on every node, as it does wherever ``status.loadBalancer`` names an address.
+"""
+
+from hybridlab.api.contract import Client, Obj
+from hybridlab.controllers.cache import Caches
+from hybridlab.controllers.work import Controller, Work, write_status
+
+BEGIN = "198.18"
+"""How addresses begin; they end as the Service's ClusterIP does, so that no two Services have the
+same.  The network is for tests of devices (RFC 2544): no host of anybody has such an address."""
+
+
+def addresses_of(service: Obj) -> list[str]:
+    """Return the addresses that a load balancer gave to a Service."""
+    balancer = (service.get("status") or {}).get("loadBalancer") or {}
+    return [entry["ip"] for entry in balancer.get("ingress") or ()]
+
+
+class LoadBalancers(Controller):
+    """Gives an address to each Service that asks for a load balancer."""
+
+    def __init__(self, client: Client, caches: Caches) -> None:
+        self._client = client
+        self._services = caches.of("services")
+        self.work = Work("load balancers", self._look)
+        self._services.subscribe(self._note)
+
+    def _note(self, new: Obj | None, old: Obj | None) -> None:
+        if new is not None and (new["spec"].get("type") == "LoadBalancer" or addresses_of(new)):
+            self.work.note((new["metadata"]["namespace"], new["metadata"]["name"]))
+
+    async def _look(self, key: tuple[str, str]) -> None:
+        if (service := self._services.get(*key)) is None:
+            return
+        end = ".".join(str(service["spec"].get("clusterIP")).split(".")[2:])
+        asks = service["spec"].get("type") == "LoadBalancer"
+        balancer = {"ingress": [{"ip": f"{BEGIN}.{end}"}]} if asks else None
+        await write_status(self._client, "services", service, {"loadBalancer": balancer})
