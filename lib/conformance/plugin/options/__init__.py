@@ -105,7 +105,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
         "--allow-node-fill": "also tests that cordon a Windows node and fill it with pause "
         "pods (IPAM-4, IPAM-7, XLC-4; on labs IPAM-2, IPAM-9, IPAM-13 and XSVC-11, too)",
-        "--allow-load-balancer": "also tests that ask the cluster for load balancers of their own (XSVC-10)",
+        "--allow-load-balancer": "also tests that ask for load balancers, which a cloud charges "
+        "for (XSVC-10)",
         "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "
