@@ -113,7 +113,7 @@ def test_a_plugin_makes_of_a_node_what_its_sources_say(profile: str) -> None:
     assert made(profile) == GOLDEN[profile]
 
 
-@pytest.mark.parametrize(("one", "other"), combinations(PROFILES, 2))
+@pytest.mark.parametrize(("one", "other"), list(combinations(PROFILES, 2)))
 def test_two_plugins_in_each_others_place_are_both_found_out(
     monkeypatch: pytest.MonkeyPatch, one: str, other: str
 ) -> None:
