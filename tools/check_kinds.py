@@ -79,6 +79,7 @@ def expected_on(profile: str, table: Table) -> Expected:
     claims = {claim: table.healthy(claim, profile) for claim in table.clean}
     for row in healthy:
         claims |= {claim: (*claims[claim], verdict) for claim, verdict in row.expect.items()}
+        claims |= {claim: (*claims[claim], *others) for claim, others in row.may.items()}
     return Expected(exits=tuple({row.exit for row in healthy}) or (0,), claims=claims)
 
 

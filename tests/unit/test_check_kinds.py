@@ -66,6 +66,11 @@ def test_a_release_as_shipped_has_to_violate_what_its_row_says() -> None:
     assert expected.claims["CONN-3"] == ("CONFIRMED",)
 
 
+def test_a_claim_may_say_what_its_healthy_row_lets_timing_decide() -> None:
+    expected = check_kinds.expected_on("aks-operator", TABLE)
+    assert set(expected.claims["XPOL-23"]) == {"NOT_OBSERVED", "CONFIRMED"}
+
+
 def test_of_a_profile_without_rows_nothing_but_no_violation_is_expected() -> None:
     assert check_kinds.expected_on("untainted", TABLE) == Expected(exits=(0,), claims={})
 

@@ -85,6 +85,18 @@ def test_the_whole_run_comes_first_and_its_answer_last_with_a_line_for_each_othe
     ]
 
 
+@pytest.mark.parametrize(
+    ("profile", "own"), [("aks-operator", {"AKS-2"}), ("static-routes", {"CP-2"})]
+)
+def test_labs_that_calico_does_not_route_run_paths_services_first_moments_and_their_own_claims(
+    folder: Path, profile: str, own: set[str]
+) -> None:
+    _, _, calls = made(folder)
+    (run,) = (call for call in calls if f"--lab-profile={profile} " in call)
+    words = set(run.partition("-k ")[2].partition(" --lab")[0].split(" or "))
+    assert words >= {"CONN-3", "CONN-4", "CP-1", "XSVC-5", "XPOL-23"} | own
+
+
 def test_a_lab_that_fails_shows_its_output_and_fails_it_all(folder: Path) -> None:
     code, told, calls = made(folder, BROKEN="eks-no-dsr")
     assert code != 0

@@ -4,6 +4,8 @@ controllers, API server.
 
 An installation by manifests has no operator, and its workloads are in kube-system. If Windows
 nodes run Calico as services of the host, the API has no Calico workloads for them.
+
+Sources: tigera/operator pkg/render; projectcalico/calico manifests, of which ``manifest`` has more.
 """
 
 from typing import Any

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy's objects on both operating systems, in the shapes that clusters have it on Windows."""
+"""kube-proxy's objects on both operating systems, in the shapes that clusters have it on Windows.
+
+Sources: kubernetes/kubernetes cmd/kubeadm/app/phases/addons/proxy (ConfigMap and DaemonSet for
+Linux); kubernetes-sigs/sig-windows-tools hostprocess/calico/kube-proxy (DaemonSet for Windows).
+"""
 
 from typing import Any
 

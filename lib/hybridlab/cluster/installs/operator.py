@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator's objects: Installation, TigeraStatus, APIServer, and the ConfigMaps it reads and
-renders."""
+renders.
+
+Sources: tigera/operator api/v1, pkg/controller/{installation,windows} and pkg/render/windows.go.
+"""
 
 import json
 from datetime import UTC, datetime

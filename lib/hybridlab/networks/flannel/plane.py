@@ -57,7 +57,7 @@ class FlannelOverlay(Flannel):
         self._vni = vni
 
     def delegate(self) -> dict[str, Any]:
-        return {"type": "win-overlay", "policies": self._policies("ROUTE")}
+        return {"type": "win-overlay", "policies": self._policies()}
 
     def unmasqueraded(self) -> tuple[str, ...]:
         return ()

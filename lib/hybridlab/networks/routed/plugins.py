@@ -89,16 +89,18 @@ class Plugin:
         """Return (resource, object) of what the plugin has in the API."""
         return []
 
-    def _policies(self, route: str, *kept: str) -> list[dict[str, Any]]:
-        """Return the policies of a configuration: outbound NAT except to these networks, Services
-        by the host; ``route``: how the plugin writes SDNRoute."""
+    def _policies(self, *, services: bool = True) -> list[dict[str, Any]]:
+        """Return the policies of a configuration: outbound NAT but to pods, to what else keeps
+        their addresses and, unless Azure wrote it, to Services; Services by the host."""
         network = self.profile.network
-        exceptions = [network.pod_cidr, network.service_cidr, *kept]
-        values = [
-            {"Type": "OutBoundNAT", "ExceptionList": exceptions},
-            {"Type": route, "DestinationPrefix": network.service_cidr, "NeedEncap": True},
+        own = (network.pod_cidr, network.service_cidr) if services else (network.pod_cidr,)
+        return [
+            {"Name": "EndpointPolicy", "Value": value}
+            for value in (
+                {"Type": "OutBoundNAT", "ExceptionList": [*own, *self.unmasqueraded()]},
+                {"Type": "ROUTE", "DestinationPrefix": network.service_cidr, "NeedEncap": True},
+            )
         ]
-        return [{"Name": "EndpointPolicy", "Value": value} for value in values]
 
     def _dns(self) -> dict[str, list[str]]:
         search = f"svc.{self.profile.network.dns_domain}"
@@ -145,7 +147,7 @@ class WinBridge(Plugin):
             "type": self.type,
             "dns": self._dns(),
             "ipam": ipam(self.profile),
-            "policies": self._policies("ROUTE", self.profile.network.node_cidr),
+            "policies": self._policies(),
             "loopbackDSR": self.profile.kube_proxy.windows_dsr,
         }
 
@@ -153,8 +155,8 @@ class WinBridge(Plugin):
 class AzureVnet(Plugin):
     """Azure's, flat: pods have addresses of the nodes' virtual network, which delivers them.
 
-    Sources: Azure/AgentBaker staging/cse/windows/azurecnifunc.ps1; Azure/azure-container-networking
-    cni.
+    Sources: Azure/azure-container-networking cni/azure-windows.conflist, which Azure/AgentBaker
+    staging/cse/windows/azurecnifunc.ps1 fills in.
     """
 
     type = "azure-vnet"
@@ -167,6 +169,8 @@ class AzureVnet(Plugin):
     cni_file = "10-azure.conflist"
 
     def configuration(self) -> dict[str, Any]:
+        """Return the list; kube-proxy's direct server return takes the route to Services out."""
+        dsr = self.profile.kube_proxy.windows_dsr
         plugin = {
             "type": self.type,
             "mode": "bridge",
@@ -174,20 +178,23 @@ class AzureVnet(Plugin):
             "capabilities": {"portMappings": True, "dns": True},
             "ipam": {"type": "azure-vnet-ipam"},
             "dns": self._dns(),
-            "windowsSettings": {"enableLoopbackDSR": self.profile.kube_proxy.windows_dsr},
-            "AdditionalArgs": self._policies("ROUTE", self.profile.network.node_cidr),
+            **({"windowsSettings": {"enableLoopbackDSR": True}} if dsr else {}),
+            "AdditionalArgs": [
+                *self._policies(services=False)[: 1 if dsr else 2],
+                *({"Name": "EndpointPolicy", "Value": acl} for acl in self._acls()),
+            ],
         }
         return {"cniVersion": "0.3.0", "name": self.network, "plugins": [plugin]}
 
-    def endpoint_policies(self) -> tuple[Policy, ...]:
+    def _acls(self) -> tuple[Policy, ...]:
         """Return the ACLs: Azure's own server is out of reach, and everything else is open."""
         return (
             *(
                 {
                     "Type": "ACL",
+                    "Protocols": "6",
                     "Action": "Block",
                     "Direction": "Out",
-                    "Protocols": "6",
                     "RemoteAddresses": f"{WIRE_SERVER}/32",
                     "RemotePorts": port,
                     "Priority": 200,
@@ -196,13 +203,7 @@ class AzureVnet(Plugin):
                 for port in ("80", "32526")
             ),
             *(
-                {
-                    "Type": "ACL",
-                    "Action": "Allow",
-                    "Direction": direction,
-                    "Priority": 65500,
-                    "RuleType": "Switch",
-                }
+                {"Type": "ACL", "Action": "Allow", "Direction": direction, "Priority": 65500}
                 for direction in ("In", "Out")
             ),
         )
@@ -243,10 +244,7 @@ class VpcBridge(Plugin):
         }
 
     def endpoint_policies(self) -> tuple[Policy, ...]:
-        return tuple(
-            dict(policy["Value"])
-            for policy in self._policies("ROUTE", self.profile.network.node_cidr)
-        )
+        return tuple(dict(policy["Value"]) for policy in self._policies())
 
     def admit(self, pod: dict[str, Any]) -> None:
         """Have a pod that names Windows in its nodeSelector ask for an address of the VPC
@@ -309,7 +307,7 @@ class Flannel(Plugin):
         return {
             "type": "win-bridge",
             "loopbackDSR": self.profile.kube_proxy.windows_dsr,
-            "policies": self._policies("ROUTE", self.profile.network.node_cidr),
+            "policies": self._policies(),
         }
 
     def node_annotations(self, machine: Machine) -> dict[str, str]:

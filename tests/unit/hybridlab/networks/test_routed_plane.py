@@ -113,7 +113,7 @@ def test_a_plugin_makes_of_a_node_what_its_sources_say(profile: str) -> None:
     assert made(profile) == GOLDEN[profile]
 
 
-@pytest.mark.parametrize(("one", "other"), combinations(PROFILES, 2))
+@pytest.mark.parametrize(("one", "other"), list(combinations(PROFILES, 2)))
 def test_two_plugins_in_each_others_place_are_both_found_out(
     monkeypatch: pytest.MonkeyPatch, one: str, other: str
 ) -> None:
@@ -137,7 +137,8 @@ def test_hns_shows_a_pods_endpoint_with_the_plugins_policies(profile: str) -> No
     gateway = network.replace(".0/24", f".{GOLDEN[profile]['gateway']}")
     assert (shown["VirtualNetworkName"], shown["GatewayAddress"]) == (there.name, gateway)
     (nat,) = (policy for policy in shown["Policies"] if policy["Type"] == "OutBoundNAT")
-    assert found.profile.network.service_cidr in nat["ExceptionList"]
+    by_azure = profile == "aks-operator"
+    assert (found.profile.network.service_cidr in nat["ExceptionList"]) is not by_azure
     others = profile != "cloud-routes"
     assert (found.profile.network.node_cidr in nat["ExceptionList"]) is others
     acls = [

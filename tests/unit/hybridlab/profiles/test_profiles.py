@@ -33,6 +33,24 @@ def test_every_profile_that_comes_with_the_lab_loads(name: str) -> None:
     assert {group.os for group in profile.nodes} == {"linux", "windows"}
 
 
+DOCKER = {"blog-kdd", "docker", "windows-1903"}
+
+
+@pytest.mark.parametrize("name", names())
+def test_docker_is_on_nodes_of_its_time_alone(name: str) -> None:
+    """Kubernetes v1.23 was the last with dockershim, and Docker has no HostProcess containers
+    (kubernetes CHANGELOG-1.24; kubernetes.io: create-hostprocess-pod)."""
+    profile = load(name)
+    by_docker = {group.container_runtime.startswith("docker://") for group in profile.nodes}
+    assert by_docker == {name in DOCKER}, "nodes of one cluster run one kind of runtime"
+    release = tuple(int(part) for part in profile.kubernetes.version[1:].split(".")[:2])
+    outside_of_pods = (profile.calico.install, profile.kube_proxy.windows) == (
+        "services",
+        "service",
+    )
+    assert name not in DOCKER or (release < (1, 24) and outside_of_pods)
+
+
 def test_the_default_profile_is_the_documented_cluster() -> None:
     profile = load("default")
     nodes = [name for group in profile.nodes for name in node_names(group)]
