@@ -19,29 +19,14 @@ from conformance.policy.truth import Truth, all_of, negated
 
 _PEER = frozenset(
     {
-        "nets",
-        "notNets",
-        "ports",
-        "notPorts",
-        "selector",
-        "notSelector",
-        "namespaceSelector",
-        "serviceAccounts",
+        *("nets", "notNets", "ports", "notPorts", "services"),
+        *("selector", "notSelector", "namespaceSelector", "serviceAccounts"),
     }
-    | {"services"}
 )
 _RULE = frozenset(
     {
-        "action",
-        "protocol",
-        "notProtocol",
-        "icmp",
-        "notICMP",
-        "ipVersion",
-        "source",
-        "destination",
-        "http",
-        "metadata",
+        *("action", "protocol", "notProtocol", "icmp", "notICMP"),
+        *("ipVersion", "source", "destination", "http", "metadata"),
     }
 )
 _FAMILIES = {fields.PROTOCOLS["icmp"]: 4, fields.PROTOCOLS["icmpv6"]: 6}
