@@ -164,7 +164,7 @@ def address(text: str) -> int:
 
 
 def ip(text: Any, where: str = "") -> int:
-    """Return an address of either family as a number.  Raise UsageProblem, with ``where`` before."""
+    """Return an address of either family as a number.  Raise UsageProblem, ``where`` first."""
     try:
         found = ipaddress.ip_address(text if isinstance(text, str) else "")
     except ValueError:

@@ -7,6 +7,7 @@ promise, on Windows``, one word for both.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -260,139 +261,17 @@ SECOND = (
          "a/w kube-system/dns TCP 80: closed\nkube-system/dns 203.0.113.9 TCP 80: closed\nkube-system/dns a/w TCP 80: closed", {}),
 )  # fmt: skip
 """Further ones, of 2026-11-29, written down before the run as well."""
-
-
-def tier(name: str, order: int, end: str = "Deny") -> str:
-    return f"- {{apiVersion: {V3}, kind: Tier, metadata: {{name: {name}}}, spec: {{order: {order}, defaultAction: {end}}}}}\n"
-
-
-def more(name: str, system: str, address: str, spec: str, labels: str = "") -> str:
-    """A pod beside those of every case."""
-    space, _, own = name.partition("/")
-    return (f"- {{apiVersion: v1, kind: Pod, metadata: {{name: {own}, namespace: {space}, labels: {{{labels}}}}}, "
-            f"spec: {{os: {{name: {system}}}, {spec}}}, status: {{podIP: {address}}}}}\n")  # fmt: skip
-
-
-METRICS = "containers: [{name: c, ports: [{name: metrics, containerPort: 9102}]}]"
-THIRD = (
-    Case("a page on marks of traffic, egress by order alone",
-         gnp("payment", "selector: app == 'payment', order: 100, types: [Egress], egress: [{action: Allow, destination: {nets: [10.0.0.0/8]}, metadata: "
-             "{annotations: {dscp: \"46\"}}}]") + gnp("order", "selector: app == 'order', order: 200, types: [Egress], egress: [{action: Allow}]"),
-         "a/w b/l TCP 80: open\na/w 203.0.113.9 TCP 443: closed\na/l 203.0.113.9 TCP 443: open\nb/l a/w TCP 80: open",
-         {"a/w": {"app": "payment"}, "a/l": {"app": "order"}}),
-    Case("a workshop's security.pci-whitelist, which passes at its end",
-         tier("security", 100)
-         + gnp("security.pci", "tier: security, order: 100, selector: projectcalico.org/namespace == \"a\", types: [Ingress, Egress], ingress: [{action: Deny, "
-               "source: {selector: PCI != \"true\"}, destination: {selector: PCI == \"true\"}}, {action: Pass, source: , destination: }], egress: [{action: "
-               "Allow, protocol: UDP, source: {}, destination: {selector: k8s-app == \"kube-dns\", ports: ['53']}}, {action: Deny, source: {selector: PCI == "
-               "\"true\"}, destination: {selector: PCI != \"true\"}}, {action: Pass, source: , destination: }]"),
-         "a/l a/w TCP 80: closed\nb/l a/w TCP 80: open\n203.0.113.9 a/w TCP 80: open\na/w a/l TCP 80: closed\na/w kube-system/dns UDP 53: open\n"
-         "a/w kube-system/dns TCP 53: closed\na/l 203.0.113.9 TCP 443: open\na/w 203.0.113.9 TCP 443: open",
-         {"a/w": {"PCI": "true"}, "b/l": {"PCI": "true"}}),
-    Case("a guide to Azure, deny-external-ingress-by-default beside allow-app-communications",
-         gnp("deny-external", "selector: \"projectcalico.org/namespace not in {'kube-system', 'calico-system'}\", types: [Ingress], ingress: [{action: Allow, "
-             "source: {nets: [192.168.0.0/16, 10.96.0.0/12]}}]")
-         + ns_np("apps", "selector: \"app in {'frontend', 'backend'}\", egress: [{action: Allow, destination: {namespaceSelector: "
-                 "kubernetes.io/metadata.name == 'b'}}]"),
-         "b/l a/w TCP 80: closed\n192.168.7.7 a/w TCP 80: open\nb/l kube-system/dns UDP 53: open\na/w b/l TCP 80: closed\na/w kube-system/dns UDP 53: closed\n"
-         "a/l kube-system/dns UDP 53: open", {"a/w": {"app": "backend"}}),
-    Case("a vendor's egress-deny-all of hosts, whose label a pod has as well",
-         gnp("deny-all", "applyOnForward: true, egress: [{action: Deny, destination: {}, source: {}}], order: 3000, selector: \"ibm.role in { 'worker_public' }\", "
-             "types: [Egress]"),
-         "a/w 203.0.113.9 TCP 443: open\na/l 203.0.113.9 TCP 443: closed\nb/l a/l TCP 9: open", {"a/l": {"ibm.role": "worker_public"}}),
-    Case("the same vendor's deny-nodeports before DNAT, whose label a pod has as well",
-         gnp("nodeports", "applyOnForward: true, preDNAT: true, order: 1100, selector: ibm.role=='worker_public', types: [Ingress], ingress: [{action: Deny, "
-             "protocol: TCP, destination: {ports: [\"30000:32767\"]}}, {action: Deny, protocol: UDP, destination: {ports: [\"30000:32767\"]}}]"),
-         "203.0.113.9 a/w TCP 30001: open\nb/l a/w TCP 80: open", {"a/w": {"ibm.role": "worker_public"}}),
-    Case("a reference's allow-tcp-6379",
-         gnp("redis", "selector: role == 'database', types: [Ingress, Egress], ingress: [{action: Allow, metadata: {annotations: {from: frontend}}, protocol: "
-             "TCP, source: {selector: role == 'frontend'}, destination: {ports: [6379]}}], egress: [{action: Allow}]"),
-         "b/l a/w TCP 6379: open\na/l a/w TCP 6379: closed\nb/l a/w TCP 80: closed\na/w 203.0.113.9 UDP 9: open",
-         {"a/w": {"role": "database"}, "b/l": {"role": "frontend"}}),
-    Case("a tutorial of application layers, the policy named summary",
-         more("b/c", "linux", "10.2.0.7", "serviceAccountName: customer, containers: [{name: c}]")
-         + gnp("summary", "selector: app == 'summary', ingress: [{action: Allow, source: {serviceAccounts: {names: [customer]}}}], egress: [{action: Allow}]"),
-         "b/c a/w TCP 80: open\nb/l a/w TCP 80: closed\na/w b/l UDP 1: open\n203.0.113.9 a/w TCP 80: closed", {"a/w": {"app": "summary"}}),
-    Case("a GitOps tool's three policies",
-         k8s("egress", "podSelector: {}, policyTypes: [Ingress, Egress], egress: [{}], ingress: [{from: [{podSelector: {}}]}]")
-         + k8s("scraping", "podSelector: {}, policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {}}], ports: [{protocol: TCP, port: 8080}]}]")
-         + k8s("webhooks", "podSelector: {matchLabels: {app: notification-controller}}, policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {}}]}]"),
-         "b/l a/w TCP 8080: open\nb/l a/w TCP 80: closed\na/l a/w UDP 9: open\n203.0.113.9 a/w TCP 8080: closed\na/w 203.0.113.9 TCP 443: open\n"
-         "b/l a/l UDP 1: open\n203.0.113.9 a/l TCP 80: closed", {"a/l": {"app": "notification-controller"}}),
-    Case("a cluster manager's allow-to-public-networks",
-         k8s("public", "podSelector: {matchLabels: {public: allowed}}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8, "
-             "172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10]}}]}]"),
-         "a/w 203.0.113.9 TCP 443: open, closed\na/w b/l TCP 80: closed\na/l 203.0.113.9 TCP 443: open\na/l 192.168.7.7 TCP 443: closed\nb/l a/w TCP 1: open",
-         {"a/w": {"public": "allowed"}, "a/l": {"public": "allowed"}}),
-    Case("the same manager's allow-from-prometheus, by a port's name",
-         more("a/m", "windows", "10.1.0.7", METRICS, "from: prometheus") + more("a/n", "linux", "10.1.0.8", METRICS, "from: prometheus")
-         + k8s("scrape", "podSelector: {matchLabels: {from: prometheus}}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {matchLabels: {app: "
-               "prometheus, role: monitoring}}}, {podSelector: {matchLabels: {app: seed-prometheus}}}], ports: [{port: metrics, protocol: TCP}]}]"),
-         "a/l a/n TCP 9102: open\na/l a/m TCP 9102: open, closed\na/l a/n TCP 9103: closed\nb/l a/n TCP 9102: closed\na/n a/m TCP 9102: closed",
-         {"a/l": {"app": "seed-prometheus"}, "b/l": {"app": "seed-prometheus"}}),
-    Case("a chart's policy, whose second rule is about a port alone",
-         k8s("release", "policyTypes: [Ingress], podSelector: {matchLabels: {release: r}}, ingress: [{from: [{podSelector: {matchLabels: {app: prometheus}}}, "
-             "{namespaceSelector: {matchLabels: {prometheus-namespace-type: master}}}]}, {ports: [{port: 8080}]}]"),
-         "203.0.113.9 a/w TCP 8080: open\n203.0.113.9 a/w TCP 80: closed\na/l a/w UDP 9: open\nb/l a/w TCP 1: open\nkube-system/dns a/w UDP 8080: closed",
-         {"a/w": {"release": "r"}, "a/l": {"app": "prometheus"}, "b": {"prometheus-namespace-type": "master"}}),
-    Case("an exercise's three orders, with a notSelector in a namespace",
-         ns_np("web", "order: 1000, selector: app == 'web-app', types: [Egress], egress: [{action: Allow, destination: {selector: app == 'database'}}, {action: "
-               "Deny, destination: {notSelector: app == 'database'}}]")
-         + ns_np("db", "order: 1500, selector: app == 'database', types: [Ingress], ingress: [{action: Deny, source: {selector: app == 'web-app'}}]")
-         + ns_np("rest", "order: 2000, selector: \"app in {\\\"web-app\\\", \\\"database\\\"}\", types: [Ingress, Egress], ingress: [{action: Allow}], egress: "
-                 "[{action: Allow}]"),
-         "a/l a/w TCP 80: closed\na/l b/l TCP 80: open\na/l 203.0.113.9 TCP 443: open\nb/l a/w TCP 5432: open\na/w a/l TCP 80: open",
-         {"a/w": {"app": "database"}, "a/l": {"app": "web-app"}}),
-    Case("a proposal's example of a baseline, with a Pass before it",
-         k8s("monitoring", "podSelector: , policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: b}}}]}]")
-         + admin("BaselineAdminNetworkPolicy", "default", "subject: {namespaces: {matchLabels: {security: internal}}}, ingress: [{name: deny, action: Deny, "
-                 "from: [{namespaces: {matchLabels: {kubernetes.io/metadata.name: b}}}], ports: [{portRange: {protocol: TCP, start: 1, end: 9000}}]}]")
-         + admin("AdminNetworkPolicy", "pass", "priority: 9, subject: {namespaces: {}}, ingress: [{name: pass, action: Pass, from: [{namespaces: {matchLabels: "
-                 "{kubernetes.io/metadata.name: b}}}]}]"),
-         "b/l a/w TCP 80: open\nb/l a/w UDP 5: open\na/l a/w TCP 80: closed\nb/l kube-system/dns TCP 53: closed\nb/l kube-system/dns UDP 53: open\n"
-         "b/l kube-system/dns TCP 9001: open\na/l kube-system/dns TCP 53: open", {"a": {"security": "internal"}, "kube-system": {"security": "internal"}}),
-    Case("a course's sets of networks, external and blocked",
-         tier("security", 100)
-         + f"- {{apiVersion: {V3}, kind: NetworkSet, metadata: {{name: apis, namespace: a, labels: {{role: external-api}}}}, spec: {{nets: [203.0.113.0/24]}}}}\n"
-         + f"- {{apiVersion: {V3}, kind: GlobalNetworkSet, metadata: {{name: blocked, labels: {{role: blocked}}}}, spec: {{nets: [203.0.113.8/32]}}}}\n"
-         + gnp("security.block", "tier: security, order: 10, selector: all(), types: [Egress], egress: [{action: Deny, destination: {selector: role == "
-               "'blocked'}}, {action: Pass}]")
-         + ns_np("apis", "selector: app == 'web', types: [Egress], egress: [{action: Allow, protocol: TCP, destination: {selector: role == 'external-api', "
-                 "ports: [443]}}, {action: Allow, protocol: UDP, destination: {namespaceSelector: projectcalico.org/name == 'kube-system', selector: k8s-app "
-                 "== 'kube-dns', ports: [53]}}]"),
-         "a/w 203.0.113.9 TCP 443: open\na/w 203.0.113.8 TCP 443: closed\na/w 203.0.113.9 TCP 80: closed\na/w kube-system/dns UDP 53: open\n"
-         "b/l 203.0.113.8 TCP 443: closed\nb/l 203.0.113.9 TCP 443: open", {"a/w": {"app": "web"}}),
-    Case("a page of notes with a default-deny, allow-dns and deny-external-egress",
-         gnp("default-deny", "selector: all(), order: 1000, types: [Ingress, Egress]")
-         + gnp("dns", "selector: all(), order: 100, egress: [{action: Allow, protocol: UDP, destination: {ports: [53]}}, {action: Allow, protocol: TCP, "
-               "destination: {ports: [53]}}]")
-         + gnp("external", "selector: \"!has(internet-access)\", order: 200, egress: [{action: Deny, destination: {notNets: [10.0.0.0/8, 172.16.0.0/12, "
-               "192.168.0.0/16]}}]"),
-         "a/w 203.0.113.9 UDP 53: open\na/w 203.0.113.9 TCP 443: closed\na/w b/l UDP 53: closed\nb/l a/w TCP 80: closed", {}),
-    Case("a page of notes with allow-cluster-internal-traffic",
-         gnp("internal", "selector: all(), types: [Ingress, Egress], ingress: [{action: Allow, source: {selector: all()}}], egress: [{action: Allow, "
-             "destination: {selector: all()}}]"),
-         "b/l a/w TCP 1: open\n203.0.113.9 a/w TCP 80: closed\na/w 203.0.113.9 UDP 53: closed", {}),
-    Case("a test of costs, with a selector beside a notNets, and egress without policyTypes",
-         k8s("egress", "podSelector: {}, egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}, {to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]")
-         + gnp("db", "selector: app == 'db', ingress: [{action: Allow, source: {selector: app == 'web', notNets: [169.254.0.0/16]}}]"),
-         "a/l a/w TCP 80: open, closed\nb/l a/w TCP 80: closed\nb/l a/l TCP 80: closed\na/l b/l TCP 80: open\na/l 203.0.113.9 TCP 443: closed",
-         {"a/w": {"app": "db"}, "a/l": {"app": "web"}}),
-    Case("a provider's workspaces, which may use TLS beyond private networks",
-         gnp("workspaces", "order: 10, namespaceSelector: kubernetes.io/metadata.name == 'a', selector: app == 'workspace', types: [Egress], egress: [{action: "
-             "Allow, protocol: TCP, destination: {notNets: [10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16], ports: [443]}}, {action: Allow, protocol: TCP, "
-             "destination: {nets: [203.0.113.8/32], ports: [6443]}}, {action: Allow, protocol: UDP, destination: {ports: [19302]}}]", "crd.projectcalico.org/v1"),
-         "a/w 203.0.113.9 TCP 443: open, closed\na/w 203.0.113.8 TCP 6443: open\na/w b/l UDP 19302: open\na/w b/l TCP 443: closed\n"
-         "a/l b/l TCP 443: open", {"a/w": {"app": "workspace"}}),
-    Case("a manager of clusters, np-default of a project beside hn-nodes",
-         k8s("np-default", "podSelector: {}, policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchLabels: {project: p-abc}}}]}]")
-         + k8s("hn-nodes", "podSelector: {}, policyTypes: [Ingress], ingress: [{from: [{ipBlock: {cidr: 192.168.7.7/32}}]}]"),
-         "a/l a/w TCP 80: open\nkube-system/dns a/w UDP 9: open\nb/l a/w TCP 80: closed\n192.168.7.7 a/w TCP 9: open\n203.0.113.9 a/w TCP 9: closed",
-         {"a": {"project": "p-abc"}, "kube-system": {"project": "p-abc"}}),
-    Case("a page on egress to the web alone, by notPorts",
-         gnp("web-alone", "selector: all(), types: [Egress], egress: [{action: Deny, protocol: TCP, destination: {notPorts: [80, 443]}}, {action: Allow}]"),
-         "a/w 203.0.113.9 TCP 22: closed, open\na/w 203.0.113.9 TCP 443: open\na/l 203.0.113.9 TCP 22: closed\na/w b/l UDP 22: open", {}),
-)  # fmt: skip
+THIRD = tuple(
+    Case(
+        one["source"],
+        yaml.safe_dump(one["objects"]),
+        "\n".join(one["answers"]),
+        one.get("labels", {}),
+    )
+    for one in yaml.safe_load(
+        Path(__file__).with_name("published-policies.yaml").read_text(encoding="utf-8")
+    )
+)
 """Further ones, of 2026-11-30, written down before the run as well."""
 
 

@@ -21,8 +21,16 @@ from conformance.policy.validation import check_object, check_policy
 GOLDEN = Path(__file__).parents[4] / "tests" / "golden"
 TABLES = sorted(GOLDEN.glob("windows-policy*/windows_acls*.jsonl.gz"))
 PODS = """
-- {apiVersion: v1, kind: Pod, metadata: {name: w, namespace: a}, spec: {os: {name: windows}}, status: {podIP: 10.1.0.1}}
-- {apiVersion: v1, kind: Pod, metadata: {name: l, namespace: a}, spec: {os: {name: linux}}, status: {podIP: 10.1.0.2}}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: w, namespace: a}
+  spec: {os: {name: windows}}
+  status: {podIP: 10.1.0.1}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: l, namespace: a}
+  spec: {os: {name: linux}}
+  status: {podIP: 10.1.0.2}
 """
 
 
@@ -38,40 +46,61 @@ def refusal(text: str) -> str:
     return ""
 
 
-def calico(rules: str, kind: str = "NetworkPolicy", more: str = "") -> str:
+def calico(rules: str, kind: str = "NetworkPolicy") -> str:
     space = "" if "Global" in kind else ", namespace: a"
-    return f"- {{apiVersion: projectcalico.org/v3, kind: {kind}, metadata: {{name: p{space}}}, spec: {{{more}{rules}}}}}"
+    meta = f"metadata: {{name: p{space}}}"
+    return f"- {{apiVersion: projectcalico.org/v3, kind: {kind}, {meta}, spec: {{{rules}}}}}"
+
+
+def allow(rule: str, way: str = "ingress") -> str:
+    """The rules of a Calico policy with one Allow rule."""
+    return f"{way}: [{{action: Allow, {rule}}}]"
 
 
 def kubernetes(ingress: str) -> str:
-    return f"- {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: p, namespace: a}}, spec: {{podSelector: {{}}, ingress: [{ingress}]}}}}"
+    of = "apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: p, namespace: a}"
+    return f"- {{{of}, spec: {{podSelector: {{}}, ingress: [{ingress}]}}}}"
+
+
+MIXED = "networks of IPv4 and of IPv6"
+SIDE = "services but as the source of ingress"
+BESIDE = "services beside selectors"
+HTTP = "http but in Allow rules"
+SERVICE = "services: {name: s, namespace: a}"
+GET = "http: {methods: [GET]}"
 
 
 @pytest.mark.parametrize(
     ("rules", "why"),
     [
-        ("ingress: [{action: Allow, source: {nets: ['fd00::/8', 10.0.0.0/8]}}]", "networks of IPv4 and of IPv6"),
-        ("ingress: [{action: Allow, source: {nets: [10.0.0.0/8]}, destination: {notNets: ['fd00::/8']}}]", "networks of IPv4 and of IPv6"),
-        ("egress: [{action: Allow, ipVersion: 6, destination: {nets: [10.0.0.0/8]}}]", "networks of another IP version"),
-        ("ingress: [{action: Allow, source: {notNets: [0.0.0.0/0]}}]", "notNets of all addresses"),
-        ("ingress: [{action: Allow, source: {notNets: ['::/0']}}]", "notNets of all addresses"),
-        ("ingress: [{action: Allow, icmp: {type: 8}}]", "icmp without protocol"),
-        ("ingress: [{action: Allow, protocol: TCP, icmp: {type: 8}}]", "icmp without protocol"),
-        ("ingress: [{action: Allow, destination: {services: {name: s}}}]", "services but as the source of ingress"),
-        ("egress: [{action: Allow, source: {services: {name: s}}}]", "services but as the source of ingress"),
-        ("egress: [{action: Allow, destination: {services: {name: s}, selector: all()}}]", "services beside selectors"),
-        ("egress: [{action: Allow, destination: {services: {name: s}, nets: [10.0.0.0/8]}}]", "services beside selectors"),
-        ("egress: [{action: Allow, protocol: TCP, destination: {services: {name: s}, ports: [80]}}]", "ports beside services"),
-        ("egress: [{action: Allow, http: {methods: [GET]}}]", "http but in Allow rules"),
-        ("ingress: [{action: Deny, http: {methods: [GET]}}]", "http but in Allow rules"),
-        ("ingress: [{action: Allow, protocol: UDP, http: {methods: [GET]}}]", "http but in Allow rules"),
+        (allow("source: {nets: ['fd00::/8', 10.0.0.0/8]}"), MIXED),
+        (allow("source: {nets: [10.0.0.0/8]}, destination: {notNets: ['fd00::/8']}"), MIXED),
+        (
+            allow("ipVersion: 6, destination: {nets: [10.0.0.0/8]}"),
+            "networks of another IP version",
+        ),
+        (allow("source: {notNets: [0.0.0.0/0]}"), "notNets of all addresses"),
+        (allow("source: {notNets: ['::/0']}"), "notNets of all addresses"),
+        (allow("icmp: {type: 8}"), "icmp without protocol"),
+        (allow("protocol: TCP, icmp: {type: 8}"), "icmp without protocol"),
+        (allow(f"destination: {{{SERVICE}}}"), SIDE),
+        (allow(f"source: {{{SERVICE}}}", "egress"), SIDE),
+        (allow(f"destination: {{{SERVICE}, selector: all()}}", "egress"), BESIDE),
+        (allow(f"destination: {{{SERVICE}, nets: [10.0.0.0/8]}}", "egress"), BESIDE),
+        (
+            allow(f"protocol: TCP, destination: {{{SERVICE}, ports: [80]}}", "egress"),
+            "ports beside services",
+        ),
+        (allow(GET, "egress"), HTTP),
+        (f"ingress: [{{action: Deny, {GET}}}]", HTTP),
+        (allow(f"protocol: UDP, {GET}"), HTTP),
         ("types: [Ingress, Ingress]", "a type that is there twice"),
-        ("ingress: [{action: Allow, protocol: TCP, destination: {ports: [0]}}]", "0 is no range of ports"),
+        (allow("protocol: TCP, destination: {ports: [0]}"), "0 is no range of ports"),
     ],
-)  # fmt: skip
+)
 def test_what_calico_refuses_is_refused(rules: str, why: str) -> None:
     for kind in ("NetworkPolicy", "GlobalNetworkPolicy", "StagedGlobalNetworkPolicy"):
-        found = refusal(calico(rules.replace("name: s}", "name: s, namespace: a}"), kind))
+        found = refusal(calico(rules, kind))
         assert why in found
         assert found.startswith(f"{kind} ")
 
@@ -85,15 +114,15 @@ def test_a_service_needs_a_namespace_in_a_global_policy_alone() -> None:
 @pytest.mark.parametrize(
     "rules",
     [
-        "ingress: [{action: Allow, source: {nets: [0.0.0.0/0], notNets: [10.0.0.0/8]}}]",
-        "ingress: [{action: Allow, protocol: ICMPv6, source: {nets: [10.0.0.0/8]}}]",
-        "ingress: [{action: Allow, notICMP: {type: 8}}]",
-        "ingress: [{action: Allow, http: {methods: [GET]}, source: {serviceAccounts: {names: [s]}}}]",
-        "ingress: [{action: Allow, protocol: TCP, source: {services: {name: s, namespace: a}}, destination: {ports: [80]}}]",
-        "egress: [{action: Allow, protocol: TCP, source: {selector: all()}, destination: {services: {name: s, namespace: a}}}]",
-        "ingress: [{action: Allow, ipVersion: 6, source: {nets: ['fd00::/8']}}, {action: Allow, ipVersion: 4, source: {nets: [10.0.0.0/8]}}]",
+        allow("source: {nets: [0.0.0.0/0], notNets: [10.0.0.0/8]}"),
+        allow("protocol: ICMPv6, source: {nets: [10.0.0.0/8]}"),
+        allow("notICMP: {type: 8}"),
+        allow(f"{GET}, source: {{serviceAccounts: {{names: [s]}}}}"),
+        allow(f"protocol: TCP, source: {{{SERVICE}}}, destination: {{ports: [80]}}"),
+        allow(f"protocol: TCP, source: {{selector: all()}}, destination: {{{SERVICE}}}", "egress"),
+        allow("ipVersion: 6, source: {nets: ['fd00::/8']}}, {action: Pass, ipVersion: 4"),
     ],
-)  # fmt: skip
+)
 def test_what_looks_alike_is_read(rules: str) -> None:
     for kind in ("NetworkPolicy", "GlobalNetworkPolicy"):
         assert refusal(calico(rules, kind)) == ""
@@ -131,38 +160,50 @@ def test_nothing_that_calico_takes_is_refused(table: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "obj",
+    ("api", "kind", "rest"),
     [
-        "{apiVersion: longhorn.io/v1beta2, kind: Node, metadata: {name: n}, spec: {}}",
-        "{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {name: j, namespace: a}, spec: {tasks: []}}",
-        "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: s, namespace: a}, spec: {template: {}}}",
-        "{apiVersion: example.com/v1, kind: Pod, metadata: {name: w, namespace: a}}",
-        "{apiVersion: crd.antrea.io/v1beta1, kind: Tier, metadata: {name: t}, spec: {priority: 5}}",
-        "{apiVersion: example.com/v1, kind: Namespace, metadata: {name: a, labels: {team: x}}}",
+        ("longhorn.io/v1beta2", "Node", "spec: {}"),
+        ("batch.volcano.sh/v1alpha1", "Job", "spec: {tasks: []}"),
+        ("serving.knative.dev/v1", "Service", "spec: {template: {}}"),
+        ("example.com/v1", "Pod", "spec: {}"),
+        ("crd.antrea.io/v1beta1", "Tier", "spec: {priority: 5}"),
+        ("example.com/v1", "Namespace", "spec: {}"),
     ],
 )
-def test_a_kind_of_another_projects_api_is_passed_over_by_name(obj: str) -> None:
-    asked = reach(f"- {obj}")
-    named = yaml.safe_load(obj)
-    assert [f"{named['kind']} " in one for one in passed_over(asked.world)] == [True]
+def test_a_kind_of_another_projects_api_is_passed_over_by_name(
+    api: str, kind: str, rest: str
+) -> None:
+    meta = "metadata: {name: a, namespace: a, labels: {team: x}}"
+    asked = reach(f"- {{apiVersion: {api}, kind: {kind}, {meta}, {rest}}}")
+    assert passed_over(asked.world) == [f"{kind} a/a"]
     assert [end.name for end in asked.ends] == ["a/l", "a/w"]
     assert asked.world.undescribed == ["a"]
     assert not asked.world.unknown_services
 
 
 @pytest.mark.parametrize(
-    ("obj", "judged"),
+    ("api", "kind", "space", "judged"),
     [
-        ("{apiVersion: kuma.io/v1alpha1, kind: MeshTrafficPermission, metadata: {name: x, namespace: kuma-system}}", False),
-        ("{apiVersion: consul.hashicorp.com/v1alpha1, kind: ServiceIntentions, metadata: {name: x, namespace: a}}", False),
-        ("{apiVersion: consul.hashicorp.com/v1alpha1, kind: ServiceIntentions, metadata: {name: x, namespace: b}}", True),
+        ("kuma.io/v1alpha1", "MeshTrafficPermission", "kuma-system", False),
+        ("consul.hashicorp.com/v1alpha1", "ServiceIntentions", "a", False),
+        ("consul.hashicorp.com/v1alpha1", "ServiceIntentions", "b", True),
     ],
-)  # fmt: skip
-def test_permissions_of_service_meshes_are_not_judged(obj: str, judged: bool) -> None:
-    assert (reach(f"- {obj}").unjudged == {}) is judged
+)
+def test_permissions_of_service_meshes_are_not_judged(
+    api: str, kind: str, space: str, judged: bool
+) -> None:
+    meta = f"metadata: {{name: x, namespace: {space}}}"
+    asked = reach(f"- {{apiVersion: {api}, kind: {kind}, {meta}}}")
+    assert (asked.unjudged == {}) is judged
 
 
 def test_a_slice_of_names_has_no_addresses() -> None:
-    slice_of = "- {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: %s, metadata: {name: s, namespace: a, labels: {kubernetes.io/service-name: s}}, endpoints: [{addresses: [db.example.com]}]}"
+    slice_of = """
+- apiVersion: discovery.k8s.io/v1
+  kind: EndpointSlice
+  addressType: %s
+  metadata: {name: s, namespace: a, labels: {kubernetes.io/service-name: s}}
+  endpoints: [{addresses: [db.example.com]}]
+"""
     assert not reach(slice_of % "FQDN").world.backends
     assert refusal(slice_of % "IPv4") == "EndpointSlice a/s: 'db.example.com' is no address"
