@@ -113,8 +113,8 @@ _REFUSALS: tuple[tuple[tuple[str, ...], Callable[[Rule, Direction], object], str
     ),
     (
         _CALICO,
-        lambda rule, _: any(end.service and not end.service[0] for end in _ends(rule)),
-        "Calico refuses services without a namespace here",
+        lambda rule, _: any(end.service and not all(end.service) for end in _ends(rule)),
+        "Calico refuses services without a name, and in global policies without a namespace",
     ),
     (
         _CALICO,

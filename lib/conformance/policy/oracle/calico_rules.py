@@ -115,7 +115,7 @@ def _peer(given: Any, home: str | None, where: str) -> Peer:
         named=names,
         not_ports=not_ranges,
         not_named=not_names,
-        service=(space or home or "", name) if name else None,
+        service=(space or home or "", name) if peer.get("services") is not None else None,
     )
 
 

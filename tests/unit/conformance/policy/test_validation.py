@@ -91,6 +91,8 @@ GET = "http: {methods: [GET]}"
             allow(f"protocol: TCP, destination: {{{SERVICE}, ports: [80]}}", "egress"),
             "ports beside services",
         ),
+        (allow("destination: {services: {namespace: a}}", "egress"), "services without a name"),
+        (allow("destination: {services: {}}", "egress"), "services without a name"),
         (allow(GET, "egress"), HTTP),
         (f"ingress: [{{action: Deny, {GET}}}]", HTTP),
         (allow(f"protocol: UDP, {GET}"), HTTP),
@@ -107,7 +109,7 @@ def test_what_calico_refuses_is_refused(rules: str, why: str) -> None:
 
 def test_a_service_needs_a_namespace_in_a_global_policy_alone() -> None:
     rules = "egress: [{action: Allow, destination: {services: {name: s}}}]"
-    assert "services without a namespace" in refusal(calico(rules, "GlobalNetworkPolicy"))
+    assert "services without a name, and in global" in refusal(calico(rules, "GlobalNetworkPolicy"))
     assert refusal(calico(rules)) == ""
 
 
