@@ -22,7 +22,9 @@ import yaml
 from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Oracle, of_way
 from conformance.policy.oracle.world import World
-from tests.worlds.choose import ends, objects_of
+from tests.worlds import planted_scopes
+from tests.worlds.choose import Ends, ends, objects_of
+from tests.worlds.seats import SEATS
 
 Obj = dict[str, Any]
 Whole = Callable[[list[Obj]], object]
@@ -251,13 +253,15 @@ OF_OBJECTS: tuple[Whole, ...] = (
     network_sets_of_all,
     middle_tier,
     masks_of_octets,
+    *planted_scopes.OF_OBJECTS,
 )
 OF_WORLDS: tuple[Callable[[World], None], ...] = (pods_for_namespaces,)
 
 
 def seen() -> dict[str, list[str]]:
     """The files that show each misreading: a cell has another verdict at a pod."""
-    found: dict[str, list[str]] = {one.__name__: [] for one in (*OF_OBJECTS, *OF_WORLDS)}
+    every = (*OF_OBJECTS, *OF_WORLDS, *planted_scopes.AT_A_POD)
+    found: dict[str, list[str]] = {one.__name__: [] for one in every}
     for path in sorted(FOLDER.rglob("*.yaml")):
         if path.parent.name not in ("worlds", "edits"):
             continue
@@ -273,7 +277,24 @@ def seen() -> dict[str, list[str]]:
             misread(world)
             if _verdicts(world, objects) != right:
                 found[misread.__name__].append(path.stem)
+        for there in planted_scopes.AT_A_POD:
+            if _at_pods(there, objects) != right:
+                found[there.__name__].append(path.stem)
     return found
+
+
+def _at_pods(misread: Callable[[list[Obj], str], object], objects: list[Obj]) -> list[Any]:
+    """The verdicts of all cells, each end as its own node reads the objects."""
+    by_pod: dict[str, Ends] = {}
+    for seat in SEATS:
+        read = copy.deepcopy(objects)
+        misread(read, seat.pod)
+        by_pod[seat.pod] = ends(Oracle(World(read), read))
+    pairs = next(iter(by_pod.values())).seats
+    return [
+        of_way(by_pod[seat.pod].decided[number][end] for end, seat in enumerate(pair))
+        for number, pair in enumerate(pairs)
+    ]
 
 
 def _verdicts(world: World, objects: Sequence[Obj]) -> list[Any]:

@@ -15,6 +15,7 @@ from conformance.errors import SuiteError, UsageProblem
 from conformance.kube import manifest
 from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused
+from conformance.policy.oracle.fields import is_foreign
 from conformance.policy.selectors import kubernetes, shown
 
 Obj = dict[str, Any]
@@ -92,7 +93,11 @@ def given(documents: Iterable[Any], where: str) -> Given:
                 made.without_namespace.append(f"{obj['kind']} {meta['name']}")
         else:
             made.objects.append(obj)
-    made.objects = [one for obj in made.objects for one in _pods_of(obj, made.objects)]
+    made.objects = [
+        one
+        for obj in made.objects
+        for one in (_pods_of(obj, made.objects) if _is_workload(obj) else [obj])
+    ]
     return made
 
 
@@ -155,22 +160,22 @@ def _original(obj: Obj) -> tuple[str, str]:
     return space, name.split(".", 2)[-1] if name.startswith(TWINS) else ""
 
 
+def _is_workload(obj: Obj) -> bool:
+    return obj["kind"] in TEMPLATES and not is_foreign(obj)
+
+
 def _pods_of(obj: Obj, every: Sequence[Obj]) -> Iterator[Obj]:
-    """Yield an object; the pod of its template instead, if it is a workload without pods."""
-    if obj["kind"] not in TEMPLATES:
-        yield obj
-        return
+    """Yield the pods of a workload's template, if it has no pods of its own."""
     template: Any = obj
     for step in TEMPLATES[obj["kind"]]:
         template = template.get(step) if isinstance(template, Mapping) else None
-    spec = obj.get("spec")
     label = f"{obj['kind']} {obj['metadata']['namespace']}/{obj['metadata']['name']}"
     if not isinstance(template, Mapping) or not isinstance(template.get("spec"), Mapping):
         raise UsageProblem(f"{label}: it has no pod template")
     about = template.get("metadata") or {}
     if not isinstance(about, Mapping) or not isinstance(about.get("labels"), Mapping | None):
         raise UsageProblem(f"{label}: labels of its template are no mapping")
-    wanted = spec.get("selector") if isinstance(spec, Mapping) else None
+    wanted = obj["spec"].get("selector")
     if obj["metadata"].get("ownerReferences") or _has_pods(obj, wanted, every):
         return
     meta = {"namespace": obj["metadata"]["namespace"], "labels": about.get("labels") or {}}
@@ -181,9 +186,7 @@ def _pods_of(obj: Obj, every: Sequence[Obj]) -> Iterator[Obj]:
 
 def _has_replicas(obj: Obj) -> bool:
     """Return whether a workload has several pods at a time, which may connect to each other."""
-    spec = obj["spec"]
-    if obj["kind"] == "CronJob":
-        spec = spec["jobTemplate"]["spec"]
+    spec = obj["spec"]["jobTemplate"]["spec"] if obj["kind"] == "CronJob" else obj["spec"]
     number = spec.get("parallelism" if obj["kind"] in ("Job", "CronJob") else "replicas")
     return obj["kind"] == "DaemonSet" or number not in (None, 0, 1)
 

@@ -7,8 +7,6 @@ no port is left out, and ends into groups that every policy treats alike, so tha
 is decided once.
 """
 
-import ipaddress
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,19 +18,18 @@ from conformance.policy.oracle import fields
 from conformance.policy.oracle.fields import PROTOCOLS, Obj, Range
 from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.panics import panics
-from conformance.policy.oracle.policies import DIRECTIONS, Direction, Policy
-from conformance.policy.oracle.rules import ANYBODY, Packet, Peer, Rule, is_at
+from conformance.policy.oracle.policies import DIRECTIONS, Direction
+from conformance.policy.oracle.rules import ANYBODY, Packet, Peer, is_at
 from conformance.policy.oracle.switches import Column, Switch, columns_of
 from conformance.policy.oracle.world import Pod, World
 from conformance.policy.unread import unjudged
+from conformance.policy.validation import check_object, check_policy
 
 SOURCE_PORT = 40000
 ECHO = {4: (PROTOCOLS["icmp"], (8, 0)), 6: (PROTOCOLS["icmpv6"], (128, 0))}
 """Protocol, and type and code, of the echo request that ping sends, by IP version."""
 ICMP = frozenset(number for number, _ in ECHO.values())
 EVERY_PORT: Range = (1, 65535)
-_NAME = re.compile(r"(?!.*[.-]\.|.*\.-)[a-z0-9]([-a-z0-9.]{,251}[a-z0-9])?")
-"""A policy's name that Kubernetes takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +133,7 @@ class Reach:
     def _refuse(self, objects: Sequence[Obj]) -> None:
         """Raise UsageProblem for legible objects that give no answer, such as no pods at all."""
         for obj in objects:
-            _check_networks(obj)
+            check_object(obj)
         if not self.world.pods:
             raise UsageProblem("no pod in these files: there is nobody to reach")
         for policy, tier in self.oracle.without_tier.items():
@@ -144,7 +141,7 @@ class Reach:
                 f"{policy} is in tier {tier[:80]}, which no file describes, so that its order is not known"
             )
         for one in self.oracle.policies:
-            _allowed(one)
+            check_policy(one)
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -441,50 +438,6 @@ def _no_doubles(objects: Iterable[Obj]) -> None:
         if (group, label := fields.label(obj)) in observed:
             raise UsageProblem(f"{label} is there twice")
         observed.add((group, label))
-
-
-def _check_networks(obj: Obj) -> None:
-    """Raise UsageProblem for a network in a rule that Calico's validation refuses: an address
-    without a prefix, or one with host bits."""
-    if "projectcalico.org/" not in str(obj.get("apiVersion")):
-        return
-    label = fields.label(obj)
-    with fields.legible(label):
-        spec = obj.get("spec") or {}
-        rules = (rule for way in DIRECTIONS for rule in spec.get(way) or ())
-        for end in ((rule.get(side) or {}) for rule in rules for side in ("source", "destination")):
-            for text in (*(end.get("nets") or ()), *(end.get("notNets") or ())):
-                fields.nets([text], label)
-                known = ipaddress.ip_interface(text)
-                if "/" not in text or known.ip != known.network.network_address:
-                    raise UsageProblem(
-                        f"{label}: Calico refuses {text}, of which the network is {known.network}"
-                    )
-
-
-def _allowed(policy: Policy) -> None:
-    """Raise UsageProblem for what can be read, and Calico's or Kubernetes' validation refuses all the same."""
-    if not _NAME.fullmatch(policy.names[2]):
-        raise UsageProblem(f"{policy.label}: Kubernetes refuses this name (a-z, 0-9, - and .)")
-    for rule in (rule for each in policy.rules.values() for rule in each):
-        for end in (rule.source, rule.destination):
-            if policy.names[0] != "ClusterNetworkPolicy":
-                _check_ports(rule, end, f"{policy.label} {rule.where}")
-            if policy.label.startswith("Kubernetes "):
-                _check_exceptions(end, f"{policy.label} {rule.where}")
-
-
-def _check_ports(rule: Rule, end: Peer, where: str) -> None:
-    with_ports = {PROTOCOLS["tcp"], PROTOCOLS["udp"], PROTOCOLS["sctp"]}
-    if rule.protocol not in with_ports and (end.has_ports or end.not_ports or end.not_named):
-        raise UsageProblem(f"{where}: ports need protocol TCP, UDP or SCTP")
-
-
-def _check_exceptions(end: Peer, where: str) -> None:
-    for first, last in end.not_nets or ():
-        around = ((low, high) for low, high in end.nets or () if low <= first and last <= high)
-        if not any(block != (first, last) for block in around):
-            raise UsageProblem(f"{where}: an exception is no smaller part of its ipBlock")
 
 
 def _joined(ranges: Iterable[Range]) -> tuple[Range, ...]:

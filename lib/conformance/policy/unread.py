@@ -11,7 +11,8 @@ from typing import Any
 from conformance.policy import labels
 from conformance.policy.oracle import fields
 from conformance.policy.oracle.admin import ADMIN
-from conformance.policy.oracle.policies import Policy, is_foreign
+from conformance.policy.oracle.fields import is_foreign
+from conformance.policy.oracle.policies import Policy
 from conformance.policy.oracle.world import NetworkSet, World
 
 _ELSEWHERE = ("admissionregistration.k8s.io", "policy", "kyverno.io", "autoscaling")
@@ -19,9 +20,10 @@ _ELSEWHERE = ("admissionregistration.k8s.io", "policy", "kyverno.io", "autoscali
 _BESIDE = (
     *("PeerAuthentication", "RequestAuthentication", "Sidecar"),
     *("Server", "ServerAuthorization", "EgressFirewall", "NetNamespace"),
+    *("MeshTrafficPermission", "TrafficPermission", "ServiceIntentions"),
 )
 """Kinds of service meshes and networks that decide about traffic without being called policies."""
-_EVERYWHERE = ("istio-system",)
+_EVERYWHERE = ("istio-system", "kuma-system")
 """Namespaces whose policies of a service mesh are about all pods."""
 READ = frozenset(
     {
@@ -88,5 +90,5 @@ def passed_over(world: World) -> list[str]:
     return [
         fields.label(obj)
         for obj in world.unread
-        if obj["kind"] not in READ and not is_unread_policy(obj)
+        if (obj["kind"] not in READ or is_foreign(obj)) and not is_unread_policy(obj)
     ]

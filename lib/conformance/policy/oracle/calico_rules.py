@@ -19,29 +19,14 @@ from conformance.policy.truth import Truth, all_of, negated
 
 _PEER = frozenset(
     {
-        "nets",
-        "notNets",
-        "ports",
-        "notPorts",
-        "selector",
-        "notSelector",
-        "namespaceSelector",
-        "serviceAccounts",
+        *("nets", "notNets", "ports", "notPorts", "services"),
+        *("selector", "notSelector", "namespaceSelector", "serviceAccounts"),
     }
-    | {"services"}
 )
 _RULE = frozenset(
     {
-        "action",
-        "protocol",
-        "notProtocol",
-        "icmp",
-        "notICMP",
-        "ipVersion",
-        "source",
-        "destination",
-        "http",
-        "metadata",
+        *("action", "protocol", "notProtocol", "icmp", "notICMP"),
+        *("ipVersion", "source", "destination", "http", "metadata"),
     }
 )
 _FAMILIES = {fields.PROTOCOLS["icmp"]: 4, fields.PROTOCOLS["icmpv6"]: 6}
@@ -130,7 +115,7 @@ def _peer(given: Any, home: str | None, where: str) -> Peer:
         named=names,
         not_ports=not_ranges,
         not_named=not_names,
-        service=(space or home or "", name) if name else None,
+        service=(space or home or "", name) if peer.get("services") is not None else None,
     )
 
 

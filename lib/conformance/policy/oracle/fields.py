@@ -36,6 +36,12 @@ def label(obj: Obj) -> str:
     return f"{kind} {space}{name}"
 
 
+def is_foreign(obj: Obj) -> bool:
+    """Return whether an object is of another project's API, whose kinds may have the same names."""
+    group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
+    return bool(slash) and "." in group and not group.endswith((".k8s.io", "projectcalico.org"))
+
+
 @contextmanager
 def legible(where: str) -> Iterator[None]:
     """Raise UsageProblem if a value inside has an unexpected type."""
@@ -131,7 +137,7 @@ def ports(value: Any, where: str) -> tuple[tuple[Range, ...], tuple[str, ...]]:
         first, colon, last = shown(one).strip("'").partition(":")
         if _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last if colon else first):
             ranges.append((int(first), int(last or first)))
-            if not 0 <= ranges[-1][0] <= ranges[-1][1] <= 65535:
+            if not 1 <= ranges[-1][0] <= ranges[-1][1] <= 65535:
                 raise UsageProblem(f"{where}: {one!r} is no range of ports")
         elif isinstance(one, str) and one and not colon:
             names.append(one)
@@ -140,9 +146,12 @@ def ports(value: Any, where: str) -> tuple[tuple[Range, ...], tuple[str, ...]]:
     return tuple(ranges), tuple(names)
 
 
-def nets(value: Any, where: str) -> tuple[Range, ...] | None:
-    """Return the networks of a list, of either family, as numbers; None: no list."""
-    return tuple(_net(one, where) for one in sequence(value, where)) if value else None
+def nets(value: Any, where: str, *, bare: bool = True) -> tuple[Range, ...] | None:
+    """Return the networks of a list, of either family, as numbers; None: no list.
+
+    ``bare``: an address without a prefix is one as well.
+    """
+    return tuple(_net(one, where, bare) for one in sequence(value, where)) if value else None
 
 
 @lru_cache(65536)
@@ -154,12 +163,12 @@ def address(text: str) -> int:
         raise UsageProblem(f"{shown(text)} is no IPv4 address") from None
 
 
-def ip(text: Any) -> int:
-    """Return an address of either family as a number.  Raise UsageProblem."""
+def ip(text: Any, where: str = "") -> int:
+    """Return an address of either family as a number.  Raise UsageProblem, ``where`` first."""
     try:
         found = ipaddress.ip_address(text if isinstance(text, str) else "")
     except ValueError:
-        raise UsageProblem(f"{shown(text)} is no address") from None
+        raise UsageProblem(f"{where}{shown(text)} is no address") from None
     found = getattr(found, "ipv4_mapped", None) or found
     return int(found) + (IPV6 if found.version == 6 else 0)
 
@@ -169,9 +178,11 @@ def within(value: int | None, ranges: Collection[Range]) -> bool:
     return value is not None and any(first <= value <= last for first, last in ranges)
 
 
-def _net(one: Any, where: str) -> Range:
+def _net(one: Any, where: str, bare: bool) -> Range:
     try:
-        found = ipaddress.ip_network(one if isinstance(one, str) else "", strict=False)
+        # an IPv4 network may not be written with a mask, as 10.0.0.0/255.0.0.0
+        is_one = isinstance(one, str) and (bare or "/" in one) and "." not in one.partition("/")[2]
+        found = ipaddress.ip_network(one if is_one else "", strict=False)
     except ValueError:
         raise UsageProblem(f"{where}: {shown(one)} is no network") from None
     mapped = getattr(found.network_address, "ipv4_mapped", None) is not None

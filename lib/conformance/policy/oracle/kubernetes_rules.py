@@ -22,8 +22,9 @@ def of_kubernetes(given: Any, direction: str, home: str, where: str, owner: str)
     side = "from" if direction == "ingress" else "to"
     place = f"{owner} {where}"
     rule = fields.mapping(given, place, {side, "ports"})
-    for peer in fields.sequence(rule.get(side), place) or [None]:
-        end = ANYBODY if peer is None else _kubernetes_peer(peer, home, place)
+    peers = fields.sequence(rule.get(side), place)
+    for peer in peers or [None]:
+        end = _kubernetes_peer(peer, home, place) if peers else ANYBODY
         for protocol, ranges, names in _by_protocol(rule.get("ports"), place):
             if direction == "ingress":
                 at = Peer(ports=ranges, named=names) if ranges or names else ANYBODY
@@ -40,8 +41,8 @@ def _kubernetes_peer(given: Any, home: str, where: str) -> Peer:
         raise UsageProblem(f"{where}: a peer with ipBlock and a selector, which are two peers")
     if block:
         return Peer(
-            nets=fields.nets([block.get("cidr")], where),
-            not_nets=fields.nets(block.get("except"), where),
+            nets=fields.nets([block.get("cidr")], where, bare=False),
+            not_nets=fields.nets(block.get("except"), where, bare=False),
         )
     spaces = peer.get("namespaceSelector")
     pods = peer.get("podSelector")

@@ -28,22 +28,15 @@ LAST = math.inf
 """The order of policies without one."""
 
 _CALICO = ("projectcalico.org/", "crd.projectcalico.org/")
-_KUBERNETES = "networking.k8s.io/"
+_KUBERNETES = "networking.k8s.io/v1"
 _CLUSTER_KIND: Minor = (3, 32)
 """The release from which on ClusterNetworkPolicy replaces the two older kinds, and a policy's tie is
 broken by its own name."""
 _SPEC = frozenset(
     {
-        "tier",
-        "order",
-        "selector",
-        "types",
-        "ingress",
-        "egress",
-        "serviceAccountSelector",
-        "performanceHints",
+        *("tier", "order", "selector", "types", "ingress", "egress"),
+        *("serviceAccountSelector", "performanceHints", "stagedAction"),
     }
-    | {"stagedAction"}
 )
 _GLOBAL_SPEC = _SPEC | {"namespaceSelector", "doNotTrack", "preDNAT", "applyOnForward"}
 _KUBERNETES_SPEC = frozenset({"podSelector", "policyTypes", "ingress", "egress", "stagedAction"})
@@ -117,7 +110,7 @@ def tiers(objects: Iterable[Obj]) -> dict[str, Tier]:
     """Return the tiers by name; Calico's own are always there.  Raise UsageProblem."""
     found = {tier.name: tier for tier in BUILT_IN}
     for obj in objects:
-        if obj.get("kind") != "Tier":
+        if obj.get("kind") != "Tier" or fields.is_foreign(obj):
             continue
         label = fields.label(obj)
         name = obj["metadata"]["name"]
@@ -147,14 +140,8 @@ def policy_of(obj: Obj, *, strict: bool = True) -> Policy | None:
         return _policy_of(obj, api, kind, label, strict=strict)
 
 
-def is_foreign(obj: Obj) -> bool:
-    """Return whether an object is of another project's API, whose kinds may have the same names."""
-    group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
-    return bool(slash) and "." in group and not group.endswith((".k8s.io", "projectcalico.org"))
-
-
 def _policy_of(obj: Obj, api: str, kind: str, label: str, *, strict: bool) -> Policy | None:
-    if is_foreign(obj) or (
+    if fields.is_foreign(obj) or (
         kind.startswith("Staged") and (obj.get("spec") or {}).get("stagedAction") == "Delete"
     ):
         return None

@@ -156,7 +156,7 @@ class World:
                         f"{where}: label {str(name)[:80]} must be a text: write "
                         f"{shown!r} with quotes, not {shown}"
                     )
-            return self._take(obj, where)
+            return not fields.is_foreign(obj) and self._take(obj, where)
 
     def _take(self, obj: Obj, where: str) -> bool:
         kind = obj["kind"]
@@ -197,7 +197,7 @@ class World:
             self._systems[name] = system
         said = (obj.get("status") or {}).get("addresses") or []
         texts = [one["address"] for one in said if one.get("type") in {"InternalIP", "ExternalIP"}]
-        self.hosts[name] = frozenset(map(fields.ip, texts))
+        self.hosts[name] = frozenset(fields.ip(one, f"Node {name}: ") for one in texts)
 
     def _take_pod(self, obj: Obj) -> None:
         spec = obj.get("spec") or {}
@@ -207,7 +207,7 @@ class World:
             self.ended.append(where)  # no endpoint of Calico's, and no member of a Service
             return
         texts = [status.get("podIP"), *(one.get("ip") for one in status.get("podIPs") or [])]
-        found = dict.fromkeys(fields.ip(text) for text in texts if text)
+        found = dict.fromkeys(fields.ip(text, f"Pod {where}: ") for text in texts if text)
         if spec.get("hostNetwork"):
             self.on_host.append(where)
         else:
@@ -247,12 +247,12 @@ class World:
 
     def _take_slice(self, obj: Obj, where: str) -> None:
         service = labels.own(obj).get(SERVICE_LABEL)
-        if not service:
+        if not service or obj.get("addressType") == "FQDN":
             return
         members: dict[bool, set[int]] = {True: set(), False: set()}
         for endpoint in obj.get("endpoints") or []:
             ready = (endpoint.get("conditions") or {}).get("ready") is not False
-            members[ready] |= set(map(fields.ip, endpoint["addresses"]))
+            members[ready] |= {fields.ip(one, f"{where}: ") for one in endpoint["addresses"]}
         ports = frozenset(
             (fields.protocol(port.get("protocol") or "TCP", where), int(port["port"]))
             for port in obj.get("ports") or []

@@ -64,8 +64,9 @@ VALID = """
       ipVersion: 4
       source: {nets: [10.0.0.0/8], notNets: [10.9.0.0/16], selector: x == 'y', namespaceSelector: all(), serviceAccounts: {names: [s], selector: r == 't'}}
       destination: {ports: [80, "90:95", http], notPorts: [91], notSelector: x == 'z'}
+    - {action: Allow, protocol: TCP, http: {methods: [GET]}}
     egress:
-    - {action: Pass, protocol: ICMP, icmp: {type: 8, code: 0}, notICMP: {type: 3}, http: {methods: [GET]}, metadata: {annotations: {a: b}}}
+    - {action: Pass, protocol: ICMP, icmp: {type: 8, code: 0}, notICMP: {type: 3}, metadata: {annotations: {a: b}}}
     - {action: Allow, destination: {services: {name: svc, namespace: a}}}
     - {action: Log}
 - apiVersion: networking.k8s.io/v1

@@ -368,7 +368,7 @@ def test_no_unread_policy_is_passed_over_in_silence(capsys: Any, tmp_path: Path)
         ),
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {}, status: {podIP: x}}",
-            "'x' is no address",
+            "Pod default/p: 'x' is no address",
         ),
     ],
 )

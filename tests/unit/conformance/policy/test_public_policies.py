@@ -7,6 +7,7 @@ promise, on Windows``, one word for both.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -260,6 +261,18 @@ SECOND = (
          "a/w kube-system/dns TCP 80: closed\nkube-system/dns 203.0.113.9 TCP 80: closed\nkube-system/dns a/w TCP 80: closed", {}),
 )  # fmt: skip
 """Further ones, of 2026-11-29, written down before the run as well."""
+THIRD = tuple(
+    Case(
+        one["source"],
+        yaml.safe_dump(one["objects"]),
+        "\n".join(one["answers"]),
+        one.get("labels", {}),
+    )
+    for one in yaml.safe_load(
+        Path(__file__).with_name("published-policies.yaml").read_text(encoding="utf-8")
+    )
+)
+"""Further ones, of 2026-11-30, written down before the run as well."""
 
 
 def reach(case: Case) -> Reach:
@@ -303,12 +316,12 @@ def wrong(case: Case) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("case", [*CASES, *SECOND], ids=lambda case: case.source)
+@pytest.mark.parametrize("case", [*CASES, *SECOND, *THIRD], ids=lambda case: case.source)
 def test_a_published_policy_does_what_was_written_down(case: Case) -> None:
     assert wrong(case) == []
 
 
 def test_there_are_enough_of_them() -> None:
-    for cases in (CASES, SECOND):
+    for cases in (CASES, SECOND, THIRD):
         assert len(cases) >= 20
         assert sum(len(case.rows.splitlines()) for case in cases) >= 60
