@@ -6,11 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from coverage import CoverageData
 
 from tools import mutate
 from tools.mutate import (
     KILLED,
     NOT_COVERED,
+    SLOW_TESTS,
+    SURVIVED,
     TIMED_OUT,
     Mutation,
     changed,
@@ -22,6 +25,7 @@ from tools.mutate import (
     node_id,
     outcome,
     part,
+    tried,
 )
 
 SOURCE = """\
@@ -108,19 +112,38 @@ def test_a_change_that_is_no_python_is_not_tried(tmp_path: Path) -> None:
     ("test", "within", "word"),
     [
         pytest.param("assert larger(1, 2) == 2", 120.0, KILLED, id="noticed"),
-        pytest.param("assert larger(1, 1) == 1", 120.0, NOT_COVERED, id="not noticed"),
-        pytest.param("assert larger(1, 2) == 3", 120.0, NOT_COVERED, id="failed before, too"),
+        pytest.param("assert larger(1, 1) == 1", 120.0, SURVIVED, id="not noticed"),
+        pytest.param("assert larger(1, 2) == 3", 120.0, SURVIVED, id="failed before, too"),
         pytest.param("while True: pass", 5.0, TIMED_OUT, id="took too long"),
     ],
 )
 def test_a_change_is_noticed_only_by_a_test_that_passes_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str, within: float, word: str
 ) -> None:
-    monkeypatch.setattr(mutate, "SLOW_TESTS", ("test_module.py",))
     monkeypatch.setattr(mutate, "TIMEOUT", within)
     (tmp_path / "test_module.py").write_text(
         f"from module import larger\n\ndef test_it():\n    {test}\n"
     )
     swapped = next(each for each in found(tmp_path) if "a < b" in changed(SOURCE, each))
-    assert outcome(tmp_path, swapped, []) == word
+    assert outcome(tmp_path, swapped, ["test_module.py"]) == word
     assert (tmp_path / "module.py").read_text() == SOURCE
+
+
+@pytest.mark.parametrize(
+    ("survivors", "slow", "words"),
+    [
+        pytest.param(2, "", ["NOT COVERED", "NOT COVERED"], id="few enough without the slow tests"),
+        pytest.param(1, "killed", ["killed", "NOT COVERED"], id="few enough after the first"),
+        pytest.param(0, "killed", ["killed", "killed"], id="all of them"),
+        pytest.param(1, "TIMED OUT", ["NOT COVERED", "NOT COVERED"], id="never few enough"),
+    ],
+)
+def test_slow_tests_run_only_while_too_many_changes_survive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int, slow: str, words: list[str]
+) -> None:
+    drawn_lines = drawn(tmp_path, 2, "a")
+    monkeypatch.setattr(
+        mutate, "outcome", lambda _, __, tests: slow if tests == SLOW_TESTS else NOT_COVERED
+    )
+    outcomes = tried(tmp_path, CoverageData(no_disk=True), drawn_lines, survivors)
+    assert list(outcomes.values()) == words
