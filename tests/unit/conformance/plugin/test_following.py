@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is printed of a failure while the tests run: once for each test, with the cause that it shares."""
+"""A failure is printed while the tests run: once for each test, with the cause that it shares."""
 
 from __future__ import annotations
 

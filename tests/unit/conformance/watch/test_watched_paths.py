@@ -55,8 +55,9 @@ def test_each_node_is_asked_from_and_to_the_next_one() -> None:
     assert asked(watch) == {
         "in tcp b-free->a-watched", "in udp b-free->a-watched", "in tcp a-free->b-watched",
         "in udp a-free->b-watched", "out tcp a-watched->b-free", "out udp a-watched->b-free",
-        "out tcp b-watched->a-free", "out udp b-watched->a-free", "allowed tcp b-watched->a-watched",
-        "allowed tcp a-watched->b-watched", "free tcp b-free->a-free", "free tcp a-free->b-free",
+        "out tcp b-watched->a-free", "out udp b-watched->a-free",
+        "allowed tcp b-watched->a-watched", "allowed tcp a-watched->b-watched",
+        "free tcp b-free->a-free", "free tcp a-free->b-free",
         "dns a-free", "dns b-free", "service tcp a-free->b-free", "service tcp b-free->a-free",
     }  # fmt: skip
     assert {path.node for path in watch._paths if path.ends[-1].pod == "a-watched"} == {"a"}
