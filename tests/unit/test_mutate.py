@@ -25,6 +25,7 @@ from tools.mutate import (
     node_id,
     outcome,
     part,
+    tests_by_line,
     tried,
 )
 
@@ -147,3 +148,23 @@ def test_slow_tests_run_only_while_too_many_changes_survive(
     )
     outcomes = tried(tmp_path, CoverageData(no_disk=True), drawn_lines, survivors)
     assert list(outcomes.values()) == words
+
+
+def test_a_test_that_fails_before_any_change_is_printed_and_the_others_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mutate, "JUDGE", Path("lib/halves"))
+    module = tmp_path / "lib" / "halves" / "half.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("def half(a):\n    return a / 2\n")
+    folder = tmp_path / "tests" / "unit" / "conformance"
+    folder.mkdir(parents=True)
+    (folder / "test_halves.py").write_text(
+        "from halves.half import half\n"
+        "def test_two():\n    assert half(2) == 3\n"
+        "def test_four():\n    assert half(4) == 2\n"
+    )
+    contexts = tests_by_line(tmp_path).contexts_by_lineno(str(module))
+    assert [one.rpartition(".")[2] for one in sorted(contexts[2])] == ["test_four", "test_two"]
+    name = "tests/unit/conformance/test_halves.py::test_two"
+    assert capsys.readouterr().out == f"fails before anything is changed: {name}\n"
