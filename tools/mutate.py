@@ -2,10 +2,11 @@
 """Change lines of the judge at random and see whether a test notices: ``python -m tools.mutate``.
 
 Which lines are changed follows from the seed, by default the id of the commit. Everything happens in
-a copy of the checkout. Each changed line is tried with the unit tests that execute it, and then with
-tests/plugin. A line that only the import of its module executes is tried with all unit tests that
-execute something of its file. A change that no test notices survives. So does a change whose tests
-took too long or fail without it, too. More survivors than ``--survivors`` end the command with 1.
+a copy of the checkout. Each changed line is tried with the unit tests that execute it. A line that
+only the import of its module executes is tried with all unit tests that execute something of its
+file. A change that no test notices survives. So does a change whose tests took too long or fail
+without it, too. Only if more survive than ``--survivors`` are the survivors tried with tests/plugin,
+which takes many minutes each, until few enough are left. More survivors end the command with 1.
 ``--part 2/4`` tries the second quarter of the sample alone.
 The changes are cosmic-ray's, the tests of a line are coverage's.
 """
@@ -39,8 +40,11 @@ LEFT_OUT = ("core/NoOp", "core/VariableInserter", "core/VariableReplacer")
 """Operators that need arguments or change nothing."""
 UNIT_TESTS = ("tests/unit/conformance",)
 SLOW_TESTS = ("tests/plugin", "-n", "2")
+"""The tests that run the suite."""
 TIMEOUT = 900.0
 """s.  After this the tests of a change are ended."""
+TESTS_FAILED = 1
+"""Exit code of pytest."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 """A test that fails, in pytest's short summary."""
 
@@ -156,13 +160,13 @@ def pytest(checkout: Path, *arguments: str) -> list[str]:
 def tests_by_line(checkout: Path) -> CoverageData:
     """Run the unit tests once, and record which test executes which line.
 
-    Raises SystemExit where one fails.
+    Prints the tests that fail: they notice no change. Raises SystemExit if pytest itself fails.
     """
     settings = checkout / ".coveragerc"
     settings.write_text(f"[run]\nsource = {JUDGE}\ndynamic_context = test_function\n")
     command = [
         *(sys.executable, "-m", "coverage", "run", f"--rcfile={settings}"),
-        *("-m", "pytest", "-q", "-x", *UNIT_TESTS),
+        *("-m", "pytest", "-q", *UNIT_TESTS),
     ]
     run = subprocess.run(
         command,
@@ -172,9 +176,11 @@ def tests_by_line(checkout: Path) -> CoverageData:
         text=True,
         check=False,
     )
-    if run.returncode:
+    if run.returncode not in (0, TESTS_FAILED):
         shown = run.stdout[-2000:] + run.stderr[-2000:]
-        raise SystemExit(f"the unit tests fail before anything is changed:\n{shown}")
+        raise SystemExit(f"the unit tests do not run before anything is changed:\n{shown}")
+    for test in FAILED.findall(run.stdout):
+        print(f"fails before anything is changed: {test}", flush=True)
     data = CoverageData(str(checkout / ".coverage"))
     data.read()
     return data
@@ -215,29 +221,25 @@ def is_python(checkout: Path, mutation: Mutation) -> bool:
 
 
 def outcome(checkout: Path, mutation: Mutation, tests: Sequence[str]) -> str:
-    """Make the change, run the tests that execute its line, then the slow ones, and take it back.
+    """Make the change, run the tests, and take it back.
 
     A test that fails without the change as well has noticed nothing.
     """
+    if not tests:
+        return NOT_COVERED
     path = checkout / mutation.path
     source = path.read_text()
-    listed = checkout / ".mutation-tests"
-    listed.write_text("\n".join(tests))
     path.write_text(changed(source, mutation))
     try:
-        failing = pytest(checkout, f"@{listed}") if tests else []
-        failing = failing or pytest(checkout, *SLOW_TESTS)
+        failing = pytest(checkout, *tests)
     except TookTooLong:
         return TIMED_OUT
     finally:
         path.write_text(source)
     try:
-        noticed = bool(failing) and not pytest(checkout, *failing)
+        return KILLED if failing and not pytest(checkout, *failing) else SURVIVED
     except TookTooLong:
         return TIMED_OUT
-    if noticed:
-        return KILLED
-    return SURVIVED if tests else NOT_COVERED
 
 
 def difference(checkout: Path, mutation: Mutation) -> str:
@@ -268,24 +270,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=True, text=True
     ).stdout
-    counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         checkout = Path(folder)
         copy_checkout(checkout)
+        print("The unit tests run once, and what each executes is recorded.", flush=True)
         data = tests_by_line(checkout)
         files = [path.relative_to(checkout) for path in (checkout / JUDGE).rglob("*.py")]
         number, of = options.part
         drawn = chosen(checkout, files, options.lines, options.seed or head.strip())
-        for mutation in drawn[number - 1 :: of]:
-            contexts = data.contexts_by_lineno(str(checkout / mutation.path))
-            word = outcome(checkout, mutation, covering(contexts, mutation.line))
-            counts[word] += 1
-            print(f"{word} {mutation.path}:{mutation.line} {mutation.operator}", flush=True)
-            print(difference(checkout, mutation), flush=True)
-    left = counts.total() - counts[KILLED]
+        outcomes = tried(checkout, data, drawn[number - 1 :: of], options.survivors)
+    counts = Counter(outcomes.values())
     found = ", ".join(f"{counts[word]} {word}" for word in OUTCOMES)
     print(f"{counts.total()} lines changed: {found}; at most {options.survivors} may be left alive")
-    return int(left > options.survivors)
+    return int(len(alive(outcomes)) > options.survivors)
+
+
+def tried(
+    checkout: Path, data: CoverageData, drawn: Sequence[Mutation], survivors: int
+) -> dict[Mutation, str]:
+    """Print each change and what became of it, and return that."""
+    outcomes: dict[Mutation, str] = {}
+    for mutation in drawn:
+        contexts = data.contexts_by_lineno(str(checkout / mutation.path))
+        listed = checkout / ".mutation-tests"
+        tests = covering(contexts, mutation.line)
+        listed.write_text("\n".join(tests))
+        outcomes[mutation] = outcome(checkout, mutation, [f"@{listed}"] if tests else [])
+        _print(outcomes[mutation], mutation)
+        print(difference(checkout, mutation), flush=True)
+    for mutation in alive(outcomes):
+        if len(alive(outcomes)) > survivors:
+            slowly = outcome(checkout, mutation, SLOW_TESTS)
+            outcomes[mutation] = slowly if slowly == KILLED else outcomes[mutation]
+            _print(f"{slowly} in tests/plugin:", mutation)
+    return outcomes
+
+
+def alive(outcomes: Mapping[Mutation, str]) -> list[Mutation]:
+    """Return the changes that no test has noticed."""
+    return [mutation for mutation, word in outcomes.items() if word != KILLED]
+
+
+def _print(word: str, mutation: Mutation) -> None:
+    print(f"{word} {mutation.path}:{mutation.line} {mutation.operator}", flush=True)
 
 
 if __name__ == "__main__":

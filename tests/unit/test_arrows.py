@@ -249,7 +249,8 @@ def violations(lib: Path) -> list[str]:
 
 
 def test_every_import_follows_the_architecture() -> None:
-    assert violations(ROOT / "lib") == []
+    found = violations(ROOT / "lib")
+    assert not found, "imports that no arrow or door allows:\n" + "\n".join(found)
 
 
 def circle(lib: Path) -> list[str]:
@@ -275,7 +276,8 @@ def _imported(name: str, named: dict[str, Path]) -> str:
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
-    assert circle(ROOT / "lib") == []
+    found = circle(ROOT / "lib")
+    assert not found, f"files that import each other in a circle: {' -> '.join(found)}"
 
 
 def test_every_package_has_a_row() -> None:
@@ -296,20 +298,47 @@ def test_no_arrow_points_upwards(arrows: dict[str, set[str]]) -> None:
         for target in arrows[row]
         if rows.index(room(target, arrows)) <= number
     ]
-    assert upward == []
+    assert not upward, f"arrows that point upwards, to a row above or to the same: {upward}"
 
 
 MOST = 8
-"""Rooms beside base that a room of the judge may import; pytest's rooms put all others together."""
+"""Rooms beside base that a room of the judge may import; a nested package is a room of its own."""
+PUT_TOGETHER = ("plugin", "fixtures")
+"""Pytest's rooms, and the names for suites: these put all others together."""
+
+
+def imported_rooms(lib: Path) -> dict[str, set[str]]:
+    """Map each room of the judge to the rooms beside base that its files import."""
+    found: dict[str, set[str]] = {}
+    for path in (lib / "conformance").rglob("*.py"):
+        own = room(_inner(".".join(path.relative_to(lib).with_suffix("").parts)), JUDGE_ARROWS)
+        targets = {_inner(name) for _, name in imports(path) if name.startswith("conformance.")}
+        rooms = {room(target, JUDGE_ARROWS) for target in targets} - {own, *BASE}
+        found.setdefault(own, set()).update(rooms)
+    return found
+
+
+def _inner(module: str) -> str:
+    return module.partition(".")[2].removesuffix(".__init__")
 
 
 def test_a_room_of_the_judge_imports_few_others() -> None:
     many = {
-        row: len(arrows - BASE)
-        for row, arrows in JUDGE_ARROWS.items()
-        if not row.startswith("plugin") and len(arrows - BASE) > MOST
+        row: sorted(rooms)
+        for row, rooms in imported_rooms(ROOT / "lib").items()
+        if row.partition(".")[0] not in PUT_TOGETHER and len(rooms) > MOST
     }
-    assert many == {}, f"more than {MOST} rooms: split these by subject"
+    assert not many, f"more than {MOST} rooms; split these by subject: {many}"
+
+
+def test_a_nested_package_is_a_room_that_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "lib" / "conformance" / "disrupt" / "x.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "from conformance.errors import Unmet\nfrom conformance.disrupt import drain\n"
+        "from conformance.expect.case import Case\nfrom conformance.expect.engine import ask\n"
+    )
+    assert imported_rooms(tmp_path / "lib") == {"disrupt": {"expect", "expect.engine"}}
 
 
 def test_suites_import_only_fixtures_marks_and_catalog() -> None:

@@ -6,11 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from coverage import CoverageData
 
 from tools import mutate
 from tools.mutate import (
     KILLED,
     NOT_COVERED,
+    SLOW_TESTS,
+    SURVIVED,
     TIMED_OUT,
     Mutation,
     changed,
@@ -22,6 +25,8 @@ from tools.mutate import (
     node_id,
     outcome,
     part,
+    tests_by_line,
+    tried,
 )
 
 SOURCE = """\
@@ -108,19 +113,58 @@ def test_a_change_that_is_no_python_is_not_tried(tmp_path: Path) -> None:
     ("test", "within", "word"),
     [
         pytest.param("assert larger(1, 2) == 2", 120.0, KILLED, id="noticed"),
-        pytest.param("assert larger(1, 1) == 1", 120.0, NOT_COVERED, id="not noticed"),
-        pytest.param("assert larger(1, 2) == 3", 120.0, NOT_COVERED, id="failed before, too"),
+        pytest.param("assert larger(1, 1) == 1", 120.0, SURVIVED, id="not noticed"),
+        pytest.param("assert larger(1, 2) == 3", 120.0, SURVIVED, id="failed before, too"),
         pytest.param("while True: pass", 5.0, TIMED_OUT, id="took too long"),
     ],
 )
 def test_a_change_is_noticed_only_by_a_test_that_passes_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str, within: float, word: str
 ) -> None:
-    monkeypatch.setattr(mutate, "SLOW_TESTS", ("test_module.py",))
     monkeypatch.setattr(mutate, "TIMEOUT", within)
     (tmp_path / "test_module.py").write_text(
         f"from module import larger\n\ndef test_it():\n    {test}\n"
     )
     swapped = next(each for each in found(tmp_path) if "a < b" in changed(SOURCE, each))
-    assert outcome(tmp_path, swapped, []) == word
+    assert outcome(tmp_path, swapped, ["test_module.py"]) == word
     assert (tmp_path / "module.py").read_text() == SOURCE
+
+
+@pytest.mark.parametrize(
+    ("survivors", "slow", "words"),
+    [
+        pytest.param(2, "", ["NOT COVERED", "NOT COVERED"], id="few enough without the slow tests"),
+        pytest.param(1, "killed", ["killed", "NOT COVERED"], id="few enough after the first"),
+        pytest.param(0, "killed", ["killed", "killed"], id="all of them"),
+        pytest.param(1, "TIMED OUT", ["NOT COVERED", "NOT COVERED"], id="never few enough"),
+    ],
+)
+def test_slow_tests_run_only_while_too_many_changes_survive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survivors: int, slow: str, words: list[str]
+) -> None:
+    drawn_lines = drawn(tmp_path, 2, "a")
+    monkeypatch.setattr(
+        mutate, "outcome", lambda _, __, tests: slow if tests == SLOW_TESTS else NOT_COVERED
+    )
+    outcomes = tried(tmp_path, CoverageData(no_disk=True), drawn_lines, survivors)
+    assert list(outcomes.values()) == words
+
+
+def test_a_test_that_fails_before_any_change_is_printed_and_the_others_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mutate, "JUDGE", Path("lib/halves"))
+    module = tmp_path / "lib" / "halves" / "half.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("def half(a):\n    return a / 2\n")
+    folder = tmp_path / "tests" / "unit" / "conformance"
+    folder.mkdir(parents=True)
+    (folder / "test_halves.py").write_text(
+        "from halves.half import half\n"
+        "def test_two():\n    assert half(2) == 3\n"
+        "def test_four():\n    assert half(4) == 2\n"
+    )
+    contexts = tests_by_line(tmp_path).contexts_by_lineno(str(module))
+    assert [one.rpartition(".")[2] for one in sorted(contexts[2])] == ["test_four", "test_two"]
+    name = "tests/unit/conformance/test_halves.py::test_two"
+    assert capsys.readouterr().out == f"fails before anything is changed: {name}\n"

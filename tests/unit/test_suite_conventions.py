@@ -211,7 +211,8 @@ def _is_expectation(node: ast.AST) -> bool:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SUITES)))
 def test_a_suite_keeps_the_conventions(path: Path) -> None:
-    assert offences(path) == []
+    found = offences(path)
+    assert not found, f"what breaks the conventions of suites/, by line: {found}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SUITES)))

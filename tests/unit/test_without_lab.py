@@ -27,7 +27,8 @@ import importlib, pathlib, sys
 for path in sorted(pathlib.Path("lib/conformance").rglob("*.py")):
     if "__main__" not in path.name:
         importlib.import_module(".".join(path.with_suffix("").parts[1:]).removesuffix(".__init__"))
-assert not [name for name in sys.modules if name.partition(".")[0] == "hybridlab"]
+lab = [name for name in sys.modules if name.partition(".")[0] == "hybridlab"]
+sys.exit(f"the judge imports modules of the lab: {lab}") if lab else None
 print(len(sys.modules))
 """
 

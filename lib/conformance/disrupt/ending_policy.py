@@ -15,12 +15,12 @@ from conformance.disrupt.healer import Healer
 from conformance.errors import Nonconformance, UsageProblem
 from conformance.expect.case import Case, rows_of
 from conformance.expect.check import Judged, Ruling, check
-from conformance.expect.engine.answered import ARRIVED
 from conformance.expect.path_decisions import Policies
 from conformance.expect.traffic import Expect, Removable
 from conformance.journal.journalling import Journalling
 from conformance.model.change import ObjectRef
 from conformance.model.endpoint import Pair, Workload
+from conformance.model.observation import ARRIVED
 from conformance.timing import until
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided

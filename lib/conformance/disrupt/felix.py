@@ -23,7 +23,6 @@ from conformance.errors import (
     ProbeBroken,
     first_line,
 )
-from conformance.expect.subjects.witnesses import Restart
 from conformance.journal.journalling import Journalling
 from conformance.kube.changes import pod_reference
 from conformance.kube.client import Kube, Obj
@@ -32,6 +31,7 @@ from conformance.kube.pod_state import is_ready, pod_state, restarts
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 from conformance.model.counted import counted
 from conformance.model.endpoint import OS
+from conformance.model.restart import Restart
 from conformance.timing import SYSTEM_CLOCK, Clock, Settled, until
 
 T = TypeVar("T")

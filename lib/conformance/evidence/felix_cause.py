@@ -8,8 +8,7 @@ from dataclasses import replace
 from conformance.errors import Nonconformance, SuiteError, first_line
 from conformance.evidence.packet_capture import ends_of
 from conformance.expect.explain import message
-from conformance.expect.explain.advice import pods_on
-from conformance.expect.subjects.felix_runs import DOWN
+from conformance.expect.explain.advice import DOWN, pods_on
 
 
 def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:

@@ -21,6 +21,13 @@ class Kind(StrEnum):
     when given)."""
 
 
+def plain(target: Target) -> Kind:
+    """Return the simplest kind of attempt that shows whether a target is reached: a connection,
+    or an echo.
+    """
+    return Kind.UDP if target.protocol == "udp" else Kind.TCP
+
+
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
     """A try; ``give_up_after`` seconds without progress end it as TIMED_OUT, NO_ANSWER or

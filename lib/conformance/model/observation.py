@@ -37,6 +37,20 @@ class Verdict(StrEnum):
     """DNS: no answer, SERVFAIL, REFUSED, or a garbled one; ``detail`` says which."""
 
 
+ARRIVED = frozenset(
+    {
+        Verdict.CONNECTED,
+        Verdict.REFUSED,
+        Verdict.RESET,
+        Verdict.ABORTED,
+        Verdict.CLOSED,
+        Verdict.NO_ANSWER,
+    }
+)
+"""Verdicts that are possible only if a packet reached the target, or another owner of its
+address."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Observation:
     """An attempt and its result."""

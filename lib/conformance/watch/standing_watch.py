@@ -22,14 +22,13 @@ from dataclasses import replace
 from conformance.enforcement.applied_objects import AppliedObjects
 from conformance.enforcement.policy import Policy
 from conformance.errors import SuiteError, first_line
-from conformance.expect.engine.answered import plain
 from conformance.expect.subjects.standing_watch import BESIDE, Kept, Watched, Way
 from conformance.expect.watches import turn_of
 from conformance.foreign.policy_events import PolicyEvents
 from conformance.kube.changes import Changes
 from conformance.kube.client import Kube
 from conformance.kube.ownership import WATCH
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Attempt, Kind, plain
 from conformance.model.claim import ClaimVerdict
 from conformance.model.codec import to_plain
 from conformance.model.decision import Decision, Side

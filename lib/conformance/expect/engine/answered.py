@@ -8,25 +8,12 @@ cluster's DNS, ping, a bare connection), the decision says so.
 from collections.abc import Sequence
 from string import ascii_lowercase
 
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Attempt, Kind, plain
 from conformance.model.endpoint import Addressing, Target
 from conformance.model.observation import Observation, Verdict
 from conformance.pods.roles import DEMO_PORT, ECHO_PORT, STREAM_PORT
 from conformance.probe.protocol import same_pod
 from conformance.settings.assumptions import DENIED_VERDICTS
-
-ARRIVED = frozenset(
-    {
-        Verdict.CONNECTED,
-        Verdict.REFUSED,
-        Verdict.RESET,
-        Verdict.ABORTED,
-        Verdict.CLOSED,
-        Verdict.NO_ANSWER,
-    }
-)
-"""Verdicts that are possible only if a packet reached the target, or another owner of its
-address."""
 
 NAMELESS = "a server that does not name itself"
 """Name for a server at an echo server's address that is no echo server."""
@@ -36,13 +23,6 @@ PING_UNTOLD = f"{UNTOLD}: a reply to a ping names an address and no pod"
 _PAYLOAD = (ascii_lowercase * 2521).encode()
 """The payload of agents (docs/probe-protocol.md, section 5)."""
 COMMAND_UNTOLD = f"{UNTOLD} by this command: it prints no name of the server"
-
-
-def plain(target: Target) -> Kind:
-    """Return the simplest kind of attempt that shows whether a target is reached: a connection,
-    or an echo.
-    """
-    return Kind.UDP if target.protocol == "udp" else Kind.TCP
 
 
 def telling(target: Target) -> Kind:

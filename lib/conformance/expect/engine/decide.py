@@ -33,10 +33,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from conformance.expect.engine.answered import ARRIVED, as_wanted, unexpected_backend
+from conformance.expect.engine.answered import as_wanted, unexpected_backend
 from conformance.expect.engine.names import UNSENT
 from conformance.expect.engine.path import EPSILON, Path, Try, Why, began_at, clock_of
-from conformance.model.observation import Observation, Verdict
+from conformance.model.observation import ARRIVED, Observation, Verdict
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 

@@ -13,6 +13,8 @@ from conformance.model.observation import Observation, Verdict
 
 Side = Literal["source", "target", "both"]
 """The end whose node enforces a policy: the source's for egress, the target's for ingress."""
+DOWN = "Felix does not run on {node}"
+"""Text in every failing test's report about a node on which Felix does not run."""
 PROGRAMMED: dict[OS, str] = {
     "windows": "Windows: Get-HnsEndpoint, its ACLs",
     "linux": "Linux: iptables-save, or nft list table ip calico",

@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformance.errors import SuiteError
-from conformance.expect.engine.answered import ARRIVED, plain
 from conformance.expect.engine.names import Asks
 from conformance.expect.explain import message
 from conformance.expect.explain.advice import SERVICES, kube_proxy
 from conformance.expect.explain.between_nodes import Blamed
-from conformance.model.attempt import Attempt, Kind
+from conformance.model.attempt import Attempt, Kind, plain
 from conformance.model.endpoint import Addressing, Target, Workload
-from conformance.model.observation import Observation, Verdict
+from conformance.model.observation import ARRIVED, Observation, Verdict
 
 SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
 """The verdicts of a path on which no packet arrives."""

@@ -19,11 +19,12 @@ from conformance.errors import ControlBroken, Nonconformance, UsageProblem
 from conformance.expect.case import Row, rows_of
 from conformance.expect.path_decisions import Policies
 from conformance.expect.subjects.streams import StreamExpect
-from conformance.expect.subjects.witnesses import Opens, Restart, Restarted, Witness
+from conformance.expect.subjects.witnesses import Opens, Restarted, Witness
 from conformance.expect.traffic import Expect
 from conformance.model.claim import ClaimVerdict
 from conformance.model.counted import counted
 from conformance.model.facts import Facts
+from conformance.model.restart import Restart
 from conformance.model.stream import StreamState
 from conformance.pods.groups import PodPair
 from conformance.probe.streams import Stream

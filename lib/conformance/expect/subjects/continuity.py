@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from conformance.errors import ControlBroken, Nonconformance, UsageProblem
 from conformance.expect.case import Case, rows_of
 from conformance.expect.check import Judged
-from conformance.expect.engine.answered import ARRIVED, as_wanted, default_kind
+from conformance.expect.engine.answered import as_wanted, default_kind
 from conformance.expect.explain import message
 from conformance.expect.subject import Subject
 from conformance.model.attempt import Attempt
 from conformance.model.counted import counted
 from conformance.model.endpoint import Target
-from conformance.model.observation import Observation
+from conformance.model.observation import ARRIVED, Observation
 from conformance.probe.asking import Asking
 from conformance.settings import Timings
 from conformance.settings.assumptions import DENIED_VERDICTS

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from conformance.errors import EnvironmentBroken, Nonconformance
 from conformance.expect.check import Judged, check
 from conformance.expect.context import Context
-from conformance.expect.explain.advice import pods_on
+from conformance.expect.explain.advice import DOWN, pods_on
 from conformance.model.facts import NodeFacts
 from conformance.timing import SYSTEM_CLOCK, Clock, until
-
-DOWN = "Felix does not run on {node}"
-"""Text in every failing test's report about a node on which Felix does not run."""
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,8 @@ from dataclasses import dataclass, field, replace
 from conformance.errors import ControlBroken, MissingCapability, Unmet, UsageProblem
 from conformance.expect.case import Row, rows_of
 from conformance.expect.engine.answered import (
-    ARRIVED,
     UNTOLD,
     as_wanted,
-    plain,
     unexpected_backend,
     with_who,
 )
@@ -26,10 +24,11 @@ from conformance.expect.explain.between_nodes import Blamed, Entries, blamed
 from conformance.expect.owners import lost_by
 from conformance.expect.poll import Polled, poll
 from conformance.expect.traffic import Expect
+from conformance.model.attempt import plain
 from conformance.model.claim import ClaimVerdict
 from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.facts import Fact
-from conformance.model.observation import Observation, Verdict
+from conformance.model.observation import ARRIVED, Observation, Verdict
 from conformance.verdicts.meaning import of_demand
 
 KUBELET = 10250

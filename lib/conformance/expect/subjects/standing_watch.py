@@ -15,7 +15,6 @@ from typing import Any, Literal
 from conformance.errors import ControlBroken, EnvironmentBroken, Nonconformance
 from conformance.expect import owners
 from conformance.expect.check import Judged
-from conformance.expect.engine.answered import ARRIVED
 from conformance.expect.explain import message
 from conformance.expect.guard import unless_changed
 from conformance.expect.subject import Subject
@@ -24,7 +23,7 @@ from conformance.model.attempt import Attempt
 from conformance.model.decision import Side
 from conformance.model.endpoint import Workload
 from conformance.model.facts import Facts
-from conformance.model.observation import Observation, Verdict
+from conformance.model.observation import ARRIVED, Observation, Verdict
 from conformance.policy.foreign import ForeignPolicy
 from conformance.settings.assumptions import DENIED_VERDICTS
 

@@ -22,6 +22,7 @@ from conformance.model.counted import counted
 from conformance.model.endpoint import Workload
 from conformance.model.explanation import Explanation
 from conformance.model.host import AclRule
+from conformance.model.restart import Restart
 from conformance.model.stream import StreamState
 from conformance.timing import until
 
@@ -36,20 +37,6 @@ class Witness(Protocol):
     def after(self) -> str:
         """Wait for the change, and return what was observed.  Raise ControlBroken if it does not
         come in time."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Restart:
-    """An observed restart of Felix."""
-
-    node: str
-    before: str
-    """Pod, when it started, and its restarts."""
-    after: str
-    seconds: float
-    """From the deletion to readiness."""
-    note: str = ""
-    """Other observations: a node that was not Ready meanwhile, why the pod was deleted."""
 
 
 @dataclass

@@ -14,6 +14,7 @@ from conformance.errors import ControlBroken, Nonconformance, UsageProblem
 from conformance.expect.case import Case
 from conformance.expect.context import Context, Sink
 from conformance.expect.session import Session
+from conformance.model.change import ObjectRef
 from conformance.model.claim import ClaimVerdict
 from conformance.model.decision import Decision
 from conformance.model.observation import Verdict
@@ -144,3 +145,22 @@ def test_without_a_closed_case_nothing_is_made() -> None:
     with pytest.raises(UsageProblem, match=r"^ending_policy\.outlived.*: name a closed case.*$"):
         story.run(Case(STRANGER, SERVER, tcp=80, open=True, because=BECAUSE))
     assert story.happened == []
+
+
+def test_after_a_run_that_died_every_policy_is_removed_before_felix_is_waited_for() -> None:
+    happened: list[str] = []
+
+    def delete(target: ObjectRef, why: str) -> None:
+        happened.append(f"{why}: {target.namespace}/{target.name} of {target.api_version}")
+
+    parts: Any = SimpleNamespace(
+        changes=SimpleNamespace(delete=delete),
+        felix=SimpleNamespace(back=lambda node: happened.append(f"felix of {node} is back")),
+    )
+    arguments = {"node": "win-1", "namespace": "calico-demo-ab12-gw0", "policies": ["a", "b"]}
+    ENDING_POLICY.undo(parts, arguments)
+    assert happened == [
+        "it may end Felix: calico-demo-ab12-gw0/a of projectcalico.org/v3",
+        "it may end Felix: calico-demo-ab12-gw0/b of projectcalico.org/v3",
+        "felix of win-1 is back",
+    ]

@@ -248,6 +248,24 @@ def test_a_recovery_that_takes_longer_is_told_with_its_claim() -> None:
     assert compare(report([quick]), report([slow])).times == ("recovery, RST-1: 2.00 s -> 9.00 s",)
 
 
+def recovery(claim: str, seconds: float) -> dict[str, Any]:
+    """What a test said of a claim that measures how long a connection was gone."""
+    return decided(claim, {NEW: "CONFIRMED"}) | {
+        "measured": {"seconds to a new connection": seconds}
+    }
+
+
+def test_recoveries_are_compared_only_where_both_reports_have_them() -> None:
+    found = compare(report([recovery("RST-1", 2.0)]), report([recovery("RST-2", 9.0)]))
+    assert found.times == ()
+
+
+def test_a_recovery_moves_by_more_than_a_busy_machine_accounts_for() -> None:
+    old, longer = report([recovery("RST-1", 0.1)]), report([recovery("RST-1", 0.9)])
+    assert compare(old, longer).times == ("recovery, RST-1: 0.10 s -> 0.90 s",)
+    assert compare(old, report([recovery("RST-1", 0.3)])).times == ()
+
+
 def test_reports_that_agree_say_so_in_every_form() -> None:
     found = compare(
         report([decided("DEMO-7", {NEW: "CONFIRMED"})]),
