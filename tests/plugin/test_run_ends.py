@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conformance.report import allure_results
+from conformance.report import allure_results, summed_up
 from tests.plugin.junit_statuses import statuses
 from tests.plugin.waiting import MANY, assert_all_outputs_know, verdicts, wait_for
 
@@ -208,6 +208,11 @@ def test_an_api_server_that_is_gone_leaves_the_rest_inconclusive_at_once(
         "the API server has not answered for 40 s: refused; the remaining tests are INCONCLUSIVE"
         in run.out
     )
+    gone = "the API server has not answered for 40 s: refused"
+    assert [text for text, _ in summed_up.all_causes(run.report)] == [gone]
+    assert f"undecided: {gone})" in run.out, "the exit line has the cause alone"
+    printed = [line for line in run.out.splitlines() if line.startswith("INCONCLUSIVE CONN-1: ")]
+    assert len(printed) == 1, "a claim that stays undecided for the cause is named once"
     assert_all_outputs_know(run, 8)
 
 

@@ -81,16 +81,13 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
         doubted = [
             outcome for outcome in doubtful if changed(expect, outcome.path.attempt)
         ] or doubtful
+        do = "read that pod's events, and its log with kubectl logs --previous"
         for outcome in doubted:
-            outcome.standing = Broken(
-                EnvironmentBroken(
-                    outcome.explained(
-                        expect.context.claims,
-                        str(broken),
-                        "read that pod's events, and its log with kubectl logs --previous",
-                    )
-                )
+            error = EnvironmentBroken(
+                outcome.explained(expect.context.claims, str(broken), "" if broken.cause else do)
             )
+            error.cause = broken.cause
+            outcome.standing = Broken(error)
 
 
 def excuse(expect: Session, outcomes: Sequence[Outcome]) -> None:

@@ -159,14 +159,14 @@ def _cut_short(reports: Sequence[Report], tests: Sequence[TestOutcome]) -> str:
     """Return why a run did not get to its end, if another did not make up for it."""
     left = {test.test for test in tests if not test.ran or test.verdict is ClaimVerdict.NOT_RUN}
     for report in reports:
-        theirs = {str(test["test"]) for test in report.plain["tests"] if _is_open(test)}
+        theirs = {
+            str(test["test"])
+            for test in report.plain["tests"]
+            if not test.get("ran", True) or test["verdict"] == ClaimVerdict.NOT_RUN
+        }
         if report.cut_short and (theirs & left or not theirs):
             return report.cut_short
     return ""
-
-
-def _is_open(test: Mapping[str, Any]) -> bool:
-    return not test.get("ran", True) or test["verdict"] == ClaimVerdict.NOT_RUN
 
 
 def _notes(reports: Sequence[Report], selection: str) -> tuple[str, ...]:

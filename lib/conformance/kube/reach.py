@@ -30,9 +30,10 @@ request takes longer."""
 class ApiGone(ApiUnreachable, EnvironmentBroken):
     """The API server gets no requests any more: it is gone, or the run was interrupted."""
 
-    def __init__(self, message: str) -> None:
-        EnvironmentBroken.__init__(self, message)
-        self.last = message
+    def __init__(self, request: str, why: str) -> None:
+        self.last = f"{request}: not sent, since {why}"
+        EnvironmentBroken.__init__(self, self.last)
+        self.cause = why
 
 
 class CredentialsDead(ApiRefused, EnvironmentBroken):
@@ -111,9 +112,9 @@ class Reach:
             self._interrupted and not self._thread.may_ask and not threading.current_thread().daemon
         )
         if self.left == 0.0 or from_before:
-            raise ApiGone(f"{request}: not sent, since the run was interrupted")
+            raise ApiGone(request, "the run was interrupted")
         if gone := self.gone:
-            raise ApiGone(f"{request}: not sent, since {gone}")
+            raise ApiGone(request, gone)
 
     def interrupt(self, seconds: float) -> None:
         """Allow requests only from this thread, new threads and daemons, for some seconds.

@@ -131,6 +131,8 @@ def describe(error: BaseException | str) -> str:
     """Return one line about the error, without object addresses and nested representations."""
     if isinstance(error, str):
         return error
+    if error.args and isinstance(error.args[-1], BaseException):  # ("Connection aborted.", ...)
+        return describe(error.args[-1])
     text = " ".join(str(error).split())
     for mark in ("[Errno", "[SSL"):  # the operating system's own words are at the end of urllib3's
         if mark in text:

@@ -52,8 +52,10 @@ def _read(annotation: Any, plain: Any, place: str) -> Any:
     if origin is tuple:
         _check(isinstance(plain, list), plain, place)
         if len(arguments) == 2 and arguments[1] is Ellipsis:
+            first = arguments[0]
             return tuple(
-                _read(arguments[0], entry, f"{place}[{index}]") for index, entry in enumerate(plain)
+                entry if type(entry) is first else _read(first, entry, f"{place}[{index}]")
+                for index, entry in enumerate(plain)
             )
         _check(len(plain) == len(arguments), plain, place)
         return tuple(
@@ -96,7 +98,9 @@ def _dataclass(kind: Any, arguments: tuple[Any, ...], plain: Any, place: str) ->
         raise ValueError(f"{place}: unknown {', '.join(sorted(unknown))}")
     variables = dict(zip(getattr(kind, "__parameters__", ()), arguments, strict=False))
     values = {
-        name: _read(_filled(hints[name], variables), entry, f"{place}.{name}")
+        name: entry
+        if type(entry) is hints[name]  # most entries of a report, and nothing is to be converted
+        else _read(_filled(hints[name], variables), entry, f"{place}.{name}")
         for name, entry in plain.items()
     }
     try:

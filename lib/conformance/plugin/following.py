@@ -39,8 +39,8 @@ class Following:
         """When the pace was printed last, on the clock of time.monotonic; 0: not yet."""
         self._first = 0.0
         self._failed: set[str] = set()
-        self._causes: dict[str, tuple[str, set[str]]] = {}
-        """Cause to the first claims that failed for it, and its tests."""
+        self._causes: dict[str, dict[str, str]] = {}
+        """Cause to its tests, each with its claims."""
 
     def begin(self, tests: Sequence[PlannedTest]) -> None:
         """Read the plan, and print how long it takes without workers."""
@@ -52,7 +52,11 @@ class Following:
         known = {test.test: order().seconds(test.test, lab=lab) for test in going}
         given: object = getattr(self.state.config.option, "numprocesses", None)
         workers = given if isinstance(given, int) else 1
-        seconds = {test.test: earlier.get(test.test, known.get(test.test, 0.0)) for test in tests}
+        seconds = {
+            test.test: earlier.get(test.test, known.get(test.test, 0.0))
+            / (1 if test.exclusivity.exclusive else max(1, workers))  # the others wait for it
+            for test in tests
+        }
         self.pace = Pace(seconds, span(going, workers, lab=lab))
         self.events.write("run_begun", {"run": self.run.settings.run_id, "tests": len(tests)})
         if given is None and self.pace.span[1] > LONG:
@@ -80,30 +84,31 @@ class Following:
 
     def failed(self, outcome: TestOutcome) -> None:
         """Print the first line of a failure, once for each test, with the cause that it shares with
-        others."""
+        others. What stays undecided for a printed cause is named once for each claim."""
         if outcome.verdict not in FALLEN or outcome.test in self._failed:
             return
         self._failed.add(outcome.test)
         verdicts = [result for result in outcome.results if result.verdict is outcome.verdict]
         claims = ", ".join(dict.fromkeys(result.claim for result in verdicts)) or outcome.test
         first = cut(unnamed(outcome.reason.partition("\n")[0], claims))
-        self.run.progress().tell(
-            f"{outcome.verdict} {claims}: {first}{self._cause(outcome, claims, first)}"
-        )
+        if line := self._with_cause(outcome, claims, first):
+            self.run.progress().tell(f"{outcome.verdict} {claims}: {line}")
 
-    def _cause(self, outcome: TestOutcome, claims: str, first: str) -> str:
-        """Return which cause a failure has, and the first claims that failed for it; empty: not
-        known."""
+    def _with_cause(self, outcome: TestOutcome, claims: str, first: str) -> str:
+        """Return the first line with its cause, if known; empty: it has been printed."""
         cause = outcome.cause
         if not cause:
-            return ""
-        begun, tests = self._causes.setdefault(cause, (claims, set()))
-        tests.add(outcome.test)
+            return first
+        tests = self._causes.setdefault(cause, {})
+        is_named = claims in tests.values()
+        tests[outcome.test] = claims
         event = {"cause": cause, "test": outcome.test, "tests": len(tests)}
         self.events.write("cause", event)
-        if len(tests) > 1:
-            return f"; same cause as {begun}, {len(tests)} tests so far"
-        return "" if cause in first else f"; cause: {cause}"
+        if len(tests) == 1:
+            return first if cause in first else f"{first}; cause: {cause}"
+        same = f"same cause as {next(iter(tests.values()))}, {len(tests)} tests so far"
+        undecided = outcome.verdict is ClaimVerdict.INCONCLUSIVE
+        return ("" if is_named else same) if undecided else f"{first}; {same}"
 
     def ended(self, outcome: TestOutcome) -> None:
         """Count a test that has ended, and print the pace now and then, with or without a

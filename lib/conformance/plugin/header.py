@@ -18,7 +18,7 @@ from conformance.facts.calico_api import ADDRESS
 from conformance.facts.windows_troubles import windows_troubles
 from conformance.model.by_key import by_key
 from conformance.model.endpoint import OS
-from conformance.model.facts import Fact, Facts, NodeFacts
+from conformance.model.facts import Fact, Facts
 from conformance.pods.coverage import Covered, unlike_covered
 from conformance.pods.placement import Placement
 from conformance.qualify.sets import suite_parts
@@ -143,7 +143,10 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
     unlike = unlike_covered(usable, [item.node for item in found if item.node.os == "linux"])
     return [
         f"covered: {', '.join(f'{item.node.name} ({item.why})' for item in found) or 'no node'}",
-        *_line("         not {}", [*map(_with_readiness, others)]),
+        *_line(
+            "         not {}",
+            [f"{one.name}{one.unready and f' (not ready: {one.unready})'}" for one in others],
+        ),
         *_line("note: no node of Windows build {} is covered", sorted(builds)),
         *_left_out_lines(facts),
         *_line(
@@ -167,10 +170,6 @@ def _left_out_lines(facts: Facts) -> list[str]:
             [f"{node.name} ({node.virtual})" for node in facts.left_out if node.virtual],
         ),
     ]
-
-
-def _with_readiness(node: NodeFacts) -> str:
-    return f"{node.name} (not ready: {node.unready})" if node.unready else node.name
 
 
 def _line(form: str, words: Sequence[str]) -> list[str]:

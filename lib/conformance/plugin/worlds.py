@@ -109,12 +109,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
     """Leave out a test for which ``--world`` names no world: the test of edits, or the test of
     worlds without edits."""
-    items[:] = [item for item in items if not (_is_generated(item) and "[NOTSET]" in item.nodeid)]
+    items[:] = [
+        item
+        for item in items
+        if "[NOTSET]" not in item.nodeid
+        or not any(map(item.get_closest_marker, ("each_world", "each_story")))
+    ]
     return (yield)
-
-
-def _is_generated(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(mark) for mark in ("each_world", "each_story"))
 
 
 def _generate_stories(metafunc: pytest.Metafunc) -> None:

@@ -149,7 +149,11 @@ def _rules(
     if rule.unread:
         raise UsageProblem(f"{policy.label}, {rule.where}: {rule.unread}")
     ends = (rule.source, rule.destination)
-    if rule.is_skipped(switches) or rule.family == 6 or any(map(_is_of_ipv6, ends)):
+    if (
+        rule.is_skipped(switches)
+        or rule.family == 6
+        or any(peer.nets and all(first >= IPV6 for first, _ in peer.nets) for peer in ends)
+    ):
         return
     made = HnsRule(_ACTIONS[rule.action], policy=policy.label, where=rule.where)
     if rule.destination.service:
@@ -192,10 +196,6 @@ def _to_service(
         for protocol, port, addresses in _by_port(service, world)
         if alone or rule.protocol in {None, protocol}
     )
-
-
-def _is_of_ipv6(peer: Peer) -> bool:
-    return bool(peer.nets) and all(first >= IPV6 for first, _ in peer.nets or ())
 
 
 def _by_port(service: tuple[str, str], world: World) -> Iterator[tuple[int, int, Ranges]]:

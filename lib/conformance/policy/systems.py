@@ -36,7 +36,11 @@ def of_pod(
         _selected(spec.get("nodeSelector") or {}),
         _selected(of_class),
         _affine(spec.get("affinity") or {}),
-        "windows" if any(map(_windows_options, _containers(spec))) else "",
+        "windows"
+        if any(
+            (one.get("securityContext") or {}).get("windowsOptions") for one in _containers(spec)
+        )
+        else "",
         "linux" if set(nodes.values()) == {"linux"} else "",
     )
 
@@ -53,10 +57,6 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield spec
     for name in ("initContainers", "containers"):
         yield from spec.get(name) or ()
-
-
-def _windows_options(holder: Mapping[str, Any]) -> bool:
-    return bool((holder.get("securityContext") or {}).get("windowsOptions"))
 
 
 def _affine(affinity: Mapping[str, Any]) -> str:

@@ -72,12 +72,16 @@ def spanned(least: float, most: float) -> str:
 
 
 def recorded(reports: Path, run: Path) -> dict[str, float]:
-    """Return the seconds of each test in the newest readable report beside a run, if there is
-    one."""
+    """Return the seconds of each decided test in the newest readable report beside a run, if there
+    is one."""
     for folder in sorted((path for path in reports.glob("20*") if path != run), reverse=True):
         try:
             plain = json.loads((folder / "conformance.json").read_text(encoding="utf-8"))
-            return {test["test"]: float(test["seconds"]) for test in plain["tests"] if test["ran"]}
+            return {
+                test["test"]: float(test["seconds"])
+                for test in plain["tests"]
+                if test["ran"] and test["verdict"] not in ("INCONCLUSIVE", "NOT_RUN")
+            }
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return {}

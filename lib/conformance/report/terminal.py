@@ -42,8 +42,7 @@ EXIT_MEANINGS = {
     6: "not everything could be decided: the suite or its surroundings broke",
     7: "the environment makes the run impossible, or no Windows node was reached",
 }
-
-
+UNDECIDED = ("INCONCLUSIVE", "NOT_RUN")
 FIRST = 400
 """Characters of a claim's statement in lists: here, and above the claims of a page."""
 NAMED = 8
@@ -73,9 +72,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
     for claim in opening:  # what policy closes and is open comes first
         yield from _claim(claim)
     for cause, claims in grouped.items():
-        yield f"{cause}: {counted(len(claims), 'claim fails', 'claims fail')} for this cause", "bad"
-        for claim in claims:
-            yield from ((f"  {line}", tone) for line, tone in _claim(claim, cause))
+        yield from _for_cause(cause, claims)
     yield from (
         (f"{'danger':12} {claim['id']:9} {claim['danger']}", "warn")
         for claim in plain["claims"]
@@ -87,6 +84,14 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
         yield from _block(_figures(plain))
     yield "", "plain"
     yield from _run(plain, where)
+
+
+def _for_cause(cause: str, claims: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Tone]]:
+    """Yield a cause and the lines of its claims; a line that several claims share, once."""
+    verb = "are undecided" if claims[0]["verdict"] in UNDECIDED else "fail"
+    yield f"{cause}: {len(claims)} claims {verb} for this cause", "bad"
+    for line, tone in dict.fromkeys(line for claim in claims for line in _claim(claim, cause)):
+        yield f"  {line}", tone
 
 
 def _by_verdict(plain: Mapping[str, Any], above: Container[str]) -> Iterator[tuple[str, Tone]]:
@@ -233,7 +238,8 @@ def _headline(claim: Mapping[str, Any], cause: str) -> str:
     """Return the first line of a claim's reason; its statement if CONFIRMED, or if ``cause`` is the
     reason."""
     first = unnamed((claim["reason"].splitlines() or [""])[0], claim["id"])
-    if claim["verdict"] == ClaimVerdict.CONFIRMED or not first or (cause and cause in first):
+    is_above = cause and (cause in first or claim["verdict"] in UNDECIDED)
+    if claim["verdict"] == ClaimVerdict.CONFIRMED or not first or is_above:
         return str(claim["statement"])
     return cut(first)
 

@@ -65,7 +65,11 @@ class RoutedPaths:
             if laid and not self._hops(there.node).intersection(hops):
                 text = f"by {hops[0]}, which is another" if hops else "no route"
                 yield f"route of node {here.node} to pods of node {there.node}: {text}"
-        elif self._needs_gateway(here.node) and not self._has_gateway(here.node):
+        elif (
+            self._plugin(here.node) not in OF_CLOUDS
+            and not self._is_overlay()
+            and not self._has_gateway(here.node)
+        ):
             yield f"endpoint of node {here.node} among its pods, which is their gateway: none"
 
     def _left(self, source: Workload, server: Workload) -> str:
@@ -109,10 +113,6 @@ class RoutedPaths:
 
     def _is_overlay(self) -> bool:
         return any(one.plane.value == "overlay" for one in self.facts.by_os("windows"))
-
-    def _needs_gateway(self, node: str) -> bool:
-        """Return whether a Windows host has to have an endpoint among its pods."""
-        return self._plugin(node) not in OF_CLOUDS and not self._is_overlay()
 
     def _plugin(self, node: str) -> str | None:
         own = next((one.cni for one in self.facts.by_os("windows") if one.name == node), None)

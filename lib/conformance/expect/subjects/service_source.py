@@ -83,7 +83,11 @@ class ServiceSource(Subject):
         others = {pair: source for pair, source in known.items() if pair not in self._kept}
         addresses = Addresses(self.facts, self.nodes.source_vip)
         self._judge(others, addresses.through_service, because)
-        own = [pair for pair in others if as_its_node(addresses, *pair)]
+        own = [  # the rewritten source is the server's own node, which policies do not affect
+            (client, server)
+            for client, server in others
+            if client.node == server.node and addresses.plane(client.node).value == "l2bridge"
+        ]
         self.pod_pairs = PodPairs(pair for pair in self.pod_pairs if pair not in own)
         if own and not self.pod_pairs:
             raise NotAboutThisCluster(
@@ -248,12 +252,6 @@ class ServiceSource(Subject):
             ),
             observations=observations,
         )
-
-
-def as_its_node(addresses: Addresses, client: Workload, server: Workload) -> bool:
-    """Return whether a client's rewritten source is the address of the server's own node, which
-    policies do not affect."""
-    return client.node == server.node and addresses.plane(client.node).value == "l2bridge"
 
 
 def _addresses(observations: Sequence[Observation]) -> set[str]:

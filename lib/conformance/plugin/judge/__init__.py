@@ -440,6 +440,8 @@ class Judge:
 
     def _inconclusive(self, item: pytest.Item, error: BaseException, reason: str) -> None:
         self.run.blame_machine(error)
+        if (gone := self.run.reach.gone) and gone in reason:
+            item.stash[STATEMENT].cause = gone
         item.stash[STATEMENT].say(Finding(ClaimVerdict.INCONCLUSIVE, reason))
         self._fail(item, error)
 

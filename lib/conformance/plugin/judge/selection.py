@@ -49,11 +49,6 @@ def subjects(item: pytest.Item, known: Catalog) -> set[str]:
     return found if test.about_windows else found - {"windows"}
 
 
-def _is_quick(item: pytest.Item) -> bool:
-    """Return whether a test belongs to ``--quick``; what disrupts never does."""
-    return order().is_quick(item.nodeid) and not item.get_closest_marker("disruptive")
-
-
 def is_chosen(item: pytest.Item, option: Any, again: frozenset[str] | None, *, watch: bool) -> bool:
     """Return whether the options select a test. ``again``: the only tests of a rerun. ``watch``:
     the run has a standing watch.
@@ -61,7 +56,8 @@ def is_chosen(item: pytest.Item, option: Any, again: frozenset[str] | None, *, w
     test = item.stash[PLANNED]
     conditions = (
         not option.smoke or item.get_closest_marker("smoke"),
-        not option.quick or _is_quick(item),
+        not option.quick
+        or (order().is_quick(item.nodeid) and not item.get_closest_marker("disruptive")),
         not option.claim or any(part.claim in option.claim for part in test.parts),
         again is None or item.nodeid in again,
         not option.world or item.get_closest_marker("each_world"),

@@ -77,7 +77,7 @@ def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
     excepted = f"violated, and waived: {', '.join(waived)}"
     if number := violated or counts.get("INCONCLUSIVE", 0):
         verdict, tone = ("VIOLATED", "bad") if violated else ("INCONCLUSIVE", "warn")
-        text = _counted_with_cause(plain, verdict, number, waived)
+        text = f"{_claims_are(number)} {verdict.lower()}{_why(plain, (verdict,), waived)}"
         return f"{text}; {excepted}" if waived else text, tone
     if waived:
         return f"{_claims_are(len(waived))} {excepted}", "warn"
@@ -87,15 +87,6 @@ def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
 
 def _claims_are(number: int) -> str:
     return counted(number, "claim is", "claims are")
-
-
-def _counted_with_cause(
-    plain: Mapping[str, Any], verdict: str, number: int, waived: Sequence[str]
-) -> str:
-    """Return ``2 claims are violated: windows-2019 does not enforce the policy``, or ``3 claims
-    are violated, for 2 causes``; claims of ``waived`` are not counted.
-    """
-    return f"{_claims_are(number)} {verdict.lower()}{_why(plain, (verdict,), waived)}"
 
 
 def _why(plain: Mapping[str, Any], verdicts: Sequence[str], waived: Sequence[str] = ()) -> str:

@@ -20,7 +20,7 @@ from conformance.kube import execute
 from conformance.kube.access import from_kubeconfig
 from conformance.kube.client import Kube
 from conformance.kube.reach import NOBODY_ASKED, ApiGone, Reach
-from conformance.kube.refused import ApiRefused, ApiUnreachable
+from conformance.kube.refused import ApiRefused, ApiUnreachable, describe
 from conformance.kube.waits import Waits
 from conformance.settings import load_timings
 from conformance.timing import SystemClock
@@ -124,7 +124,13 @@ def test_two_hiccups_between_which_nobody_asked_are_no_silence(
 def test_its_absence_is_the_environments_fault_and_the_api_servers() -> None:
     assert issubclass(ApiGone, EnvironmentBroken)
     assert issubclass(ApiGone, ApiUnreachable)
-    assert str(ApiGone("away")) == "away"
+    assert str(ApiGone("GET /x", "away")) == "GET /x: not sent, since away"
+    assert ApiGone("GET /x", "away").cause == "away"
+
+
+def test_a_cut_connection_is_described_by_its_own_words_alone() -> None:
+    cut = ConnectionError("Remote end closed connection without response")
+    assert describe(Exception("Connection aborted.", cut)) == str(cut)
 
 
 @pytest.fixture

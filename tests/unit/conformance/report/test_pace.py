@@ -55,7 +55,7 @@ def test_a_run_whose_tests_are_not_known_estimates_nothing() -> None:
 
 def test_durations_come_from_the_newest_report_that_can_be_read(tmp_path: Path) -> None:
     for name, content in (
-        ("2026-01-01", json.dumps({"tests": [{"test": "a", "seconds": 1.5, "ran": True}]})), ("2026-01-02", "{"),
+        ("2026-01-01", json.dumps({"tests": [{"test": "a", "seconds": 1.5, "ran": True, "verdict": "CONFIRMED"}]})), ("2026-01-02", "{"),
         ("2026-01-03", "[]"),
     ):  # fmt: skip
         (tmp_path / name).mkdir()
@@ -65,14 +65,15 @@ def test_durations_come_from_the_newest_report_that_can_be_read(tmp_path: Path) 
     assert recorded(tmp_path / "none", tmp_path) == {}
 
 
-def test_neither_the_run_itself_nor_what_did_not_run_tells_how_long_a_test_takes(
+def test_neither_the_run_itself_nor_what_was_not_decided_tells_how_long_a_test_takes(
     tmp_path: Path,
 ) -> None:
     for name, seconds in (("2026-01-01", 1.0), ("2026-01-02", 2.0), ("2026-01-03", 3.0)):
         (tmp_path / name).mkdir()
         tests = [
-            {"test": "a", "seconds": seconds, "ran": True},
-            {"test": "skipped", "seconds": 0.0, "ran": False},
+            {"test": "a", "seconds": seconds, "ran": True, "verdict": "VIOLATED"},
+            {"test": "undecided", "seconds": 0.0, "ran": True, "verdict": "INCONCLUSIVE"},
+            {"test": "skipped", "seconds": 0.0, "ran": False, "verdict": "NOT_RUN"},
         ]
         (tmp_path / name / "conformance.json").write_text(json.dumps({"tests": tests}))
     assert recorded(tmp_path, tmp_path / "2026-01-03") == {"a": 2.0}

@@ -75,6 +75,22 @@ def test_lists_cut_what_is_long_and_say_a_cause_once() -> None:
     assert lines == ["windows-2019 was lost: 2 claims fail for this cause"]
 
 
+def test_a_cause_has_its_layer_below_it_and_else_what_to_do() -> None:
+    whole = plain(decided("DEMO-7", {NEW: "VIOLATED"}))
+    (test,) = {result["test"] for claim in whole["claims"] for result in claim["results"]}
+    for lines, shown in (
+        ({"do": "exempt the run"}, "exempt the run"),
+        ({"do": "exempt the run", "layer": "below HNS' list"}, "below HNS&#39; list"),
+        ({}, ""),
+    ):
+        explanation = {"headline": "DEMO-7: open", "lines": lines}
+        whole["tests"] = [
+            {"test": test, "verdict": "VIOLATED", "cause": "a leak", "explanation": explanation}
+        ]
+        found = re.findall(r'class="layer">(.*?)</span>', section(render(whole), "causes"))
+        assert found == ([shown] if shown else [])
+
+
 def test_each_build_has_its_own_verdict() -> None:
     row = re.search(
         r'id="builds".*?<tr><th scope="row"><a href="#DEMO-7">.*?</tr>',

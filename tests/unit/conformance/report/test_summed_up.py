@@ -114,6 +114,27 @@ def test_every_output_has_it() -> None:
     assert f"<b>{FELIX}</b>" in render(plain)
 
 
+def test_claims_that_stay_undecided_for_a_cause_have_their_statements_and_their_remedy_once() -> (
+    None
+):
+    plain = report_of_one_cause()
+    violated = [claim for claim in plain["claims"] if claim["verdict"] == "VIOLATED"]
+    for number, claim in enumerate(violated):
+        claim |= {
+            "verdict": "INCONCLUSIVE",
+            "reason": f"pod {number} is denied",
+            "remedy": "exempt",
+        }
+        for result in claim["results"]:
+            result["verdict"] = "INCONCLUSIVE"
+    lines = [line for line, _ in terminal.summary(plain, Path("x"))]
+    assert f"{FELIX}: {len(violated)} claims are undecided for this cause" in lines
+    assert not [line for line in lines if "is denied" in line]
+    assert [line.strip() for line in lines].count("exempt") == 1
+    for claim in violated:
+        assert [line for line in lines if claim["id"] in line and claim["statement"] in line]
+
+
 def test_a_limitation_that_is_still_there_is_no_success() -> None:
     plain: dict[str, Any] = copy.deepcopy(dict(stored("healthy").plain))
     one = next(claim for claim in plain["claims"] if claim["verdict"] == "CONFIRMED")

@@ -274,7 +274,7 @@ def test_a_gap_while_the_run_had_the_node_to_itself_is_its_own_doing(tmp_path: P
 
 def test_a_watch_that_cannot_remove_its_pods_leaves_the_report_and_the_cleanup_to_the_run() -> None:
     def refused() -> None:
-        raise ApiGone("GET pods: not sent, since the run was interrupted")
+        raise ApiGone("GET pods", "the run was interrupted")
 
     watch: Any = object.__new__(standing_watch.Watch)
     watch._run = SimpleNamespace(stays=False)
