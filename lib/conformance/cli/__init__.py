@@ -104,7 +104,7 @@ def _code(given: Sequence[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """One whose errors are those of this program."""
+    """An argument parser that reports its errors as UsageProblem."""
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageProblem; for an unknown command, suggest the most similar one."""
@@ -158,8 +158,8 @@ class Command:
     exit_codes: str = EXIT_CODES
 
     def described(self) -> dict[str, Any]:
-        """Return the command's help texts, except those of its options, as arguments for a
-        parser."""
+        """Return the command's help texts, as arguments for a parser; the help of the command's own
+        options is not included."""
         examples = (f"  {each}" for each in self.examples)
         return {
             "description": f"{self.help[:1].upper()}{self.help[1:]}.",

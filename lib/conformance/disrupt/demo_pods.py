@@ -38,7 +38,7 @@ class DemoPods:
 
     @property
     def among(self) -> list[Pair]:
-        """Return the pairs from Linux to Linux, and inside each Windows node."""
+        """Return the pairs of Linux pods, and the pairs of Windows pods on the same node."""
         within = self.windows_clients.beside(self.windows_servers)
         return [*self.linux_clients.to(self.linux_servers).tcp(PORT), *within.tcp(PORT)]
 
@@ -90,7 +90,8 @@ class NewDeployments:
         self._made: list[str] = []
 
     def create(self) -> None:
-        """Create one on each node.  Raise EnvironmentBroken as deploying does."""
+        """Create a new pod on each covered Windows node. Raise the EnvironmentBroken of the
+        deployment."""
         wishes = [
             Wish(role="windows-client", node=node, name=f"windows-new-pod-{next(self._numbers)}")
             for node in self._placement.covered("windows")

@@ -255,7 +255,7 @@ def grace(pod: Obj) -> float:
 
 
 def _loses(pod: Obj) -> bool:
-    """Return whether a pod loses its network with the node's; the suite's own DaemonSets do not
+    """Return whether a pod loses its network when its node does. The suite's own DaemonSets do not
     count."""
     return networked(pod) and not (daemonset_of(pod) and is_own(pod))
 
@@ -269,7 +269,7 @@ def _volumes(pod: Obj) -> list[str]:
 
 
 def _pinned(spec: Obj) -> bool:
-    """Return whether a pod asks for one node by name: by its selector, or in each term of its
+    """Return whether a pod requests one node by name, in its node selector or in each term of its
     required affinity."""
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
@@ -282,7 +282,8 @@ def _pinned(spec: Obj) -> bool:
 
 
 def _names(term: Obj) -> Iterator[list[str]]:
-    """Yield the nodes' names that each requirement of an affinity's term allows."""
+    """Yield, for each requirement on a node's name in an affinity term, the names that it
+    allows."""
     yield from (
         expression.get("values") or []
         for expression in [*(term.get("matchFields") or ()), *(term.get("matchExpressions") or ())]
@@ -291,7 +292,9 @@ def _names(term: Obj) -> Iterator[list[str]]:
 
 
 def _named_by_maker(pod: Obj) -> bool:
-    """Return whether a pod was made with its node's name: what binds a pod to a node later
-    manages no field of it."""
+    """Return whether a pod was created with its node's name.
+
+    The scheduler and others bind a pod to a node later, which leaves no managed field for it.
+    """
     fields = [entry.get("fieldsV1") or {} for entry in pod["metadata"].get("managedFields") or ()]
     return any("f:nodeName" in (held.get("f:spec") or {}) for held in fields)

@@ -125,7 +125,8 @@ class Felix:
     def _restart_around(
         self, nodes: Sequence[str], change: Callable[[], object]
     ) -> tuple[list[Restart], list[str]]:
-        """Return the restarts around a change, and the nodes where Felix was back before it."""
+        """Restart Felix on the nodes and make the change in between. Return the restarts, and the
+        nodes on which Felix was back too early."""
         begun = [self._end(*noted) for noted in [(node, *self._note(node)) for node in nodes]]
         for restart in begun:
             self._wait_until_gone(restart)
@@ -198,7 +199,8 @@ class Felix:
         watched = _Watched(self._kube, node)
 
         def look() -> set[int]:
-            """New processes, once one of them says that it is ready while the node is Ready."""
+            """Return new Felix processes once Felix reports ready and the node is Ready; else an
+            empty set."""
             ready = watched.look()
             try:
                 now = place.processes.ids(place.where) - before
@@ -232,7 +234,8 @@ class Felix:
         what: str,
         at_most: float = math.inf,
     ) -> Settled[T]:
-        """Wait as long as a restart on a node may take; ``at_most`` seconds between two looks."""
+        """Wait until ``done``, for as long as a restart on this node may take; look at least every
+        ``at_most`` seconds."""
         patience = self._patience(self._os_of(node))
         return until(
             look,
@@ -244,7 +247,7 @@ class Felix:
         )
 
     def _note(self, node: str) -> tuple[Obj, Any]:
-        """Note that it is about to be restarted; return its pod, and the journal's entry."""
+        """Note that Felix is about to be restarted; return its pod and the journal's entry."""
         return self.pod(node), FELIX_RESTART.note(self._journal, node)
 
     def _end(self, node: str, before: Obj, entry: Any) -> _BegunRestart:

@@ -134,8 +134,9 @@ class FullNode:
         self._pause.remove()
 
     def _others(self, node: NodeFacts) -> str:
-        """Return in words how many addresses of other nodes' blocks are free.  Raise
-        MissingCapability where there are none, or the pool has others."""
+        """Describe how many addresses in the blocks of other nodes are free. Raise
+        MissingCapability if there are none, if the pool has free addresses that are no node's, or
+        outside a lab."""
         if not self.on_lab:
             text = "a full pool leaves pods of other owners without addresses"
             raise MissingCapability(text, "run a lab: --lab-profile=full-nodes")

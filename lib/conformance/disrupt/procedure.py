@@ -187,10 +187,8 @@ class Procedure:
         self._drain.renew(node, [pod for pod in pods if pod["metadata"]["uid"] not in uids])
 
     def _networked(self, node: str, lost: Collection[str]) -> None:
-        """Wait until each of these pods (uids) is gone or has an HNS endpoint.
-
-        Raise EnvironmentBroken, ProbeBroken.
-        """
+        """Wait until each of these pods (by uid) is gone or has an HNS endpoint. Raise
+        EnvironmentBroken, ProbeBroken."""
         if not lost:
             return
         settled = until(
@@ -208,8 +206,10 @@ class Procedure:
             )
 
     def _dead(self, node: str, uids: Collection[str] | None = None) -> list[Obj]:
-        """Return the pods on a node (of these uids) without an HNS endpoint; None: all that have
-        an address."""
+        """Return the pods on a node without an HNS endpoint.
+
+        With a list of uids, only these pods count; with None, all pods that have an address.
+        """
         chosen = [
             pod
             for pod in self._drain.networked(node)

@@ -82,7 +82,8 @@ def _leak(evidence: PathEvidence) -> str:
 
 
 def _by_defects(ends: Sequence[End], does: Answer) -> str:
-    """Return the list that allows or blocks the packet by known defects; empty: none does."""
+    """Return which list allows (or blocks) the packet because of known defects; empty: none
+    does."""
     by_defects = (
         f"the list of {end.node} {does.lower()}s the packet by a known defect of this release "
         f"({end.defects}): Felix rendered the policies so"
@@ -130,7 +131,7 @@ def _closed(evidence: PathEvidence) -> str:
 
 
 def _of_service(evidence: PathEvidence) -> str:
-    """Return why a Service leads nowhere although its backends answer by their own addresses."""
+    """Return why a Service is not answered although its backends answer at their own addresses."""
     if evidence.balancer:
         return (
             f"HNS on {evidence.balancer_node} differs from the EndpointSlices "

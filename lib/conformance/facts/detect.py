@@ -91,7 +91,7 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
 
 
 def _networked(node: NodeFacts, network: WindowsNetwork, calico: CalicoReading) -> NodeFacts:
-    """Return a Windows node with what carries its pods, and how Calico came onto it."""
+    """Return a Windows node with the network of its pods, and how Calico was installed on it."""
     cni = network.cni(node)
     ipam = network.ipam(node, cni)
     networks = network.pod_networks(node, ipam)
@@ -185,7 +185,7 @@ def kube_proxy_pods(reading: Reading, nodes: Sequence[NodeFacts]) -> Fact[bool]:
 
 
 def kube_proxy_mode(reading: Reading) -> Fact[str]:
-    """kube-proxy's mode on Linux; an empty mode in its configuration means iptables."""
+    """Return kube-proxy's mode on Linux. An empty mode in its configuration means iptables."""
     for name in KUBE_PROXY_CONFIGURATIONS:
         text = "\n".join(
             map(

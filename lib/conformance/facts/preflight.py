@@ -72,7 +72,8 @@ def _named(node: NodeFacts) -> str:
 
 
 def _no_felix(nodes: Sequence[NodeFacts]) -> str:
-    """Return in one line that no Windows node is meant to run Calico, and what was looked for."""
+    """Return a line which says that no Windows node is meant to run Calico, and what was looked
+    for."""
     why = by_key((node.without_calico, node.name) for node in nodes)
     text = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in why.items())
     return (

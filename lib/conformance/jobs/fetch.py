@@ -42,7 +42,7 @@ UNUSABLE = 4
 
 
 class NoReport(EnvironmentBroken):
-    """The judge has left no report."""
+    """The judge has left no report in its container."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Judged:
 
 @dataclass(eq=False)
 class Fetch:
-    """The taking of one Job's results."""
+    """The collection of one Job's results."""
 
     kube: Kube
     job: str

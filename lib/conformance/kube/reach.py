@@ -87,10 +87,11 @@ class Reach:
             fresh.replace(self._folder / name)
 
     def end(self, why: str, *, unusable: bool = False, gone: bool = False) -> None:
-        """Record that no test of the run can decide anything any more; the first reason counts.
-        The cleanup may still send requests.
+        """Record that no test of the run can decide anything any more; the first reason counts. The
+        cleanup may still send requests.
 
-        ``unusable``: since this machine lacks a resource.  ``gone``: the API server is lost, too.
+        ``unusable``: the reason is that this machine lacks a resource. ``gone``: the API server is
+        lost, too.
         """
         for name, said in {"unusable": unusable, "gone": gone, "ended": True}.items():
             if said:

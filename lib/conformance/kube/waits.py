@@ -300,7 +300,7 @@ class Waits:
 
 
 def when(event: Obj) -> str:
-    """Return when an event last happened, as text that sorts."""
+    """Return when an event last happened, as a text that can be sorted."""
     return str(
         event.get("lastTimestamp")
         or event.get("eventTime")

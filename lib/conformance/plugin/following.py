@@ -106,8 +106,7 @@ class Following:
         return "" if cause in first else f"; cause: {cause}"
 
     def ended(self, outcome: TestOutcome) -> None:
-        """Count a test that has ended, and print the pace now and then, with or without a
-        terminal."""
+        """Count a test that has ended. Print the pace now and then, on a terminal or not."""
         decisions = [decision for result in outcome.results for decision in result.decisions]
         failed = outcome.verdict in (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
         self.pace.ended(outcome.test, len(decisions), failed=failed)

@@ -142,8 +142,7 @@ class NodeWatch:
         return ""
 
     def _evicting(self, node: Obj) -> str:
-        """Return the taint that takes the run's pods from a node, in words; empty: there is
-        none."""
+        """Describe the taint that evicts the run's pods from a node; empty: there is none."""
         for taint in (node.get("spec") or {}).get("taints") or []:
             if taint.get("effect") == "NoExecute" and not tolerated(
                 taint, tolerations(self.tolerated)
@@ -164,9 +163,8 @@ class NodeWatch:
         return ""
 
     def _behind(self, name: str, leases: Mapping[str, tuple[float, float]]) -> float:
-        """Return the seconds by which the node's lease has been renewed less than other nodes'
-        since the run began; 0: unknown.
-        """
+        """Return by how many seconds the renewal of the node's lease lags behind the other nodes',
+        since the run began; 0: unknown."""
         gone_on = {
             node: leases[node][0] - self.begun[node][0]
             for node in leases.keys() & self.begun.keys()

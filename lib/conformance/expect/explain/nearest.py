@@ -60,7 +60,7 @@ def nearest(
 
 
 def _udp_alone(asks: Asks, attempt: Attempt, last: Verdict) -> bool:
-    """Return whether TCP connects to the address and port where UDP is not answered."""
+    """Return whether TCP connects to the same address and port at which UDP gets no answer."""
     target = attempt.target
     if target is None or target.protocol != "udp" or last not in (*SILENT, Verdict.REFUSED):
         return False

@@ -130,12 +130,14 @@ class ConnectionsDuringChange:
         still: Sequence[Row] = (),
         because: str,
     ) -> list[StreamState]:
-        """Expect each of these streams to survive the change or to come back; the Linux
-        one ``survives``.
+        """Expect each stream to survive the change or to come back, and the Linux stream
+        ``survives`` to survive.
 
-        Witnesses that the change took effect: paths that it ``opened``, or ``restarts``, which
-        testify for themselves. Without any, ControlBroken is raised. ``still``: rows that have the
-        same result before and after the change. Return the streams' states, in their order.
+        Paths that the change ``opened`` are witnesses that it took effect. So are ``restarts``,
+        which are their own witnesses. Without a witness, ControlBroken is raised.
+
+        ``still``: rows with the same result before and after the change. Return the streams'
+        states, in their order.
         """
         chosen, states = self._after(
             streams, survives, opened, restarts, still=still, because=because
@@ -288,10 +290,10 @@ class ConnectionsDuringChange:
     def _come_back(
         self, streams: Sequence[Stream], because: str, *, witnessed: bool = False
     ) -> list[Stream]:
-        """Wait until each stream is decided, reopen lost streams, return all.
+        """Wait until each stream is decided, reopen lost streams, and return all streams.
 
         Raise the errors of :meth:`_demand_recovery`, also for a stream that cannot be reopened: a
-        new connection that worked at once does not show that the next will.
+        new connection that worked at once does not show that the next one will.
         """
         states = self.streams.standing(streams, because=because)
         self._demand_recovery(streams, states, because, witnessed=witnessed)

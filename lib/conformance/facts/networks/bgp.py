@@ -91,9 +91,10 @@ class BgpFacts:
         return found
 
     def reflected(self, windows: str) -> dict[str, Fact[str]]:
-        """Return from which node a Windows node learns the blocks of nodes that are not its peers:
-        ``by a Linux node``, which reflects them, or what is missing. Raise MissingCapability if no
-        block can reach the node by a reflector.
+        """Return from which node a Windows node learns the blocks of nodes that are not its peers.
+
+        The value is ``by a Linux node``, which reflects the blocks, or the fault. Raise
+        MissingCapability if no block can reach the node by a reflector.
         """
         observed = self._anew(windows)
         source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
@@ -118,8 +119,11 @@ class BgpFacts:
     def _linux_peers(
         self, windows: str, host: BgpHost
     ) -> tuple[dict[str, NodeFacts], list[NodeFacts]]:
-        """Return a Windows host's peers that are Linux nodes, by their names there, and the nodes
-        that are no peers of its own; none of these where it has no such peer."""
+        """Return the Linux nodes among a Windows host's peers, keyed by the names that the host
+        uses, and the nodes that are not its peers.
+
+        The second list is empty if the host has no Linux peer.
+        """
         names = {peer.address: peer.name for peer in host.peers}
         others = [node for node in self._calico.facts.nodes if address_of(node)]
         near = [node for node in others if address_of(node) in names]
@@ -128,8 +132,10 @@ class BgpFacts:
         return linux, beyond if linux else []
 
     def _learned(self, host: BgpHost, block: str, linux: Mapping[str, NodeFacts]) -> str:
-        """Return by whom a Windows host learns a block, or what is missing; ``linux``: its peers
-        that are Linux nodes, by their names there."""
+        """Return by whom a Windows host learns a block, or what is missing.
+
+        ``linux``: the Linux nodes among its peers, keyed by the names that the host uses.
+        """
         names = sorted({route.peer for route in host.routes if route.network == block})
         if any(name in linux for name in names):
             return self.BY_A_REFLECTOR
@@ -165,8 +171,8 @@ class BgpFacts:
         }
 
     def _routers(self, windows: str) -> dict[str, bool]:
-        """Addresses that BGPPeers give a node for peers and that are no node's; whether each surely
-        is one."""
+        """Map each peer address that BGPPeers give the node, and that belongs to no node, to
+        whether it certainly is a peer."""
         nodes = {node.name: node for node in self._calico.facts.nodes}
         addresses = {address_of(node) for node in nodes.values()}
         found = dict[str, bool]()
