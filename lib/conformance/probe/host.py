@@ -382,7 +382,8 @@ class Hosts:
         return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead + runs)
 
     def _patiently(self, ask: Callable[[], T], overhead: float) -> T:
-        """Repeat after an error, for three times the limit of an exec, as probing does."""
+        """Run an attempt, and repeat it after an error, for three times the limit of an exec, as
+        probing does."""
         deadline = Deadline(3 * overhead, self._clock)
         pause = PAUSE
         tries = 0

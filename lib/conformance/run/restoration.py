@@ -35,9 +35,9 @@ class Restoration:
 
     @contextmanager
     def putting_back(self, *, everywhere: bool = False) -> Iterator[None]:
-        """Wrap the restoring of a test's changes: a failure concerns the tests after it as well.
+        """Wrap the restoring of a test's changes. A failure also affects the tests after it.
 
-        ``everywhere``: also tests that have other nodes to themselves.
+        ``everywhere``: it also affects tests that have other nodes to themselves.
         """
         try:
             yield

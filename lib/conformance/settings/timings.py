@@ -320,7 +320,7 @@ def _packaged(name: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _parse(text: str, where: str) -> dict[str, dict[str, Any]]:
-    """Sections and entries with their numbers; only what the text names."""
+    """Return sections and entries with their numbers, only those that the text names."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root = yaml.compose(text, Loader=loader)

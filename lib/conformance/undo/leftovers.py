@@ -63,8 +63,8 @@ class Leftovers:
 
     @property
     def changed(self) -> bool:
-        """Return whether something beyond its namespaces is to be put back, by the marks on changed
-        objects."""
+        """Return whether something beyond the run's namespaces is to be restored, by its journal or
+        by the marks on objects."""
         return bool(self.entries or self.marks)
 
     @property
@@ -184,7 +184,7 @@ class _Inventory:
     def _unexplained(
         self, run: str, entries: tuple[Entry, ...]
     ) -> tuple[tuple[ObjectRef, str], ...]:
-        """Return the run's marks of which none of these entries speaks."""
+        """Return the run's marks that belong to none of these entries."""
         known = {entry.mark_name for entry in entries}
         return tuple(
             (reference(obj), name)

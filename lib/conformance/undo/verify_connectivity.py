@@ -152,7 +152,8 @@ def _cover(facts: Facts, settings: Settings, disrupted: Sequence[str]) -> Cover:
 
 
 def _removed(pods: Pods) -> str:
-    """Remove the pods that were made to look; why they could not be, in one line."""
+    """Remove the pods of this check. Return in one line why they could not be removed; empty: they
+    were."""
     try:
         pods.remove()
     except SuiteError as error:

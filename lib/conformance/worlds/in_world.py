@@ -174,10 +174,10 @@ class InWorld(Session):
     def _closed_cells(
         self, asked: Sequence[CellResult], closing: Sequence[CellResult], agree: int
     ) -> list[CellResult]:
-        """Return the closed cells.
+        """Return the results of closed cells.
 
-        If the cells of ``closing`` closed late, the others are asked again: their answers may be
-        older than the change.
+        If the cells of ``closing`` closed late, the other closed cells are probed again: their
+        answers may be older than the change.
         """
         closed = closed_cells(asked)
         if not any(result.is_late for result in closing):
@@ -188,9 +188,9 @@ class InWorld(Session):
     def _past_barrier(
         self, opened: Sequence[CellResult], began: float, barrier: float
     ) -> list[CellResult]:
-        """Return the open cells; cells that agreed before the barrier are tried again.
+        """Return the results of open cells. Cells that agreed before the barrier are probed again.
 
-        ``began``: seconds from the newest change to their attempts.
+        ``began``: seconds from the newest change to the attempts.
         """
         early = [
             result for result in opened if result.row and began + result.row[-OPEN].at < barrier
@@ -214,7 +214,7 @@ class InWorld(Session):
             )
 
     def _ask_again(self, world: World, asked: Sequence[CellResult]) -> None:
-        """Ask cells that differ once more, from rest."""
+        """Probe cells that differ once more, starting from rest."""
         different = [result for result in asked if differs(result.outcome)]
         if not different:
             return
@@ -228,8 +228,11 @@ class InWorld(Session):
     def _ask_cells(
         self, cells: Sequence[Cell], *, agree: int = 0, held: bool = False
     ) -> list[CellResult]:
-        """Ask cells beside bystanders; ``agree``: tries that are enough, at once; ``held``: denials
-        have to last."""
+        """Probe cells, with bystanders as controls.
+
+        ``agree``: the number of tries that is enough, without time between them. ``held``: denials
+        must last.
+        """
         if not cells:
             return []
         ring = self._bystander_ring()
@@ -250,7 +253,7 @@ class InWorld(Session):
         return asked
 
     def _ask_paths(self, paths: Sequence[Path]) -> list[Outcome]:
-        """Return the end of each path, unless pods or foreign policies explain it."""
+        """Return the outcome of each path, unless changed pods or foreign policies explain it."""
         if not paths:
             return []
         wanted = [path.attempt for path in paths if path.want]
@@ -303,8 +306,10 @@ class InWorld(Session):
         return Path(attempt, want, rule)
 
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
-        """Return the rule for deciding the cell; ``agree``: only this number of tries, without
-        time between them.
+        """Return the rule that decides the cell.
+
+        ``agree``: only this number of tries, without time between them. ``held``: the full rule, by
+        which denials must last.
         """
         source = self.ground.seats.pod(cell.source)
         rule = self._rule_between(source, self.ground.seats.pod(cell.destination))
@@ -324,8 +329,8 @@ class InWorld(Session):
         )
 
     def _bystander_ring(self) -> dict[str, tuple[Path, Path]]:
-        """Return for each node the path from its bystander to the next node's, and the path to
-        it."""
+        """Map each node to two paths: from its bystander to the next node's bystander, and from the
+        previous node's bystander to it."""
         there = list(self.ground.seats.bystanders.values())
         ring = []
         for pod, following in zip(there, [*there[1:], there[0]], strict=True):
