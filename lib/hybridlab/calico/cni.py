@@ -189,7 +189,7 @@ class CNI:
         await asyncio.gather(*(self._dataplane.cut_off_pod(pod) for pod in pods))
 
     async def _undo(self, uid: str) -> None:
-        """Leave nothing of an attachment that failed halfway."""
+        """Remove everything that a failed attachment has left."""
         wired = self._wired.pop(uid)
         self._remove_endpoint(wired.node, uid)
         self._endpoint_down(wired.node, uid)

@@ -46,12 +46,13 @@ class RouteFollower:
         """The routes as they were programmed last; None while they are not in place."""
 
     def due(self) -> None:
-        """Something that routes depend on has changed."""
+        """Note that something that routes depend on has changed."""
         self._done.clear()
         self._due.set()
 
     async def done(self) -> None:
-        """Wait until everything that was due is programmed; for ever while Felix does not run."""
+        """Wait until all pending changes are programmed. While Felix does not run, this waits for
+        ever."""
         await self._done.wait()
 
     def start_over(self) -> None:

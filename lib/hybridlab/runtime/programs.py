@@ -335,7 +335,7 @@ _INIT_ENV = {"PATH": "/usr/bin"}
 
 
 def _drop(capabilities: Iterable[int]) -> None:
-    """Take capabilities from programs that the calling thread executes. Raise KernelError."""
+    """Remove capabilities from programs that the calling thread executes. Raise KernelError."""
     for capability in capabilities:
         if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             raise KernelError(f"drop capability {capability}", ctypes.get_errno())
