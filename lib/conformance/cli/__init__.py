@@ -240,7 +240,7 @@ def _commands() -> dict[str, Command]:
                 "--server": {
                     "metavar": "URL",
                     "default": "",
-                    "help": "the cluster's own API server, beside that kubeconfig's gateway",
+                    "help": "the cluster's own API server, if that kubeconfig names a gateway",
                 },
                 "--role": {"choices": runner.ROLES, "help": f"default: {runner.ROLES[0]}"},
                 "--with": {
@@ -248,12 +248,12 @@ def _commands() -> dict[str, Command]:
                     "action": "append",
                     "default": [],
                     "dest": "beside",
-                    "help": "a role beside it (repeatable)",
+                    "help": "a further role (repeatable)",
                 },
                 "--hours": {
                     "type": float,
                     "default": 8.0,
-                    "help": "that its token lasts (default: %(default)g)",
+                    "help": "hours for which its token is valid (default: %(default)g)",
                 },
                 "--namespaces-prefix": {
                     "metavar": "PREFIX",
@@ -261,7 +261,7 @@ def _commands() -> dict[str, Command]:
                 },
                 "--workers": {
                     **workers,
-                    "help": "that such runs may have (default: %(default)d)",
+                    "help": "number of workers that such runs may have (default: %(default)d)",
                 },
             },
             examples=("calico-conformance kubeconfig --kubeconfig=admin.yaml > lane.yaml",),
@@ -272,7 +272,10 @@ def _commands() -> dict[str, Command]:
             namespaces,
             {
                 "prefix": {"metavar": "PREFIX", "help": "beginning of their names"},
-                "--workers": {**workers, "help": "that a run may have (default: %(default)d)"},
+                "--workers": {
+                    **workers,
+                    "help": "number of workers that a run may have (default: %(default)d)",
+                },
             },
             examples=("calico-conformance namespaces team-a | kubectl apply -f -",),
             exit_codes=EXIT_CODES_OF_READING,
@@ -354,7 +357,7 @@ def _commands() -> dict[str, Command]:
                 "--waivers": {**file, "help": "violations that are accepted, with owner and end"},
                 "--accept-unverified-tls": {
                     "action": "store_true",
-                    "help": "although nobody verified the API server's certificate",
+                    "help": "accept a report although nobody verified the API server's certificate",
                 },
                 "--format": form,
             },

@@ -47,7 +47,7 @@ class FelixService:
             raise MissingCapability(
                 f"RKE2's agent runs Felix on node {place}, and would not start it again "
                 "(rancher/rke2#9324)",
-                "restart the service rke2 of that node by hand, and look for yourself",
+                "restart the service rke2 on that node by hand, and check the result yourself",
             )
         what = f"service {SERVICE} of node {place}"
         done = ended(lambda: self._run(place, (*POWERSHELL, RESTART), change=f"restart {what}"))

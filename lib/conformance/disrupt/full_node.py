@@ -112,7 +112,7 @@ class FullNode:
             node, count, others = case
             head = f"node {node.name}, whose {count} free addresses were taken"
             if refused := self._pause.come(node, count)[1]:
-                raise EnvironmentBroken(f"{head}: not all of them: {refused}")
+                raise EnvironmentBroken(f"{head}: pods did not get all of them: {refused}")
             _, address, words = self._next(node, head)
             self.remove()
             if words:

@@ -248,7 +248,7 @@ class _Failure:
         felix = advice.felix(attempt, self.side)
         if first.path.want:
             if self._stays_closed:
-                return f"the policies are gone, what they programmed may not be: {felix}"
+                return f"the policies are gone, but their rules may still be programmed: {felix}"
             if self._is_withheld:
                 return felix
             return advice.open_path(attempt, first.observations)
@@ -334,7 +334,7 @@ def _undecided(lost: Path, denied: Outcome) -> str:
     source = denied.path.attempt.source
     counts = f"{connected} of {counted(len(lost.observations), 'try', 'tries')} connected"
     if connected == len(lost.observations):
-        counts = "each try connected, but too seldom to cover every time-out"
+        counts = "every try connected, but there were too few to cover every time-out"
     return f"{counts}, so the denial of {source.namespace}/{source.pod} cannot be judged"
 
 

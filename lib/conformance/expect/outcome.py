@@ -159,7 +159,7 @@ class Outcome:
             row = counted(len(self.standing.row), "connection", "connections")
             return (
                 f"{self.label}  expected {self.expected}, observed {self.wavered} earlier in the run, and {row} in a "
-                "row at its end: what is between the nodes lost packets for a while"
+                "row at its end: the network between the nodes lost packets for a while"
             )
         if isinstance(self.standing, Held):
             if not self.path.want:

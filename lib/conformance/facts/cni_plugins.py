@@ -29,7 +29,7 @@ class CniPlugins:
         name = f"type in the CNI configuration of node {node}"
         cni = next(one for one in self.windows if one.name == node).cni or self.facts.cni
         if not cni.known or cni.source.startswith(ON_NODE):
-            return {name: Announced(None, f"only the file itself tells the network: {cni.source}")}
+            return {name: Announced(None, f"only the file itself shows the network: {cni.source}")}
         wanted = {plugin for plugin, known in CNIS.items() if known == cni.value} or {
             str(cni.value)
         }

@@ -60,7 +60,7 @@ def _overlay(kube: Kube, address: str) -> str:
     for end in (*endpoints, server):
         pool = _pool_of(end, pools)
         if not _parsed(end):
-            return f"the API server is named {end}, and names are asked of the cluster's DNS"
+            return f"the API server is named {end}, and the cluster's DNS resolves names"
         if pool:
             return f"the API server's address {end} is of IP pool {pool['metadata']['name']}"
     if not value_at(own, "spec", "natOutgoing"):

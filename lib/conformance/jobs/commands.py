@@ -45,7 +45,7 @@ def _job_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="beside",
-        help="a role beside it (repeatable)",
+        help="a further role (repeatable)",
     )
     parser.add_argument(
         "--namespaces-prefix", metavar="PREFIX", default="", help="run in prepared namespaces"

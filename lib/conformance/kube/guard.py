@@ -141,7 +141,7 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
             return ""
     return (
         f"its selection (selector {spec.get('selector')!r}, namespaceSelector {spec.get('namespaceSelector')!r}) "
-        f"is not limited to this run's namespaces, without its standing watch's, which have the label {RUN_LABEL} too; "
+        f"is not limited to this run's namespaces without those of its standing watch, which also have label {RUN_LABEL}; "
         f"add namespaceSelector: {NAMESPACE_KEYS[0]} == '{run.namespace}'"
     )
 
@@ -157,7 +157,7 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
         if values and all(_ours(key, value, NAMESPACE_KEYS, run) for value in values):
             return ""
     return (
-        f"its subject {subject!r} is not limited to this run's namespaces without its standing watch's; select them by "
+        f"its subject {subject!r} is not limited to this run's namespaces without those of its standing watch; select by "
         f"{NAMESPACE_KEYS[1]}: {run.namespace}"
     )
 

@@ -81,7 +81,7 @@ class StreamEnd:
     def words(self) -> str:
         """Return ``client RESET``, ``server heard nothing for 2.4 s``."""
         if self.verdict is StreamVerdict.STALLED and self.quiet is not None:
-            return f"{self.side} heard nothing for {self.quiet:.1f} s"
+            return f"{self.side} received nothing for {self.quiet:.1f} s"
         return f"{self.side} {self.verdict}"
 
 

@@ -89,7 +89,7 @@ class NodeWatch:
         """
         node = self._find(name)
         why = closed(node, tolerations(self.tolerated)) if node else ""
-        return f", and node {name} is {why}: who drains it takes its pods away" if why else ""
+        return f", and node {name} is {why}: whoever drains it evicts its pods" if why else ""
 
     def silent(self, names: Iterable[str]) -> list[str]:
         """Return the nodes among these with a missed lease renewal that are not yet lost."""
@@ -138,7 +138,7 @@ class NodeWatch:
             return why
         behind = self._behind(name, leases)
         if name in leases and behind > leases[name][1]:
-            return f"its kubelet has not renewed its lease for {behind:.0f} s, by what others have renewed theirs"
+            return f"its kubelet has not renewed its lease for {behind:.0f} s longer than the kubelets of other nodes"
         return ""
 
     def _evicting(self, node: Obj) -> str:

@@ -410,7 +410,7 @@ def quoted(text: str) -> str:
     script.
     """
     if NOT_IN_SCRIPTS.search(text):
-        raise ProbeBroken(f"{text!r} is not asked of a Windows host: it holds what cmd.exe obeys")
+        raise ProbeBroken(f"{text!r} is not sent to a Windows host: cmd.exe would interpret it")
     doubled = SINGLE_QUOTES.sub(r"\g<0>\g<0>", text)
     return f"'{doubled}'"
 

@@ -49,7 +49,7 @@ FIRST = 400
 NAMED = 8
 """Maximum number of a claim's parts that are listed; further parts are counted, and the page lists
 them."""
-BESIDE = "also VIOLATED, and in no set that is required"
+BESIDE = "also VIOLATED, but in no required set"
 
 
 def summary(

@@ -66,8 +66,8 @@ class Restoration:
             and not deadline.expired
         ):
             text = (
-                "the API server is away, and this run tries for up to "
-                f"{lasting(deadline.remaining)} to put back what it has changed"
+                "the API server does not answer; this run tries for up to "
+                f"{lasting(deadline.remaining)} to restore what it has changed"
             )
             run.progress().tell(f"{text}: {done.problem}")
             run.alive.doing(text)

@@ -206,7 +206,7 @@ def _near_home(
         return None
     if not own.node:
         return (
-            "it changes a whole node, and on which node this run's own pod is, is not known",
+            "it changes a whole node, and it is not known on which node this run's own pod is",
             "start it by the Job that `calico-conformance job` prints, which names its node",
         )
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(
@@ -290,7 +290,7 @@ def _lack(
         ),
         (
             needs.vni_delivery and facts.install.value in ("manual", "platform", "agent"),
-            "nothing in the cluster carries a VNI to Windows nodes: installation by "
+            "nothing in the cluster delivers a VNI to Windows nodes: installation by "
             f"{facts.install.value} ({facts.install.source}), where each host has its own "
             "configuration of Calico",
             "install Calico for Windows by its operator; by hand it is reinstalled to take another "
@@ -407,5 +407,5 @@ def check_disruptable(name: str, facts: Facts) -> None:
     fit = [node.name for node in facts.nodes if node.os in systems]
     if name and name not in fit:
         raise UsageProblem(
-            f"--disruptive-node {name}: no test changes a node of its system; name {' or '.join(fit)}"
+            f"--disruptive-node {name}: no test changes a node of its operating system; name {' or '.join(fit)}"
         )

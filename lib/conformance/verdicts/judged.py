@@ -14,7 +14,7 @@ from conformance.verdicts.decisions import by_build, folded, over_builds
 from conformance.verdicts.statement import Statement, unmet_for
 
 NOTHING = "its test decided nothing: the body did not run, or none of its expectations did"
-NO_DENIAL = "no path was found closed, and the claim is that a path is"
+NO_DENIAL = "no path was found closed, although the claim is that a path is closed"
 WITHOUT_DENIAL = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.LIFTED)
 """The verdicts that open paths can give to a claim about closed paths."""
 REMEDY = "run it without plugins and options that leave out calls (--setup-plan, --setup-only)"

@@ -63,7 +63,11 @@ def unasked(
     """Return a reason for each covered node that was never probed and has no reason yet, since
     silence proves nothing."""
     known = {*explained, *(path.node for path in paths)}
-    return {node: "its pods were never there to be asked" for node in covered if node not in known}
+    return {
+        node: "its pods never existed, so they were not probed"
+        for node in covered
+        if node not in known
+    }
 
 
 class Watch:

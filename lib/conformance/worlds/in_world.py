@@ -52,7 +52,7 @@ NAMED = 4
 """Other cells that a message names."""
 OPEN = 2
 """Tries in a row that decide an open path after the barrier."""
-UNSURE = "it is neither surely as expected nor surely different, even when applied again"
+UNSURE = "it is not certain whether it is as expected, even when applied again"
 NOT_HONOURED = "the edit is not honoured: the same policies, applied anew, give the expected result"
 
 

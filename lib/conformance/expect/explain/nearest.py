@@ -99,7 +99,7 @@ def _nearest(
     if any(answer.verdict in ARRIVED for answers in own.values() for answer in answers):
         return Nearest(
             lines={
-                "own address": f"{results}: the pods are open, what leads to them is not",
+                "own address": f"{results}: the pods can be reached, but not through the Service",
                 "do": kube_proxy(attempt.source, target),
             }
         )

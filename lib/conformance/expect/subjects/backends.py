@@ -161,7 +161,7 @@ class Backends(Subject):
         self._polled(
             attempts,
             lambda observation: as_wanted(observation, True),
-            "an answer of a backend of now",
+            "an answer of a present backend",
             because,
         )
 

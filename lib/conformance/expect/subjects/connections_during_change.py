@@ -84,7 +84,7 @@ class ConnectionsDuringChange:
             for new, old in zip((*again, control), (*watched, begun.control), strict=True)
         ):
             self.streams.mark(
-                f"{counted(lost, 'stream')} that the policies' laying lost: opened again"
+                f"{counted(lost, 'stream')} lost when the policies were applied: opened again"
             )
         self._begun = _Begun(dict(zip(begun.streams, again, strict=True)), begun.beside, control)
         self.streams.mark("the change begins")
@@ -115,7 +115,7 @@ class ConnectionsDuringChange:
                 return
             again = self._come_back(watched, because)
             self._begun = replace(begun, streams=dict(zip(begun.streams, again, strict=True)))
-            self.streams.mark("streams that earlier changes lost: opened again")
+            self.streams.mark("streams lost by earlier changes: opened again")
             since = expect.clock.monotonic()
         raise ControlBroken(
             f"streams were lost {ROUNDS} times although nothing changed", control="quiet"

@@ -94,7 +94,9 @@ class OwnNode(Subject):
             if len({each.verdict for each in observations}) == 1:
                 return Nonconformance(text, observations=observations)
             return ControlBroken(
-                text, control="a path that is now open and now closed", observations=observations
+                text,
+                control="a path that is open at times and closed at others",
+                observations=observations,
             )
 
         self.check("behaviour", polled.cases(), judge)

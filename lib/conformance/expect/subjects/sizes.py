@@ -379,7 +379,7 @@ class Sizes(Subject):
             _no_silence(carried),
             {
                 "beside": f"packets of {SMALLEST} bytes in the same rounds: {message.summary(small)}",
-                "do": "look at the server's pod: it answers now and then",
+                "do": "look at the server's pod: it answers only at times",
             },
         )
         flat = [*above, *small]

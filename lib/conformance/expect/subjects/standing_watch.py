@@ -439,7 +439,7 @@ class _OfNode:
             so=f"policy of node {self.node} {so}",
             further={
                 "lasted": lasted,
-                "policies": "the watch's own: into the pod Kubernetes', out of it Calico's",
+                "policies": "the watch's own: into the pod a Kubernetes policy, out of it Calico's",
                 "do": f"read Felix' log on node {self.node} for that second",
             },
         )

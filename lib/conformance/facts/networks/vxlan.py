@@ -148,7 +148,7 @@ class VxlanFacts:
         if not own or not _announcing(announced):
             return {}
         if not noted:
-            missing = f"annotation {ADDRESS} is missing, so that no node has a way to its pods"
+            missing = f"annotation {ADDRESS} is missing, so no node has a route to its pods"
             return {f"address of node {node}": Fact("none is announced", missing)}
         value = ANNOUNCED if noted in own else f"{noted} is announced, which the node does not have"
         return {

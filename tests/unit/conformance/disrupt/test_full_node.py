@@ -270,7 +270,7 @@ def test_only_a_lab_with_a_full_pool_shows_that_a_windows_node_borrows_nothing(
         ({"late": [False]}, BAD, "observed it with 10.0.0.9, of the block of Windows node win"),
         ({"late": [False], "given": "10.0.0.70"}, UNKNOWN, "got 10.0.0.70 of linux-1, so that"),
         ({"late": [False], "given": "1.2.3.4"}, UNKNOWN, "got 1.2.3.4 of no node, so that"),
-        ({"refused": WORDS}, UNKNOWN, "not all of them: cannot allocate"),
+        ({"refused": WORDS}, UNKNOWN, "pods did not get all of them: cannot allocate"),
         ({"words": "timeout acquiring mutex"}, UNKNOWN, "IPAM is not the reason: timeout"),
     ],
 )
