@@ -89,7 +89,8 @@ class Door:
     """A text stream that lets nothing through which commands a terminal or a CI system."""
 
     def __init__(self, stream: TextIO, *, own: bool = False) -> None:
-        """``own``: the writer's own colours and returns to a line's beginning pass."""
+        """Set up the door. ``own``: let the writer's own colours, and returns to the beginning of a
+        line, pass."""
         self._stream = stream
         self._own = own
         self._begun = ""

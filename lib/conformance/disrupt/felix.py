@@ -66,12 +66,12 @@ class Felix:
         claims: Sequence[str] = (),
         windows_pods: str = LABEL["windows"],
     ) -> None:
-        """``claims``: of the test that restarts it, for messages.  ``windows_pods``: labels of its
-        pods on Windows.
+        """Set up the restarts.
 
-        ``processes``: sees and ends Felix' process in its pod on Windows; None: that is not possible here.
-
-        ``services``: the same where Felix is a service of the host; None: it runs in pods here.
+        ``claims``: claims of the test that restarts Felix, for messages. ``windows_pods``: labels
+        of Felix' pods on Windows. ``processes``: reads and ends Felix' process in its pod on
+        Windows; None: that is not possible here. ``services``: the same where Felix is a service of
+        the host; None: Felix runs in pods here.
         """
         self._kube = kube
         self._journal = journal

@@ -33,7 +33,8 @@ class FelixService:
     """Felix' process in a host (``felix_process.Processes``), by PowerShell in HostProcess pods."""
 
     def __init__(self, run: Run, *, by_agent: bool = False) -> None:
-        """``by_agent``: it is a process of RKE2's agent, which starts it once, and no service."""
+        """Set up the service. ``by_agent``: Felix is a process of RKE2's agent, which starts it
+        only once, and no service."""
         self._run = run
         self._by_agent = by_agent
 

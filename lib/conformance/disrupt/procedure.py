@@ -225,7 +225,8 @@ class Procedure:
         name = ", ".join(before.values())
 
         def look() -> set[str] | ProbeBroken:
-            """A node that has just lost its network may be out of reach for a while."""
+            """Return the ids of the node's HNS networks, or the error: a node that has just lost
+            its network may be unreachable for a while."""
             try:
                 return {hns_network.id for hns_network in self._hosts.hns_networks(node)}
             except ProbeBroken as broken:

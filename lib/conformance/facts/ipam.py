@@ -253,7 +253,7 @@ class IpamFacts:
         return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"
 
     def _blocks(self, node: str) -> tuple[list[Obj], str]:
-        """Return the blocks for IPv4 of a node with which nothing is wrong."""
+        """Return the node's IPv4 blocks without a fault, and where they were read."""
         claimed, source = self._claimed(node)
         sound = {cidr for cidr, wrong in claimed.items() if not wrong and ":" not in cidr}
         blocks, _ = self.calico.listed("IPAMBlock")

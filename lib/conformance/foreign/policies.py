@@ -114,8 +114,8 @@ class ForeignPolicies:
         self._removed[label] = time.monotonic()
 
     def __call__(self, pods: Sequence[Workload]) -> list[str]:
-        """Name the policies that may select a pod, those that were not read, and those just
-        deleted.
+        """Return the names of the policies that may select a pod, of policies that could not be
+        read, and of policies deleted just now.
 
         ``NetworkPolicy demo/deny (networking.k8s.io/v1), not the run's own``.
         """

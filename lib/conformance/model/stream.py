@@ -125,7 +125,8 @@ class StreamState:
 
     @property
     def lost_at(self) -> float | None:
-        """Unix seconds.  The first sign at either end that it was lost; None: there was none."""
+        """Return when the first sign of the loss was observed at either end (Unix seconds); None:
+        the stream is not lost."""
         signs = [event.at for event, _ in self.timeline if event.what in ("stalled", "ended")]
         return min(signs) if self.lost and signs else None
 

@@ -136,7 +136,7 @@ class Words:
     read their marks."""
 
     def __init__(self, catalog: Catalog, of: Callable[[pytest.Item], Iterable[str]]) -> None:
-        """``of``: a test's claims and their subjects."""
+        """Set up the selection. ``of``: returns a test's claims and their subjects."""
         self._catalog = catalog
         self._of = of
         self._expression = ""

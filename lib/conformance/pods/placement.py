@@ -32,7 +32,7 @@ AKS's system pool (the only Linux nodes of a small cluster)."""
 
 
 def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
-    """Tolerations of every pod of the suite, as they stand in its spec."""
+    """Return the tolerations of every pod of the suite, in the form of a pod's spec."""
     more = []
     for toleration in extra:
         entry = {

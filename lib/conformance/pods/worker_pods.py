@@ -81,7 +81,7 @@ class WorkerPods:
 
     @property
     def namespace(self) -> str:
-        """Namespace of the pods, but for those elsewhere and in a node's network."""
+        """Return the namespace of the pods, except pods elsewhere and pods in a node's network."""
         return self._pods.namespace
 
     @property
@@ -98,8 +98,8 @@ class WorkerPods:
         return self._group(f"{os}-server")
 
     def elsewhere(self, os: OS) -> Group:
-        """Clients in the second namespace, with the labels of the demo's, one on each covered
-        node."""
+        """Return clients in the second namespace, one on each covered node, with the labels of the
+        demo's clients."""
         return self._group(f"{ELSEWHERE}/{os}-client")
 
     def nodes(self) -> Group:

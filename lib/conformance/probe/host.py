@@ -359,7 +359,7 @@ class Hosts:
         return [line.strip() for line in lines if line.strip()]
 
     def _bytes(self, node: str, script: str, *, empty_is_broken: bool) -> bytes:
-        """Standard output of a script that succeeded."""
+        """Return the standard output of a script that succeeded."""
 
         def ask() -> bytes:
             pod = self._windows(node)

@@ -90,7 +90,8 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
 
 
 def _by_verdict(plain: Mapping[str, Any], above: Container[str]) -> Iterator[tuple[str, Tone]]:
-    """Decided claims, the worst verdict first.  ``above``: ids of claims that come before them."""
+    """Yield the lines of decided claims, the worst verdict first. ``above``: ids of claims that are
+    listed before them."""
     for verdict, tone in TONES.items():
         shown = "inapplicable_parts" if verdict is ClaimVerdict.NOT_APPLICABLE else "results"
         claims = [

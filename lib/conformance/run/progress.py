@@ -28,8 +28,8 @@ class Progress:
         uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext,
         printed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Text printed within ``uncaptured()`` reaches the user; ``printed`` is called after
-        each."""
+        """Set up the printer. Text printed within ``uncaptured()`` reaches the user; ``printed`` is
+        called after each text."""
         self._every = every
         self._uncaptured = uncaptured
         self._note_output = printed

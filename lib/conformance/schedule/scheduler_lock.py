@@ -113,7 +113,8 @@ class ReadWriteGate:
     """The gate of one run; each of its processes has an object of its own on the same files."""
 
     def __init__(self, locks: Path, nodes: Iterable[str], *, patience: float) -> None:
-        """``patience``: seconds after which a test that waits says for whom."""
+        """Set up the gate. ``patience``: seconds after which a waiting test says for which test it
+        waits."""
         self._locks = locks
         self._nodes = sorted(nodes)
         self._patience = patience

@@ -269,8 +269,8 @@ class Calico:
                 self._soon(self.pod_network.cut_off(gone))
 
     def snat_for(self, node: str) -> str | None:
-        """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep
-        their own."""
+        """Return the source address that a Windows node's pods get on their way to a ClusterIP
+        (kube-proxy); None: they keep their own."""
         return self._service_source(node, enable_dsr=enables_dsr(self._profile, self.nodes[node]))
 
     def node_port_snat_for(self, node: str) -> str | None:

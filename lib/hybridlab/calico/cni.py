@@ -65,7 +65,7 @@ class CNI:
         endpoint_down: EndpointDown,
         annotations: Callable[[str], Mapping[str, str]],
     ) -> None:
-        """``annotations``: of a namespace."""
+        """Set up the plugins. ``annotations``: returns the annotations of a namespace."""
         self._profile = profile
         self._plane = plane
         self._nodes = nodes

@@ -28,7 +28,7 @@ class RouteFollower:
         faults: FelixFaults,
         log: LevelLog,
     ) -> None:
-        """``windows`` on a Windows node."""
+        """Set up the follower. ``windows``: the Windows node; None on a Linux node."""
         self._node = node
         self._plane = plane
         self._facts = facts

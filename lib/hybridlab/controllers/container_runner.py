@@ -69,7 +69,8 @@ class ContainerRunner:
         changed: Callable[[], None],
         init: bool = False,
     ) -> None:
-        """``facts`` and ``volumes`` are asked at each start; ``changed`` is called when the state did."""
+        """Set up the runner. ``facts`` and ``volumes`` are called at each start, ``changed``
+        whenever the state has changed."""
         self.state = state
         self._context = context
         self._facts = facts

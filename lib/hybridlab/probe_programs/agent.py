@@ -46,7 +46,7 @@ class Lines:
         return {}
 
     def open(self) -> int:
-        """Attempts under way or waiting, or open ends of streams."""
+        """Return the number of attempts under way or waiting, or of open ends of streams."""
         raise NotImplementedError
 
     def under_way(self) -> bool:

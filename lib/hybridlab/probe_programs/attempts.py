@@ -328,7 +328,7 @@ def payload(size: int) -> bytes:
 
 
 def winsock(error: OSError) -> tuple[str, str]:
-    """Verdict and detail of a failed socket call."""
+    """Return verdict and detail of a failed socket call."""
     return WINSOCK.get(error.errno or 0, ("BROKEN", str(error)))
 
 

@@ -101,7 +101,7 @@ class End:
     def __init__(
         self, clock: Clock, tell: Tell, *, side: str, stream: str, every: float, stall: float
     ) -> None:
-        """``every`` and ``stall`` in ms."""
+        """Set up the end. ``every`` and ``stall`` are in ms."""
         self.clock = clock
         self.side = side
         self.stream = stream

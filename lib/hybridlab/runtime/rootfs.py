@@ -166,7 +166,7 @@ class Builder:
         self._home[namespaces.CLONE_NEWNET] = namespaces.home_netns()
 
     def go_home(self) -> None:
-        """Back to labd's own namespaces, from wherever the thread is."""
+        """Move the thread back to labd's own namespaces, wherever it is."""
         for flag, fd in self._home.items():
             namespaces.setns(fd, flag)
 
@@ -391,7 +391,7 @@ _ALL_PROGRAMS: set[str] = set()
 
 
 def offer(programs: Iterable[str]) -> None:
-    """Name programs that images have; call it before the first container is built."""
+    """Add programs that images have. Must be called before the first container is built."""
     _ALL_PROGRAMS.update(programs)
 
 

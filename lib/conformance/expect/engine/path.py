@@ -158,7 +158,7 @@ class Path:
 
     @property
     def agree(self) -> int:
-        """Attempts in a row that decide it."""
+        """Return how many attempts in a row decide the path."""
         return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
 
     def may_waver(self, attempt: Try) -> bool:

@@ -48,7 +48,7 @@ class Ended(Protocol):
 
     @property
     def output(self) -> str:
-        """Standard output and error as text."""
+        """Return standard output and error as one text."""
 
     @property
     def seconds(self) -> float:

@@ -325,8 +325,10 @@ class ExternalPaths(Subject):
     def _pings(
         self, pings: Sequence[tuple[Workload, str]], *echoes: int
     ) -> list[Future[list[_PingOutput]]]:
-        """Return the outputs of pings from each pod to its address, all at once; ``echoes``: first,
-        and later."""
+        """Start pings from each pod to its address, all at once, and return their outputs.
+
+        ``echoes``: the number of echo requests of the first ping, and of each later one.
+        """
         return at_once(
             [partial(self._until_answered, source, address, *echoes) for source, address in pings]
         )

@@ -43,8 +43,8 @@ class BgpFacts:
     def __init__(
         self, calico: CalicoObjects, hosts: Hosts, looked_into: Collection[str] = ()
     ) -> None:
-        """``looked_into``: Windows nodes that may be looked into to tell which end of a session is
-        down."""
+        """Set up the facts. ``looked_into``: Windows nodes that may be read to find out which end
+        of a session is down."""
         self._hosts = hosts
         self._calico = calico
         self._looked_into = looked_into

@@ -245,7 +245,7 @@ class Walk:
         return replace(found[0], verdict=Verdict.NOT_SAID, rule="", policy="", why=why)
 
     def _unknown_service(self) -> str:
-        """Name a Service of the rules whose members no object states."""
+        """Return that the members of a Service in the rules are not known; empty: all are known."""
         peers = (
             peer
             for one in self.order
