@@ -118,7 +118,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser_of(name: str, command: "Command") -> argparse.ArgumentParser:
-    """Return the parser of a command that has options of its own, still without these."""
+    """Return a parser for a command that has options of its own; the options are not added yet."""
     return _Parser(prog=f"{PROGRAM} {name}", allow_abbrev=False, **command.described())
 
 
@@ -186,7 +186,7 @@ OF_JOBS = {
         examples=("calico-conformance hold /results/POD",),
     ),
     "merge": Command(
-        "one report of several runs of one cluster; exit code: that of one run of all",
+        "make one report of several runs of one cluster; exit code: as of a single run of it all",
         None,
         examples=("calico-conformance merge reports/core reports/policy --to=reports/both",),
         exit_codes=EXIT_CODES_OF_A_RUN,

@@ -17,8 +17,8 @@ from conformance.qualify.stored import read
 
 
 def run(rest: Sequence[str]) -> NoReturn:
-    """Become pytest, as ``pytest`` in a checkout, from any folder: signals and the exit code are
-    its own."""
+    """Replace this process by pytest, which then works from any folder as ``pytest`` does in a
+    checkout; signals and the exit code are pytest's own."""
     program = [
         sys.executable,
         "-m",

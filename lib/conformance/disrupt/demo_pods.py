@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's pods, between which a changed VNI is observed, and pods created while it changes."""
+"""The pods of the demo: those between which the change of a VNI is observed, and those that are
+created during the change."""
 
 import itertools
 from collections.abc import Mapping

@@ -99,11 +99,11 @@ class Drain(Disruption):
         self._wait_until_gone(node, pods, deadline)
 
     def emptied(self, node: str) -> list[Obj]:
-        """List a drained node anew and return the pods with a network that it has: DaemonSets' and
-        the suite's own.
+        """Read the pods of a drained node again and return those that have a network of their own:
+        the pods of DaemonSets and of the suite.
 
         Other pods that have come since are evicted, in at most ROUNDS rounds.  Raise
-        EnvironmentBroken where one is still there, and as :meth:`drain`.
+        EnvironmentBroken where one of them is still there, and what :meth:`drain` raises.
         """
         for done in range(ROUNDS + 1):
             there = self.networked(node)

@@ -465,7 +465,8 @@ def _runs(pod: Obj) -> bool:
 
 
 def _moved(before: Obj, now: Obj) -> bool:
-    """Return whether the containers began anew: another pod, or a restart in place."""
+    """Return whether the containers were started again: in another pod, or by a restart in
+    place."""
     return bool(
         now["metadata"]["uid"] != before["metadata"]["uid"] or restarts(now) > restarts(before)
     )

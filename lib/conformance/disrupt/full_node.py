@@ -272,7 +272,8 @@ class FullNode:
 
 
 def _fitting(node: NodeFacts, room: Room) -> int:
-    """Return how many pods come at once.  Raise MissingCapability where too few fit."""
+    """Return how many pods are to come to the node at once.  Raise MissingCapability where too few
+    fit."""
     count = _bounded(room, min(BURST, room.addresses))
     if count < LEAST:
         raise MissingCapability(

@@ -45,7 +45,7 @@ class WorldFile:
 
     @property
     def whole_cluster(self) -> bool:
-        """Return whether it has a cluster-scoped object, before or after its edit."""
+        """Return whether the world has a cluster-scoped object, before or after its edit."""
         return any(
             not obj["metadata"].get("namespace") for stage in self._stages for obj in stage.objects
         )

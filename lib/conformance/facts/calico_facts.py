@@ -309,7 +309,7 @@ class CalicoReading:
             sorted(one for one in listed if discovery.serves(one) or one not in discovery.away)
         )
         away = [
-            f"{one} is listed, and not served now: {discovery.away[one]}"
+            f"{one} is listed but not served now: {discovery.away[one]}"
             for one in listed
             if one in discovery.away
         ]

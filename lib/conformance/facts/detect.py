@@ -146,8 +146,11 @@ def node_facts(node: Obj) -> NodeFacts:
 
 
 def _address(node: Obj) -> str:
-    """Return the first internal IPv4 address of a node, else that which Calico announces, else an
-    external one; another address where none of these is IPv4; empty: none."""
+    """Return the first internal IPv4 address of a node, else the one that Calico announces, else an
+    external one.
+
+    Where none of these is IPv4, return another of them; where there is none, an empty string.
+    """
     listed = list_at(node, "status", "addresses")
 
     def of(kind: str) -> list[str | None]:

@@ -43,8 +43,8 @@ class WindowsLists:
         self._facts = facts
 
     def expected(self, pod: Workload) -> list[tuple[HnsRule, ...]]:
-        """Return the lists that a pod may have by the cluster's objects now: as its release was
-        shipped, and without the release's known defects, which a patch may mend.
+        """Return the lists that a pod may have by the cluster's present objects: one with the known
+        defects of Calico's release, one without them, since a patch may have mended these.
 
         Raise MissingCapability if Calico's release, or a policy that may select the pod, is not
         known here.

@@ -88,8 +88,8 @@ def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] |
 
 
 def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
-    """Return why any other change reaches beyond the run without declaring so; empty: it does
-    not."""
+    """Return why a change of any kind that is not GUARDED reaches beyond the run without declaring
+    so; empty: it does not."""
     target = change.target
     namespace = target.name if target.kind == "Namespace" else target.namespace
     if namespace in (RUNNER_NAMESPACE, own or RUNNER_NAMESPACE) and not isinstance(run, Shared):

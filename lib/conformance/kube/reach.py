@@ -40,7 +40,8 @@ class CredentialsDead(ApiRefused, EnvironmentBroken):
 
 
 class Reach:
-    """Shared by the processes that have the same folder.  Thread-safe."""
+    """Whether the API server can be reached, as known to all processes that use the same folder.
+    Thread-safe."""
 
     def __init__(self, folder: Path | None = None, patience: float = float("inf")) -> None:
         """``patience``: s of silence, after which the API server is gone."""

@@ -108,7 +108,7 @@ class StreamState:
 
     @property
     def lost(self) -> bool:
-        """Return whether it is of no use any more to either end."""
+        """Return whether the stream is of no use any more to either end."""
         return any(end.lost for end in self.ends)
 
     @property

@@ -63,8 +63,8 @@ class Following:
             idle = len(tests) - len(going)
             beside = f" ({idle} more cannot run here)" if idle else ""
             self.note(
-                f"{counted(len(going), 'test')}{beside}, {alone} by one worker, by packaged "
-                f"seconds{many}"
+                f"{counted(len(going), 'test')}{beside}, {alone} by one worker "
+                f"(packaged estimate){many}"
             )
 
     def note(self, text: str) -> None:

@@ -219,10 +219,7 @@ def assumptions(facts: Facts) -> list[str]:
         *_versions_on_nodes(facts),
         *_windows_versions(facts),
         *_felix(facts),
-        *(
-            f"{group} is listed, and not served now: {why}"
-            for group, why in facts.apis_away.items()
-        ),
+        *(f"{group} is listed but not served now: {why}" for group, why in facts.apis_away.items()),
         *_unannounced(facts),
         *windows_troubles(facts.nodes),
     ]

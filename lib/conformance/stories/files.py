@@ -34,7 +34,7 @@ class StoryFile:
 
     @property
     def whole_cluster(self) -> bool:
-        """Return whether it has a cluster-scoped object."""
+        """Return whether the story has a cluster-scoped object."""
         return any(
             not obj["metadata"].get("namespace")
             for scene in self.story.scenes()

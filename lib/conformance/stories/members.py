@@ -57,9 +57,10 @@ class Members:
     # --- what happens -------------------------------------------------------------------------
 
     def come(self) -> None:
-        """Have a member on each node with seats; those that are there stay.
+        """Make sure that each node with seats has a member; members that exist stay.
 
-        Raise EnvironmentBroken if one is not ready in time."""
+        Raise EnvironmentBroken if one is not ready in time.
+        """
         there = {seat.node for seat in self.seats.seats if not seat.member}
         covered = [node for os in SYSTEMS for node in self.placement.covered(os)]
         self._nodes = {node.name: node for node in covered if node.name in there}

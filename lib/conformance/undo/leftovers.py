@@ -90,7 +90,7 @@ class Leftovers:
             *(f"run {self.run}: mark {name} on {marked.label}" for marked, name in self.marks),
             *self.doubts,
             *(
-                [f"run {self.run}: its journal, with nothing open"]
+                [f"run {self.run}: its journal, which lists nothing more to put back"]
                 if self.journal and not (self.changed or self.doubts)
                 else []
             ),

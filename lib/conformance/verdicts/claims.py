@@ -125,7 +125,7 @@ class ClaimOutcome:
 
     @property
     def opens(self) -> bool:
-        """Return whether it is VIOLATED, and something gets through that policy closes."""
+        """Return whether the claim is VIOLATED, and something gets through that policy closes."""
         return self.verdict is ClaimVerdict.VIOLATED and any(
             decision.opens for decision in self.decisions
         )

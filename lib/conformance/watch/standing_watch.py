@@ -238,7 +238,8 @@ class Watch:
     def _beside(
         self, former: dict[tuple[str, ...], Watched], free: Workload, stranger: Workload
     ) -> None:
-        """Ask DNS and the Service of the next node's free pod from a node's free pod."""
+        """Watch two more paths of a node's free pod: to DNS, and to the Service of the free pod of
+        the next node."""
         assert self._services is not None
         patience = self._timings.of(free.os)
         if former.pop(("dns", "", free.uid), None) is None:

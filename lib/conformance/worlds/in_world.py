@@ -99,8 +99,11 @@ class InWorld(Session):
     def _cells(
         self, world: World, *, every: bool = False, past: Sequence[CellResult] = ()
     ) -> list[Cell]:
-        """Return the cells of the world's claims; ``every``: all cells; ``past``: the results
-        before an edit."""
+        """Return the cells that the world's claims are about.
+
+        ``every``: return all cells; ``past``: the results before an edit, whose decisions each cell
+        keeps.
+        """
         ends = {result.cell.key: result.cell.decisions for result in past}
         claims = (world.claim, *world.beside)
         seats = self.ground.seats.seats

@@ -112,7 +112,7 @@ class _Command:
 
 
 class _FaultyOutput:
-    """A ChannelWriter."""
+    """The output of an agent's command, spoilt by the fault that its session has."""
 
     def __init__(self, writer: ChannelWriter, command: _Command) -> None:
         self._writer = writer

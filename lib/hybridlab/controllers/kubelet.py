@@ -69,7 +69,7 @@ class Kubelet:
             self._admit(uid, pod)
 
     def on_exit(self, ended: ContainerExit) -> bool:
-        """Note that a container ended; return False when it is none of this node's."""
+        """Note that a container ended; return False when no pod of this node waits for it."""
         waiting = self.context.exits.get(ended.container)
         if waiting is None:
             return False

@@ -21,7 +21,7 @@ from conformance.model.observation import Observation, Verdict
 
 SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
 """The verdicts of a path on which no packet arrives."""
-UDP_ALONE = ", by UDP: TCP to the same address and port connects"
+UDP_ALONE = ", by UDP, although TCP to the same address and port connects"
 TRIES = 2
 """How often a backend is probed by its own address, since one lost packet does not make a path
 closed."""

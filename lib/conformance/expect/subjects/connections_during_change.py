@@ -146,7 +146,7 @@ class ConnectionsDuringChange:
             if state.lost:
                 self._say(stream, of_chance(True), f"{state.label}: {state.words}")
             else:
-                text = f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}"
+                text = f"{state.label}: {state.words}, which is not required; {self.streams.marks[-1].what}"
                 self._say(stream, of_chance(False), text)
         return states
 

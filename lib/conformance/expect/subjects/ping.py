@@ -459,7 +459,7 @@ class _PingOutput:
 
     @property
     def silent(self) -> bool:
-        """Return whether it pinged and nothing answered."""
+        """Return whether the source pinged and got no answer."""
         return self.pinged and not self.replied
 
     def __str__(self) -> str:

@@ -155,7 +155,7 @@ class BgpFacts:
         routers = self._routers(windows)
         if not routers:
             raise MissingCapability(
-                f"no BGPPeer gives node {windows} a peer that is no node",
+                f"no BGPPeer gives node {windows} a router outside the cluster as its peer",
                 "make a BGPPeer with the router's peerIP that selects it",
             )
         observed = self._anew(windows)

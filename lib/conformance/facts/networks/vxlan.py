@@ -181,8 +181,8 @@ class VxlanFacts:
         }
 
     def _configured_port(self, host: LinuxFacts) -> dict[str, Fact[str]]:
-        """Return the port of a Linux node's device where it is not the configured one; nothing
-        where it is, or has none."""
+        """Return the port of a Linux node's VXLAN device where it differs from the configured port;
+        empty where it does not, or the node has no such device."""
         wanted = self._setting("vxlanPort", host.node)
         return {
             name: Fact(

@@ -86,7 +86,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--claim=ID": "run only tests of this claim (repeatable)",
         "--world=FILE": "run only this world of policies, or those of a folder (docs/policy.md)",
         "--story=FILE": "run only this story of events, or those of a folder (docs/stories.md)",
-        "--explore=MINUTES": "run only random stories, for so long; needs the extra `explore`",
+        "--explore=MINUTES": "run only random stories, for MINUTES; needs the extra `explore`",
         "--seed=N": "with --explore: which stories (default 1)",
         "--smoke": "run only a quick check of every node: agent, exec, image pull, one path",
         "--quick": "run the tests that show most known faults in a few minutes, none of them "

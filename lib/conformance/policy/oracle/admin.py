@@ -91,8 +91,7 @@ def _peer(given: Any, direction: str, where: str) -> Peer:
 
 
 def _pods(given: Obj, where: str) -> Chooser | None:
-    """Return the predicate for pods, by namespaces alone or also by pod labels; None: neither is
-    given."""
+    """Return the predicate for pods, by namespaces alone or also by labels; None: not given."""
     pods = fields.mapping(given.get("pods"), where, {"namespaceSelector", "podSelector"})
     is_of_spaces = given.get("pods") is None
     if is_of_spaces and given.get("namespaces") is None:

@@ -82,11 +82,8 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
 
 
 def _version(rule: Obj, protocols: Mapping[str, int], place: str) -> int | None:
-    """Return the only IP version that a rule is about: its own ``ipVersion``, or the version of its
-    protocol.
-
-    None: the rule is about both versions. A notProtocol implies no version.
-    """
+    """Return the only IP version that a rule is about, by itself or by its protocol; None: both.
+    A notProtocol implies no version."""
     version = rule.get("ipVersion")
     if version not in (None, 4, 6):
         raise UsageProblem(f"ipVersion 4 or 6 is expected, not {fields.shown(version)}")
@@ -137,15 +134,13 @@ def _peer(given: Any, home: str | None, where: str) -> Peer:
 
 
 def of_labels(selector: Selector, member: Member) -> Truth:
-    """Return whether a selector of Calico selects a pod or a network set. A pod is also selected by
-    the labels of its service account."""
+    """Return whether a selector selects a network set, or a pod, also by its account's labels."""
     is_unknown = isinstance(member, Pod) and member.account_labels is None
     return None if is_unknown and OF_ACCOUNTS in selector.text else selector.selects(member.labels)
 
 
 def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
-    """Return the predicate for a peer's selectors, with namespaces, accounts and labels
-    combined."""
+    """Return the predicate for a peer: its selectors of namespaces, accounts and labels."""
     spaces = peer.get("namespaceSelector")
     fields.of_pods(peer.get("selector"), f"{where} selector")
     if isinstance(spaces, str) and spaces.strip() != "global()":

@@ -64,11 +64,8 @@ class Decision:
 
 
 def of_way(ends: Iterable[Decision]) -> Verdict:
-    """Return the verdict of a path from the decisions at both ends.
-
-    It is denied if either end denies. If neither does, an end without a verdict leaves the path
-    without one.
-    """
+    """Return the verdict of a path: denied if either end denies. Otherwise an end without a
+    verdict leaves the path without one."""
     verdicts = {decision.verdict for decision in ends}
     return next(
         one
@@ -159,8 +156,7 @@ class Oracle:
         switches: Switches,
         release: Minor | None = None,
     ) -> Switches:
-        """Return the smallest set of switches that gives the same verdict as all of them; empty:
-        the promise gives it, too."""
+        """Return the fewest switches that give the verdict of all; empty: so does the promise."""
         asked = partial(self.verdict, pod, direction, packet, release=release)
         wanted = asked(switches)
         return next(some for some in subsets(switches) if asked(some) is wanted)
@@ -195,8 +191,7 @@ class Oracle:
 
     @cached_property
     def _ready_only(self) -> World | None:
-        """Return the world without members of Services that are not ready; None if no rule names a
-        Service, or every member is ready."""
+        """Return the world with only ready members of Services; None: this changes nothing."""
         every = (
             rule for policy in self.policies for listed in policy.rules.values() for rule in listed
         )
@@ -262,10 +257,8 @@ class Walk:
         return f"the members of Service {unknown[0]} are not known" if unknown else ""
 
     def outcomes(self) -> list[Decision]:
-        """Return the possible fates of the packet, one decision for each verdict.
-
-        There are several if policies of equal order differ, or if a part cannot be read.
-        """
+        """Return the possible fates of the packet, one decision for each verdict: several if
+        policies of equal order differ, or if a part cannot be read."""
         return list(self._tier(0, ANY_PORTS, ()).values())
 
     def _tier(self, place: int, ports: Ports, passed: tuple[str, ...]) -> Outcomes:
@@ -290,8 +283,7 @@ class Walk:
         passed: tuple[str, ...],
         found: Outcomes,
     ) -> bool:
-        """Add what the first matching rule does to the packet. Return whether a rule certainly
-        matches."""
+        """Add what the first matching rule does; return whether a rule certainly matches."""
         if policy.staged:
             staged = (*passed, f"{policy.label} is staged and ends its tier")
             return self._met(self.order[place].tier.end, place, ports, staged, found=found)
@@ -320,11 +312,8 @@ class Walk:
         return False
 
     def _alternatives(self, rule: Rule, ports: Ports) -> Iterator[tuple[Truth, Ports]]:
-        """Yield whether a rule matches the packet, and the remaining ports.
-
-        Windows writes a rule to a Service as one entry for each port: such a rule yields once for
-        each.
-        """
+        """Yield whether a rule matches the packet, and the remaining ports. A rule to a Service
+        yields once for each port, since Windows writes an entry for each."""
         packet = self.packet
         service = rule.destination.service if self.combines else None
         is_known = NOT_KNOWN not in (packet.port, packet.protocol)
@@ -369,8 +358,7 @@ class Walk:
         found: Outcomes,
         by: tuple[str, str] = ("", ""),
     ) -> bool:
-        """Add the result of an action on the packet. Return whether the action certainly applies to
-        the packet.
+        """Add the result of an action on the packet; return whether it certainly applies.
 
         ``by``: policy and rule; empty if the end of the tier acts.
         """
@@ -392,8 +380,7 @@ class Walk:
 
 
 def _combined(behind: tuple[Range, ...] | None, peer: Peer) -> tuple[Range, ...] | None:
-    """Return the ports of Pass rules combined with those of the next rule, as Felix on Windows
-    combines them."""
+    """Return the ports of Pass rules combined with those of the next rule, as on Windows."""
     if behind is None or not peer.ports:
         return behind or peer.ports or None
     met = [

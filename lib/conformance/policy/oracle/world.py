@@ -182,8 +182,7 @@ class World:
         return True
 
     def _take_beside(self, obj: Obj, kind: str) -> bool:
-        """Take an object that only adds details about pods and Services. Return whether it is of
-        such a kind."""
+        """Take an object that only adds details about pods and Services; return whether it is."""
         if kind == "RuntimeClass":
             selector = (obj.get("scheduling") or {}).get("nodeSelector") or {}
             self._classes[obj["metadata"]["name"]] = selector

@@ -54,7 +54,7 @@ def test_no_loss_is_not_observed_and_names_the_witness() -> None:
     changed(expected)
     expected.survive_or_reconnect()
     (reason,) = expected.unobserved
-    assert "server SURVIVED, where it may be lost; witness: 1 path opened" in reason
+    assert "server SURVIVED, which is not required; witness: 1 path opened" in reason
 
 
 def test_streams_are_opened_before_the_policy_is_laid_and_the_witness_decides_no_claim() -> None:
