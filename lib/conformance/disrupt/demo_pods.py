@@ -58,7 +58,8 @@ class DemoPods:
 
 
 def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
-    """Find the pods that the worker's tests share, again after a drain."""
+    """Return the pods that the worker's tests share. After a drain, which moves pods, find them
+    again."""
     wishes = [
         Wish(role=f"{os}-{kind}", node=node, name=f"{os}-{kind}-{placement.number(node.name)}")
         for os in SYSTEMS

@@ -31,7 +31,7 @@ NAMES = (HOSTNAME, "metadata.name")
 
 @dataclass(eq=False)
 class Drain(Disruption):
-    """Drains of nodes of a cluster, and their ends."""
+    """Drains nodes of a cluster, and ends these drains."""
 
     lose_data: bool = field(default=False, kw_only=True)
     """Pods with emptyDir may be evicted."""

@@ -213,7 +213,7 @@ class FullNode:
         head = f"{FULL}  node {node.name}, block {block.cidr}  expected the pod that waits to start"
         if late:
             return Nonconformance(
-                f"{head} once another one went, observed it waits after {seconds:.0f} s: "
+                f"{head} once another one went, observed it still waiting after {seconds:.0f} s: "
                 f"{self._pause.refusal(late[0])}\n{more}"
             )
         address = self._pause.address(last)

@@ -117,7 +117,7 @@ class ForeignPolicies:
         """Return the names of the policies that may select a pod, of policies that could not be
         read, and of policies deleted just now.
 
-        ``NetworkPolicy demo/deny (networking.k8s.io/v1), not the run's own``.
+        A name looks like ``NetworkPolicy demo/deny (networking.k8s.io/v1), not the run's own``.
         """
         snapshot = self.look()
         ends = self._ends(pods).values()

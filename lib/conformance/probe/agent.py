@@ -329,7 +329,7 @@ class Agent:
                     self._over = self._over or f"it left: {document.get('reason')}"
 
     def _results(self, name: str, document: Document) -> None:
-        """Process the results of a line; its other results are still to come."""
+        """Process some results of a line of attempts; its other results may still be to come."""
         results: Any = document.get("results")
         with self._lock:
             line = self._lines.get(name)

@@ -52,7 +52,7 @@ class StoryFile:
 
     @property
     def replay(self) -> str:
-        """Return the command that runs it again."""
+        """Return the command that runs the story again."""
         return product.replay("story", self.path)
 
 

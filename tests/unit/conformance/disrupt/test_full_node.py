@@ -133,7 +133,7 @@ def test_a_full_block_confirms_all_and_the_node_is_cordoned_and_empty_again() ->
         ({"refused": WORDS}, (BAD, UNKNOWN, UNKNOWN), "observed one refused: cannot"),
         ({"late": [False]}, (BAD, UNKNOWN, UNKNOWN), "observed it with 10.0.0.9"),
         ({"late": [False], "given": "10.0.0.70"}, (BAD, BAD, BAD), "with 10.0.0.70"),
-        ({"late": [True, True]}, (GOOD, BAD, GOOD), "observed it waits after 7 s: cannot"),
+        ({"late": [True, True]}, (GOOD, BAD, GOOD), "observed it still waiting after 7 s: cannot"),
         ({"given": "10.0.0.70"}, (GOOD, BAD, GOOD), "an address of it, observed 10.0.0.70"),
     ],
 )
