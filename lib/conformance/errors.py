@@ -157,8 +157,8 @@ def first_line(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason that a report prints; it begins with the type only for a defect of the
-    suite."""
+    """Return the reason that a report prints. The error's type comes first only if the error is a
+    defect of the suite."""
     if isinstance(error, SuiteError | AssertionError):
         return first_line(error)
     return f"{type(error).__name__}: {first_line(error)}"

@@ -75,7 +75,7 @@ def line(text: str) -> str:
 
 
 def _disarmed(text: str) -> str:
-    """Break up the prefixes of CI systems' commands."""
+    """Break up the prefixes of CI systems' commands, so that no CI system obeys them."""
     return _COLONS.sub(r"\1 :", _BRACKET.sub(r"\1 [", text))
 
 
@@ -89,7 +89,8 @@ class Door:
     """A text stream that lets nothing through which commands a terminal or a CI system."""
 
     def __init__(self, stream: TextIO, *, own: bool = False) -> None:
-        """``own``: the writer's own colours and returns to a line's beginning pass."""
+        """Set up the door. ``own``: let the writer's own colours, and returns to the beginning of a
+        line, pass."""
         self._stream = stream
         self._own = own
         self._begun = ""
@@ -98,7 +99,7 @@ class Door:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write a text, judged with what its line began with."""
+        """Write a text. It is checked together with the beginning of its line."""
         kept = list(_OWN.finditer(text)) if self._own else []
         ends = [0, *(end for found in kept for end in found.span()), len(text)]
         pieces = [text[begin:end] for begin, end in itertools.pairwise(ends)]

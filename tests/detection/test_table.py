@@ -162,7 +162,7 @@ def test_every_kind_of_conclusion_is_one_that_evidence_leads_to() -> None:
     assert led_to == set(CONCLUSIONS)
 
 
-BELOW = "z: below kube-proxy, in HNS"
+BELOW = "z: the fault is below kube-proxy, in HNS"
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_a_disruptive_node_takes_all_that_concerns_a_node(project: Project) -> N
         (("--no-disruptive", "--disruptive-node", "win-1"), "contradict each other"),
         (
             ("--disruptive-node", "linux-1"),
-            "linux-1: no test changes a node of its system; name win-0 or ",
+            "linux-1: no test changes a node of its operating system; name win-0 or ",
         ),
     ],
 )

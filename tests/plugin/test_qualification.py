@@ -196,10 +196,10 @@ def test_what_is_violated_and_in_no_required_set_stands_beside_the_gate(project:
         for number, line in enumerate(lines)
         if line.startswith("gate: vxlan on Windows 20348")
     )
-    assert lines[place + 1] == "gate: also VIOLATED, and in no set that is required: DEMO-5"
+    assert lines[place + 1] == "gate: also VIOLATED, but in no required set: DEMO-5"
     assert run.folder
     page = (run.folder / "report.html").read_text()
-    assert 'also VIOLATED, and in no set that is required: <a href="#DEMO-5">DEMO-5</a>' in page
+    assert 'also VIOLATED, but in no required set: <a href="#DEMO-5">DEMO-5</a>' in page
 
 
 def test_an_expired_waiver_ends_the_run_before_it_begins(project: Project) -> None:

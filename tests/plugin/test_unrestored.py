@@ -209,5 +209,5 @@ def test_a_cluster_that_went_away_changed_is_tried_for_a_while(
     run = project.run("-n", workers, named, STAND_IN=json.dumps(told))
     lines = (project.path / "cluster.log").read_text().splitlines()
     assert ("away 900" in lines) == waited
-    said = "the API server is away, and this run tries for up to 15 min to put back what it has changed: VNI 4096"
+    said = "the API server does not answer; this run tries for up to 15 min to restore what it has changed: VNI 4096"
     assert (said in run.out) == waited

@@ -21,7 +21,7 @@ NEAR = 0.25
 
 
 def of_judge() -> list[dict[str, Any]]:
-    """Return the judge's assumptions with their values, those of timings included."""
+    """Return the judge's assumptions with their values, those about timings included."""
     timings = load_timings()
     return [
         {"value": attrgetter(one["timing"])(timings) if "timing" in one else None, **one}
@@ -56,7 +56,8 @@ def agrees(one: Plain, value: Any) -> bool:
 
 
 def _short(observations: Sequence[Any]) -> list[Any]:
-    """Return words as they are, of many numbers the smallest and the largest."""
+    """Return words unchanged; of a list of many numbers, return only the smallest and the
+    largest."""
     is_many = len(observations) > 2 and not any(isinstance(value, str) for value in observations)
     return [min(observations), max(observations)] if is_many else list(observations)
 
@@ -74,7 +75,7 @@ def apart(found: Sequence[Plain]) -> list[str]:
 
 
 def lines(plain: Plain) -> Iterator[str]:
-    """Yield the text of a calibration's comparison."""
+    """Yield the comparison of a calibration with the assumptions, as lines of text."""
     if plain["evidence"] == "lab":
         yield "These nodes are emulated: this calibration confirms nothing about Windows."
     for by in ("judge", "lab"):
@@ -106,7 +107,7 @@ def difference(old: Plain, new: Plain) -> list[str]:
 
 
 def _by_system(plain: Plain) -> dict[tuple[str, str], list[Any]]:
-    """Return what was measured, and what programs printed, by its name and the system."""
+    """Return the measured values and the output of programs, keyed by name and operating system."""
     systems = {node["name"]: node["os"] for node in plain["nodes"]}
     entries = [((one["id"], one["system"]), one["values"]) for one in plain["measurements"]]
     entries += [
@@ -120,8 +121,8 @@ def _by_system(plain: Plain) -> dict[tuple[str, str], list[Any]]:
 
 
 def _alike(old: list[Any], new: list[Any]) -> bool:
-    """Return whether words are the same, and medians of numbers differ by less than :data:`NEAR`,
-    or 50 ms."""
+    """Return whether two values agree: words are equal, or the medians of numbers differ by less
+    than :data:`NEAR` or by less than 50 ms."""
     if not (old and new) or any(isinstance(value, str) for value in [*old, *new]):
         return set(map(str, old)) == set(map(str, new))
     first, second = (sorted(side)[len(side) // 2] for side in (old, new))

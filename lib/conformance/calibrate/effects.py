@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times from a change to its effect: policy, Services, names; all nodes, systems and protocols by
-the same changes."""
+"""Times from a change of policy, Service or name to its effect. The same changes serve all nodes,
+operating systems and protocols."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def until_all(scene: Scene, paths: Paths, *, open_: bool, keep: bool = True) -> 
 
 
 def _changed(before: Observation | None, observations: Observation, *, open_: bool) -> float | None:
-    """Return when a path was open, or closed (Unix seconds), by its last two attempts; None: it is
-    not yet.
+    """Return when a path opened (or closed) in Unix seconds, by its last two attempts; None: not
+    yet.
 
-    It is open when an attempt was answered, and closed when two in a row were not: then from the
-    beginning of the first of them on.
+    A path opens when an attempt is answered. It closes when two attempts in a row get no answer;
+    the moment is then the beginning of the first.
     """
     if open_:
         return (
@@ -113,8 +113,10 @@ def policy(scene: Scene) -> None:
 
 
 def denied(scene: Scene, work: Callable[[], object] = lambda: None) -> None:
-    """Do something while a policy denies all traffic to the pods. Measure how long the policy and
-    its removal take to have an effect."""
+    """Run a block while a policy denies all traffic to the pods.
+
+    Measure how long the policy takes to have an effect, and how long its removal takes.
+    """
     scene.changes.apply(POLICY, "it is measured", namespace=scene.pods.namespace)
     try:
         until_all(scene, _paths(scene, "policy-effect"), open_=False)
@@ -135,7 +137,8 @@ def service(scene: Scene, name: str, server: Workload) -> Service:
 
 
 def services(scene: Scene) -> None:
-    """Measure the time from a Service to its ClusterIP's first answer, and to its name."""
+    """Measure the time from the creation of a Service until its ClusterIP answers, and until its
+    name resolves."""
     server = scene.pick(scene.servers, "linux")
     for place in range(CHANGES // 5):
         made = service(scene, f"calibrate-{place}", server)

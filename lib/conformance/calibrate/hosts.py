@@ -28,9 +28,10 @@ WITHIN = 2.0
 
 
 def programs(targets: Sequence[str] = ()) -> dict[str, str]:
-    """Return every committed program for Windows hosts by its file's name, and :data:`BESIDE`.
+    """Return every committed program for Windows hosts by the name of its file, and the programs of
+    :data:`BESIDE`.
 
-    ``targets``: ``ADDRESS:PORT`` to which connect.ps1 connects.
+    ``targets``: the ``ADDRESS:PORT`` targets to which connect.ps1 connects.
     """
     files = sorted((MANIFESTS / "nodes").glob("*.ps1"))
     found = {path.name: windows_host.one_line(path.name) for path in files} | BESIDE
@@ -50,7 +51,8 @@ def read(scene: Scene) -> None:
 
 
 def read_one(scene: Scene, node: str, name: str, when: str = "") -> None:
-    """Run one program; ``when``: the measurement that goes on there at the same time."""
+    """Run one program, and record its output. ``when`` names a measurement that runs on the node at
+    the same time."""
     answer = {"node": node, "program": f"{name}, {when}" if when else name, "output": ""}
     try:
         script = programs([f"{server.address}:{ECHO_PORT}" for server in scene.servers])[name]

@@ -48,8 +48,10 @@ def _try(client: Workload, kind: Kind, host: Workload | Target, port: int = 0) -
 
 
 def _keep(scene: Scene, asked: Mapping[str, Attempt]) -> None:
-    """Make attempts, and record each result as the node words it, and how long it took; a time-out
-    has words of the node only where the attempt waits for them."""
+    """Make attempts. Record each result in the node's own words, and how long the attempt took.
+
+    An attempt that times out has words of the node only if it waits for the node's own time-out.
+    """
     for name, observed in zip(asked, scene.prober.observe(list(asked.values())), strict=True):
         is_named = (
             observed.verdict not in (Verdict.CONNECTED, Verdict.TIMED_OUT)
@@ -101,8 +103,8 @@ def mtu(scene: Scene) -> None:
 
 
 def _passing(scene: Scene, one: Attempt, sizes: Sequence[int]) -> list[int]:
-    """Return which of the first of these sizes pass; those that were lost by chance are tried again
-    with the next."""
+    """Return which of the first 40 sizes pass. The caller tries lost sizes again, together with
+    further ones."""
     tries = [replace(one, payload=size - 28) for size in sizes[:40]]  # less both headers
     observed = scene.prober.observe(tries)
     return [s for s, o in zip(sizes, observed, strict=False) if o.verdict is Verdict.CONNECTED]
@@ -138,8 +140,11 @@ def sources(scene: Scene) -> None:
 
 
 def syns(scene: Scene) -> None:
-    """Measure, while policy denies, when a client sends its SYN again, and how the attempt ends:
-    by patience, and as the node words its own time-out."""
+    """Measure when a client sends its SYN again while policy denies the connection, and how the
+    attempt ends.
+
+    It ends when the suite's patience is over, or with the node's own time-out, in the node's words.
+    """
 
     def measure(client: Workload) -> None:
         server = scene.pick(scene.servers, "linux", client)
@@ -188,7 +193,7 @@ def syn_times(text: str, source: str) -> list[float]:
 
 
 def http(scene: Scene) -> None:
-    """Measure how the echo server of each node answers malformed requests."""
+    """Measure how the echo server on each node answers malformed requests."""
     text = (MANIFESTS / "probes" / "raw_http.py").read_text(encoding="ascii")
     argv = ("python3", "-I", "-S", "-c", text)
 

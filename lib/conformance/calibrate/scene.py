@@ -29,10 +29,11 @@ AT_ONCE = 3
 
 
 class Scene:
-    """What measurements share."""
+    """The pods, connections and records that all measurements of a calibration share."""
 
     def __init__(self, run: Run, facts: Facts, box: Deadline, shared: Path) -> None:
-        """``run``: its cluster is open.  No pod is made yet.  ``box``: the time that there is."""
+        """Set up the scene without creating a pod. ``run``: its cluster is open. ``box``: the time
+        limit of the calibration."""
         self.settings = run.settings
         self.box = box
         self.record = Record()

@@ -53,8 +53,11 @@ class StandIns:
     """Replaces names and addresses in texts."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        """``names``: what is to be replaced where it stands as a word, in any case of its letters
-        and as NetBIOS cuts it, and by what."""
+        """Set up the replacement. ``names`` maps each name to its stand-in.
+
+        A name is replaced where it is a whole word, in upper or lower case, and also in the 15
+        letters to which NetBIOS shortens it.
+        """
         self._given = {
             ("name", name.lower()[:letters]): stand_in
             for letters in (15, 999)
@@ -77,7 +80,8 @@ class StandIns:
         return self._stand_in(str(found.lastgroup), found[0])
 
     def _stand_in(self, kind: str, written: str) -> str:
-        """Return the stand-in for a text of a kind; the text itself if it says nothing."""
+        """Return the stand-in for a text of this kind, or the text itself if it does not identify
+        the cluster."""
         text = written.lower()
         if _KEPT.fullmatch(text):
             return written

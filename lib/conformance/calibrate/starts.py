@@ -87,8 +87,10 @@ def agents(scene: Scene) -> None:
 def _starts(
     scene: Scene, name: str, clients: Sequence[Workload], start: Callable[[Workload], float]
 ) -> None:
-    """Measure starts of one kind in each of these pods: alone, and several at once, with the load
-    of Windows nodes meanwhile by their own word."""
+    """Measure starts of one kind in each of these pods, alone and several at once.
+
+    Meanwhile, Windows nodes report their own load.
+    """
 
     def measure(client: Workload) -> None:
         took: dict[str, list[float]] = {}
@@ -107,7 +109,7 @@ def _starts(
 
 
 def rates(scene: Scene) -> None:
-    """Measure how many attempts a second an agent can begin: raise the rate in steps until an
+    """Measure how many attempts an agent can begin per second. The rate rises in steps until an
     attempt begins 0.5 s late."""
 
     def measure(client: Workload) -> None:
@@ -121,8 +123,8 @@ def rates(scene: Scene) -> None:
 
 
 def _late(scene: Scene, attempt: Attempt, rate: int) -> float:
-    """Return how late the latest attempt began at this rate; the give-up time where one did not
-    connect."""
+    """Return how many seconds late the latest attempt began at this rate; the give-up time if an
+    attempt did not connect."""
     asking = scene.prober.asking()
     begun = time.monotonic()
     for number in range(RATES[rate]):

@@ -59,7 +59,7 @@ class Source:
     """Versions of the document, or the path in the source code."""
 
     def __str__(self) -> str:
-        """``Calico for Windows, Requirements (v3.16-v3.32)``."""
+        """Return ``Calico for Windows, Requirements (v3.16-v3.32)``."""
         return f"{self.title} ({self.where})" if self.where else self.title
 
 
@@ -110,7 +110,7 @@ class Conditions:
         }
 
     def __str__(self) -> str:
-        """``modes vxlan; dsr true``: the catalog's words."""
+        """Return ``modes vxlan; dsr true``, in the catalog's words."""
         return "; ".join(
             f"{name} {', '.join(value) if isinstance(value, list) else str(value).lower()}"
             for name, value in self.plain.items()

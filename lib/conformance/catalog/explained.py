@@ -83,7 +83,8 @@ def explained(
 
 
 def _changes(claim: Claim) -> str:
-    """Return how far a claim's tests disturb others; empty: they run beside others."""
+    """Return how far a claim's tests disturb other tests; empty if they run side by side with
+    others."""
     kinds = [isolation for isolation in (claim.isolation, claim.active) if isolation]
     return ", ".join([str(each) for each in kinds if each.kind is not IsolationKind.PARALLEL])
 

@@ -71,8 +71,11 @@ class KnownIssue:
         )
 
     def fits(self, decision: Decision, facts: Facts, told: str = "") -> bool:
-        """Return whether claim, part, versions of the nodes and all observations match this issue;
-        ``told``: the first line of the test's failure."""
+        """Return whether a decision matches this issue in its claim, its part, the versions of its
+        nodes and all its observations.
+
+        ``told``: the first line of the test's failure.
+        """
         parts = self.claims.get(decision.claim, ()) if self.claims else ("*",)
         is_part = any(fnmatchcase(decision.part, part) for part in parts)
         if not is_part or not self._has_symptoms(decision, told):

@@ -286,7 +286,11 @@ def _error(node: Any, file: str, message: str) -> CatalogError:
 def _fields(
     node: Any, file: str, known: Sequence[str] = (), optional: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Keys and value nodes; ``known`` must be there, with them or ``optional`` given nothing else may."""
+    """Return the mapping's keys with their value nodes. Raise CatalogError for other keys.
+
+    Every key in ``known`` must be there. If ``known`` or ``optional`` is given, no further key is
+    allowed.
+    """
     if not isinstance(node, yaml.MappingNode):
         raise _error(node, file, "expected a mapping")
     found: dict[str, Any] = {}

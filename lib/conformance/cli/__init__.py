@@ -104,7 +104,7 @@ def _code(given: Sequence[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """One whose errors are those of this program."""
+    """An argument parser that reports its errors as UsageProblem."""
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageProblem; for an unknown command, suggest the most similar one."""
@@ -118,7 +118,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser_of(name: str, command: "Command") -> argparse.ArgumentParser:
-    """Return the parser of a command that has options of its own, still without these."""
+    """Return a parser for a command that has options of its own; the options are not added yet."""
     return _Parser(prog=f"{PROGRAM} {name}", allow_abbrev=False, **command.described())
 
 
@@ -158,8 +158,8 @@ class Command:
     exit_codes: str = EXIT_CODES
 
     def described(self) -> dict[str, Any]:
-        """Return the command's help texts, except those of its options, as arguments for a
-        parser."""
+        """Return the command's help texts, as arguments for a parser; the help of the command's own
+        options is not included."""
         examples = (f"  {each}" for each in self.examples)
         return {
             "description": f"{self.help[:1].upper()}{self.help[1:]}.",
@@ -186,7 +186,7 @@ OF_JOBS = {
         examples=("calico-conformance hold /results/POD",),
     ),
     "merge": Command(
-        "one report of several runs of one cluster; exit code: that of one run of all",
+        "make one report of several runs of one cluster; exit code: as of a single run of it all",
         None,
         examples=("calico-conformance merge reports/core reports/policy --to=reports/both",),
         exit_codes=EXIT_CODES_OF_A_RUN,
@@ -240,7 +240,7 @@ def _commands() -> dict[str, Command]:
                 "--server": {
                     "metavar": "URL",
                     "default": "",
-                    "help": "the cluster's own API server, beside that kubeconfig's gateway",
+                    "help": "the cluster's own API server, if that kubeconfig names a gateway",
                 },
                 "--role": {"choices": runner.ROLES, "help": f"default: {runner.ROLES[0]}"},
                 "--with": {
@@ -248,12 +248,12 @@ def _commands() -> dict[str, Command]:
                     "action": "append",
                     "default": [],
                     "dest": "beside",
-                    "help": "a role beside it (repeatable)",
+                    "help": "a further role (repeatable)",
                 },
                 "--hours": {
                     "type": float,
                     "default": 8.0,
-                    "help": "that its token lasts (default: %(default)g)",
+                    "help": "hours for which its token is valid (default: %(default)g)",
                 },
                 "--namespaces-prefix": {
                     "metavar": "PREFIX",
@@ -261,7 +261,7 @@ def _commands() -> dict[str, Command]:
                 },
                 "--workers": {
                     **workers,
-                    "help": "that such runs may have (default: %(default)d)",
+                    "help": "number of workers that such runs may have (default: %(default)d)",
                 },
             },
             examples=("calico-conformance kubeconfig --kubeconfig=admin.yaml > lane.yaml",),
@@ -272,7 +272,10 @@ def _commands() -> dict[str, Command]:
             namespaces,
             {
                 "prefix": {"metavar": "PREFIX", "help": "beginning of their names"},
-                "--workers": {**workers, "help": "that a run may have (default: %(default)d)"},
+                "--workers": {
+                    **workers,
+                    "help": "number of workers that a run may have (default: %(default)d)",
+                },
             },
             examples=("calico-conformance namespaces team-a | kubectl apply -f -",),
             exit_codes=EXIT_CODES_OF_READING,
@@ -354,7 +357,7 @@ def _commands() -> dict[str, Command]:
                 "--waivers": {**file, "help": "violations that are accepted, with owner and end"},
                 "--accept-unverified-tls": {
                     "action": "store_true",
-                    "help": "although nobody verified the API server's certificate",
+                    "help": "accept a report although nobody verified the API server's certificate",
                 },
                 "--format": form,
             },

@@ -17,8 +17,8 @@ from conformance.qualify.stored import read
 
 
 def run(rest: Sequence[str]) -> NoReturn:
-    """Become pytest, as ``pytest`` in a checkout, from any folder: signals and the exit code are
-    its own."""
+    """Replace this process by pytest, which then works from any folder as ``pytest`` does in a
+    checkout; signals and the exit code are pytest's own."""
     program = [
         sys.executable,
         "-m",
@@ -36,9 +36,7 @@ def run(rest: Sequence[str]) -> NoReturn:
 
 
 def _caches(rest: Sequence[str]) -> bool:
-    """Return whether pytest, called with these options and those of its environment, keeps its
-    cache.
-    """
+    """Return whether pytest keeps its cache, by these options and those in PYTEST_ADDOPTS."""
     every = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *rest]
     return "-pno:cacheprovider" not in every and (
         "-p",
@@ -47,6 +45,7 @@ def _caches(rest: Sequence[str]) -> bool:
 
 
 def rerun(options: argparse.Namespace) -> NoReturn:
-    """Run pytest as ``run`` does; the report is left beside the others."""
+    """Run pytest as ``run`` does, for the tests of an earlier report. The new report is written
+    next to the other reports."""
     again.to_run_again(read(options.report), digest())
     run([f"--rerun-of={options.report}", *options.rest])

@@ -16,10 +16,11 @@ def until_nothing_is_missing(
     late: str,
     clock: Clock,
 ) -> float:
-    """Wait until ``missing``, asked every ``every`` seconds, names nothing; return the seconds.
+    """Wait until ``missing`` returns nothing, and return the seconds. It is called every ``every``
+    seconds.
 
-    Raise EnvironmentBroken after ``within`` seconds: ``late``, the seconds, and what is still
-    missing.
+    Raise EnvironmentBroken after ``within`` seconds. The message has ``late``, the seconds, and
+    what is still missing.
     """
     settled = until(
         missing,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's pods, between which a changed VNI is observed, and pods created while it changes."""
+"""The pods of the demo: those between which the change of a VNI is observed, and those that are
+created during the change."""
 
 import itertools
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ class DemoPods:
 
     @property
     def among(self) -> list[Pair]:
-        """Return the pairs from Linux to Linux, and inside each Windows node."""
+        """Return the pairs of Linux pods, and the pairs of Windows pods on the same node."""
         within = self.windows_clients.beside(self.windows_servers)
         return [*self.linux_clients.to(self.linux_servers).tcp(PORT), *within.tcp(PORT)]
 
@@ -57,7 +58,8 @@ class DemoPods:
 
 
 def demo_pods(deployer: Pods, placement: Placement) -> DemoPods:
-    """Find the pods that the worker's tests share, again after a drain."""
+    """Return the pods that the worker's tests share. After a drain, which moves pods, find them
+    again."""
     wishes = [
         Wish(role=f"{os}-{kind}", node=node, name=f"{os}-{kind}-{placement.number(node.name)}")
         for os in SYSTEMS
@@ -90,7 +92,8 @@ class NewDeployments:
         self._made: list[str] = []
 
     def create(self) -> None:
-        """Create one on each node.  Raise EnvironmentBroken as deploying does."""
+        """Create a new pod on each covered Windows node. Raise the EnvironmentBroken of the
+        deployment."""
         wishes = [
             Wish(role="windows-client", node=node, name=f"windows-new-pod-{next(self._numbers)}")
             for node in self._placement.covered("windows")

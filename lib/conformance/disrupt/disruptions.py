@@ -116,8 +116,8 @@ class Disruptions:
     def _command(
         self, place: Callable[[], Workload], argv: Sequence[str], change: str
     ) -> ExecResult:
-        """Run a command in a Windows pod.  A dry run describes its ``change``, and imagines that
-        it printed 0."""
+        """Run a command in a Windows pod. A dry run describes its ``change`` instead, and pretends
+        that the command printed 0."""
         if self.changes.dry_run:
             if change:
                 self.changes.tell(f"dry run: {change}")

@@ -31,7 +31,7 @@ NAMES = (HOSTNAME, "metadata.name")
 
 @dataclass(eq=False)
 class Drain(Disruption):
-    """Drains of nodes of a cluster, and their ends."""
+    """Drains nodes of a cluster, and ends these drains."""
 
     lose_data: bool = field(default=False, kw_only=True)
     """Pods with emptyDir may be evicted."""
@@ -99,11 +99,11 @@ class Drain(Disruption):
         self._wait_until_gone(node, pods, deadline)
 
     def emptied(self, node: str) -> list[Obj]:
-        """List a drained node anew and return the pods with a network that it has: DaemonSets' and
-        the suite's own.
+        """Read the pods of a drained node again and return those that have a network of their own:
+        the pods of DaemonSets and of the suite.
 
         Other pods that have come since are evicted, in at most ROUNDS rounds.  Raise
-        EnvironmentBroken where one is still there, and as :meth:`drain`.
+        EnvironmentBroken where one of them is still there, and what :meth:`drain` raises.
         """
         for done in range(ROUNDS + 1):
             there = self.networked(node)
@@ -255,7 +255,7 @@ def grace(pod: Obj) -> float:
 
 
 def _loses(pod: Obj) -> bool:
-    """Return whether a pod loses its network with the node's; the suite's own DaemonSets do not
+    """Return whether a pod loses its network when its node does. The suite's own DaemonSets do not
     count."""
     return networked(pod) and not (daemonset_of(pod) and is_own(pod))
 
@@ -269,7 +269,7 @@ def _volumes(pod: Obj) -> list[str]:
 
 
 def _pinned(spec: Obj) -> bool:
-    """Return whether a pod asks for one node by name: by its selector, or in each term of its
+    """Return whether a pod requests one node by name, in its node selector or in each term of its
     required affinity."""
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
@@ -282,7 +282,8 @@ def _pinned(spec: Obj) -> bool:
 
 
 def _names(term: Obj) -> Iterator[list[str]]:
-    """Yield the nodes' names that each requirement of an affinity's term allows."""
+    """Yield, for each requirement on a node's name in an affinity term, the names that it
+    allows."""
     yield from (
         expression.get("values") or []
         for expression in [*(term.get("matchFields") or ()), *(term.get("matchExpressions") or ())]
@@ -291,7 +292,9 @@ def _names(term: Obj) -> Iterator[list[str]]:
 
 
 def _named_by_maker(pod: Obj) -> bool:
-    """Return whether a pod was made with its node's name: what binds a pod to a node later
-    manages no field of it."""
+    """Return whether a pod was created with its node's name.
+
+    The scheduler and others bind a pod to a node later, which leaves no managed field for it.
+    """
     fields = [entry.get("fieldsV1") or {} for entry in pod["metadata"].get("managedFields") or ()]
     return any("f:nodeName" in (held.get("f:spec") or {}) for held in fields)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that may end Felix of a node: noted before it is made, watched, removed when Felix ends.
+"""A policy that may end Felix on a node. It is noted before it is made, watched, and removed when
+Felix ends.
 
-A Felix that ends there starts, reads the policy and ends again. Until the policy is gone, no change
-of policy reaches any pod of the node.
+A Felix that ends in this way starts, reads the policy and ends again. Until the policy is gone, no
+change of policy reaches any pod of the node.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,8 @@ __tracebackhide__ = True  # a failure shows the line of the test, not how it was
 
 
 def _remove(parts: Disruptions, arguments: Mapping[str, Any]) -> None:
-    """Remove such policies in the name of their run, and wait for the node's Felix."""
+    """Remove the policies that a run recorded as able to end Felix, and wait for the node's
+    Felix."""
     for name in arguments["policies"]:
         target = ObjectRef(
             api_version="projectcalico.org/v3",
@@ -47,7 +49,7 @@ ENDING_POLICY = Healer(
 
 
 class Named(Removable, Protocol):
-    """The policies of a test, by the names under which they are removed after a run that died."""
+    """The policies of a test, by the names under which they are removed if the run dies."""
 
     @property
     def names(self) -> list[str]: ...
@@ -70,10 +72,12 @@ class EndingPolicy:
         *cases: Case,
         back: str,
     ) -> None:
-        """Expect Felix of the server's node to keep running under ``made`` of ``policy``, and the
-        cases to hold. Once the policy is removed, ``then`` must take effect there; otherwise Felix
-        is not well again. ``back`` is the reason of this control. Raise Nonconformance if Felix
-        ends, or if the policy is not in force.
+        """Expect Felix on the server's node to keep running under ``made`` of ``policy``, and the
+        cases to hold.
+
+        Once the policy is removed, ``then`` must take effect on the node; otherwise Felix has not
+        recovered. ``back`` is the reason of this control. Raise Nonconformance if Felix ends, or if
+        the policy is not in force.
         """
         node = server.node
         patience = self.expect.timings.of(server.os)

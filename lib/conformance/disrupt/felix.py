@@ -66,12 +66,12 @@ class Felix:
         claims: Sequence[str] = (),
         windows_pods: str = LABEL["windows"],
     ) -> None:
-        """``claims``: of the test that restarts it, for messages.  ``windows_pods``: labels of its
-        pods on Windows.
+        """Set up the restarts.
 
-        ``processes``: sees and ends Felix' process in its pod on Windows; None: that is not possible here.
-
-        ``services``: the same where Felix is a service of the host; None: it runs in pods here.
+        ``claims``: claims of the test that restarts Felix, for messages. ``windows_pods``: labels
+        of Felix' pods on Windows. ``processes``: reads and ends Felix' process in its pod on
+        Windows; None: that is not possible here. ``services``: the same where Felix is a service of
+        the host; None: Felix runs in pods here.
         """
         self._kube = kube
         self._journal = journal
@@ -125,7 +125,8 @@ class Felix:
     def _restart_around(
         self, nodes: Sequence[str], change: Callable[[], object]
     ) -> tuple[list[Restart], list[str]]:
-        """Return the restarts around a change, and the nodes where Felix was back before it."""
+        """Restart Felix on the nodes and make the change in between. Return the restarts, and the
+        nodes on which Felix was back too early."""
         begun = [self._end(*noted) for noted in [(node, *self._note(node)) for node in nodes]]
         for restart in begun:
             self._wait_until_gone(restart)
@@ -198,7 +199,8 @@ class Felix:
         watched = _Watched(self._kube, node)
 
         def look() -> set[int]:
-            """New processes, once one of them says that it is ready while the node is Ready."""
+            """Return new Felix processes once Felix reports ready and the node is Ready; else an
+            empty set."""
             ready = watched.look()
             try:
                 now = place.processes.ids(place.where) - before
@@ -232,7 +234,8 @@ class Felix:
         what: str,
         at_most: float = math.inf,
     ) -> Settled[T]:
-        """Wait as long as a restart on a node may take; ``at_most`` seconds between two looks."""
+        """Wait until ``done``, for as long as a restart on this node may take; look at least every
+        ``at_most`` seconds."""
         patience = self._patience(self._os_of(node))
         return until(
             look,
@@ -244,7 +247,7 @@ class Felix:
         )
 
     def _note(self, node: str) -> tuple[Obj, Any]:
-        """Note that it is about to be restarted; return its pod, and the journal's entry."""
+        """Note that Felix is about to be restarted; return its pod and the journal's entry."""
         return self.pod(node), FELIX_RESTART.note(self._journal, node)
 
     def _end(self, node: str, before: Obj, entry: Any) -> _BegunRestart:
@@ -462,7 +465,8 @@ def _runs(pod: Obj) -> bool:
 
 
 def _moved(before: Obj, now: Obj) -> bool:
-    """Return whether the containers began anew: another pod, or a restart in place."""
+    """Return whether the containers were started again: in another pod, or by a restart in
+    place."""
     return bool(
         now["metadata"]["uid"] != before["metadata"]["uid"] or restarts(now) > restarts(before)
     )

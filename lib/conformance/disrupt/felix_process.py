@@ -100,7 +100,8 @@ def process_ids(done: ExecResult, where: str) -> set[int]:
 
 
 def _container(pod: Obj) -> str:
-    """Name of the container that Felix runs in.  Raises ProbeBroken."""
+    """Return the name of the container that Felix runs in. Raise ProbeBroken if the pod has no such
+    container."""
     names = [container["name"] for container in pod["spec"]["containers"]]
     found = next((name for name in names if name in CONTAINERS), None)
     if found is None:

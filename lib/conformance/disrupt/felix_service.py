@@ -33,7 +33,8 @@ class FelixService:
     """Felix' process in a host (``felix_process.Processes``), by PowerShell in HostProcess pods."""
 
     def __init__(self, run: Run, *, by_agent: bool = False) -> None:
-        """``by_agent``: it is a process of RKE2's agent, which starts it once, and no service."""
+        """Set up the service. ``by_agent``: Felix is a process of RKE2's agent, which starts it
+        only once, and no service."""
         self._run = run
         self._by_agent = by_agent
 
@@ -47,7 +48,7 @@ class FelixService:
             raise MissingCapability(
                 f"RKE2's agent runs Felix on node {place}, and would not start it again "
                 "(rancher/rke2#9324)",
-                "restart the service rke2 of that node by hand, and look for yourself",
+                "restart the service rke2 on that node by hand, and check the result yourself",
             )
         what = f"service {SERVICE} of node {place}"
         done = ended(lambda: self._run(place, (*POWERSHELL, RESTART), change=f"restart {what}"))

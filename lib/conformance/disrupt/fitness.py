@@ -26,7 +26,7 @@ def refuse_unwell(kube: Kube) -> None:
     if found := [*_daemonsets(kube), *_statuses(kube)]:
         raise MissingCapability(
             f"nothing is changed while Calico is not well: {'; '.join(found)}",
-            "wait until Calico is well, or mend it first",
+            "wait until Calico is well, or repair it first",
         )
 
 

@@ -112,7 +112,7 @@ class FullNode:
             node, count, others = case
             head = f"node {node.name}, whose {count} free addresses were taken"
             if refused := self._pause.come(node, count)[1]:
-                raise EnvironmentBroken(f"{head}: not all of them: {refused}")
+                raise EnvironmentBroken(f"{head}: pods did not get all of them: {refused}")
             _, address, words = self._next(node, head)
             self.remove()
             if words:
@@ -134,8 +134,9 @@ class FullNode:
         self._pause.remove()
 
     def _others(self, node: NodeFacts) -> str:
-        """Return in words how many addresses of other nodes' blocks are free.  Raise
-        MissingCapability where there are none, or the pool has others."""
+        """Describe how many addresses in the blocks of other nodes are free. Raise
+        MissingCapability if there are none, if the pool has free addresses that are no node's, or
+        outside a lab."""
         if not self.on_lab:
             text = "a full pool leaves pods of other owners without addresses"
             raise MissingCapability(text, "run a lab: --lab-profile=full-nodes")
@@ -212,7 +213,7 @@ class FullNode:
         head = f"{FULL}  node {node.name}, block {block.cidr}  expected the pod that waits to start"
         if late:
             return Nonconformance(
-                f"{head} once another one went, observed it waits after {seconds:.0f} s: "
+                f"{head} once another one went, observed it still waiting after {seconds:.0f} s: "
                 f"{self._pause.refusal(late[0])}\n{more}"
             )
         address = self._pause.address(last)
@@ -271,7 +272,8 @@ class FullNode:
 
 
 def _fitting(node: NodeFacts, room: Room) -> int:
-    """Return how many pods come at once.  Raise MissingCapability where too few fit."""
+    """Return how many pods are to come to the node at once.  Raise MissingCapability where too few
+    fit."""
     count = _bounded(room, min(BURST, room.addresses))
     if count < LEAST:
         raise MissingCapability(

@@ -25,8 +25,11 @@ class KubeProxy(Disruption):
     """kube-proxy on the nodes of a cluster."""
 
     def restart(self, node: str) -> None:
-        """Have its pod made anew.  Raise EnvironmentBroken (it runs in no pod, the new one is
-        not ready), LockLost."""
+        """Have the node's kube-proxy pod replaced.
+
+        Raise EnvironmentBroken where kube-proxy runs in no pod or the new pod does not become
+        ready, or LockLost.
+        """
         if not self._pods(node):
             raise EnvironmentBroken(
                 f"Services are dead on node {node} after its HNS network was made anew, and its kube-proxy runs in no "
@@ -35,10 +38,10 @@ class KubeProxy(Disruption):
         self._renew(node, f"revives Services on node {node}")
 
     def renew(self, node: str, back: Callable[[], object]) -> None:
-        """Have its pod made anew although nothing is wrong; then ``back`` checks that Services work
-        there again, or raises.
+        """Have the node's kube-proxy pod replaced although nothing is wrong; then ``back`` checks
+        that Services work there again, or raises.
 
-        Raise MissingCapability (it runs in no pod), and as :meth:`restart`.
+        Raise MissingCapability where kube-proxy runs in no pod, and what :meth:`restart` raises.
         """
         if not self._pods(node):
             raise MissingCapability(

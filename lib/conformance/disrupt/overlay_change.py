@@ -154,7 +154,8 @@ class OverlayChange:
         )
 
     def _of_large(self, node: NodeFacts, vni: int) -> Judged | None:
-        """Return what a Windows node's routes show beside the paths; None: nothing more."""
+        """Return the failure that a Windows node's routes show in addition to the paths; None: they
+        show none."""
         sent = self.story.vni.sent(node.name)
         whole = sent == {vni}
         if sent == {vni % BEYOND} or (whole and self.story.vni.vsid(node.name) == vni):
@@ -178,7 +179,7 @@ class OverlayChange:
         more: Sequence[Pair],
         because: str,
     ) -> None:
-        """Decide of a claim that paths are lost by the change, beside paths that are kept."""
+        """Decide the claim that the change cuts off some paths, while other paths stay open."""
         self.story.begin()
         try:
             self.story.expect.of_claim(claim).limitation(
@@ -195,9 +196,9 @@ class OverlayChange:
             self._errors.append(error)
 
     def _refused(self, claim: str, *, are_there: bool = True) -> bool:
-        """Return whether a claim is not tried here; then it is recorded as NOT_RUN.
+        """Return whether a claim cannot be tried here, and record it as NOT_RUN in that case.
 
-        ``are_there``: there are nodes that it is about.
+        ``are_there``: the cluster has nodes of the kind that the claim is about.
         """
         if self.on_lab and are_there:
             return False
@@ -243,7 +244,8 @@ class OverlayChange:
 
 
 def _ends(pair: Pair) -> tuple[str, Workload]:
-    """Return the Linux node of a path between a Linux and a Windows pod, and the Windows pod."""
+    """Return two ends of a path between a Linux pod and a Windows pod: the Linux node, and the
+    Windows pod."""
     (server,) = pair[1].backends
     return (pair[0].node, server) if pair[0].os == "linux" else (server.node, pair[0])
 
@@ -258,8 +260,10 @@ def _are_near(pair: Pair, hosts: Mapping[str, LinuxFacts]) -> bool:
 def _astray(
     pairs: Iterable[Pair], hosts: Mapping[str, LinuxFacts], *, by_tunnel: bool
 ) -> list[str]:
-    """Return the Linux nodes with another route to a path's Windows pod, by the tunnel or past
-    it."""
+    """Return the Linux nodes whose route to the path's Windows pod is not as expected.
+
+    ``by_tunnel``: the route is expected to use the tunnel's device; else not to use it.
+    """
     return [
         f"node {node} has another route to {windows.node}"
         for node, windows in map(_ends, pairs)
@@ -272,5 +276,5 @@ def _astray(
 
 
 def _leads(route: RouteEntry, address: str) -> bool:
-    """Return whether a route leads to an address, be there a closer one or not."""
+    """Return whether a route covers an address, even if a more specific route does, too."""
     return ipaddress.ip_address(address) in ipaddress.ip_network(route.destination)

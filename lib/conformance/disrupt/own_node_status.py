@@ -36,8 +36,10 @@ class OwnNodeStatus:
         windows: Sequence[NodeFacts],
         linux: NodeFacts,
     ) -> None:
-        """``period``: s, interval at which a status is written; ``linux``: the node whose status is
-        read together with each of ``windows``."""
+        """Set up the status objects. ``period``: seconds between two reports of a node's status.
+
+        ``linux``: the node whose status is read together with that of each of ``windows``.
+        """
         self._journalled = journalled
         self._context = context
         self._clock = clock

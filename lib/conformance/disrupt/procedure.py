@@ -96,10 +96,10 @@ class Procedure:
         self._networked(node, {pod["metadata"]["uid"] for pod in lost})
 
     def revive(self, node: str) -> None:
-        """Have the pods made anew that lost their network when a run began the procedure and did
-        not complete it.
+        """Replace the pods that lost their network in a procedure which a run began and did not
+        complete.
 
-        Raise EnvironmentBroken where a pod is still without an HNS endpoint in the end,
+        Raise EnvironmentBroken where a pod is still without an HNS endpoint in the end, or
         ProbeBroken.
         """
         dead = until(
@@ -151,8 +151,8 @@ class Procedure:
             )
 
     def _carry_out(self, node: str) -> list[Obj]:
-        """Drain the node, give it a new network and have the pods that lost theirs made anew;
-        return those."""
+        """Drain the node, give it a new network and have the pods replaced that lost theirs; return
+        these pods."""
         try:
             self._drain.drain(node)
             before = {
@@ -178,8 +178,8 @@ class Procedure:
         return lost
 
     def _renew(self, node: str, pods: Sequence[Obj]) -> None:
-        """Have pods without a network made anew: DaemonSets' as always, the suite's own and
-        others by eviction."""
+        """Have pods without a network replaced: pods of DaemonSets in the usual way, the suite's
+        own and others by eviction."""
         uids = {pod["metadata"]["uid"] for pod in pods if daemonset_of(pod) and not is_own(pod)}
         self._third_party_pods.renew(
             node, [pod for pod in self._third_party_pods.on(node) if pod["uid"] in uids]
@@ -187,10 +187,8 @@ class Procedure:
         self._drain.renew(node, [pod for pod in pods if pod["metadata"]["uid"] not in uids])
 
     def _networked(self, node: str, lost: Collection[str]) -> None:
-        """Wait until each of these pods (uids) is gone or has an HNS endpoint.
-
-        Raise EnvironmentBroken, ProbeBroken.
-        """
+        """Wait until each of these pods (by uid) is gone or has an HNS endpoint. Raise
+        EnvironmentBroken, ProbeBroken."""
         if not lost:
             return
         settled = until(
@@ -208,8 +206,10 @@ class Procedure:
             )
 
     def _dead(self, node: str, uids: Collection[str] | None = None) -> list[Obj]:
-        """Return the pods on a node (of these uids) without an HNS endpoint; None: all that have
-        an address."""
+        """Return the pods on a node without an HNS endpoint.
+
+        With a list of uids, only these pods count; with None, all pods that have an address.
+        """
         chosen = [
             pod
             for pod in self._drain.networked(node)
@@ -225,7 +225,8 @@ class Procedure:
         name = ", ".join(before.values())
 
         def look() -> set[str] | ProbeBroken:
-            """A node that has just lost its network may be out of reach for a while."""
+            """Return the ids of the node's HNS networks, or the error: a node that has just lost
+            its network may be unreachable for a while."""
             try:
                 return {hns_network.id for hns_network in self._hosts.hns_networks(node)}
             except ProbeBroken as broken:

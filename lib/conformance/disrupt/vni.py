@@ -169,7 +169,7 @@ class Vni(Disruption):
         pods = found["spec"]["template"]["spec"] if found else {}
         if found is None or (self.facts.install.value != "operator" and not _entries(pods)):
             raise MissingCapability(
-                f"nothing here carries a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
+                f"nothing here delivers a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
                 "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
             )
         return found

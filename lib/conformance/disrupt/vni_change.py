@@ -190,10 +190,10 @@ class VniChange:
         return [*self.now.between, *self.now.among, *self.now.across]
 
     def _serve(self, because: str) -> None:
-        """Services and names work from Windows pods, if need be after their nodes' kube-proxy has
-        started anew.
+        """Check that Services and names work from Windows pods; if not, restart kube-proxy on their
+        nodes and check again.
 
-        Raises ControlBroken, EnvironmentBroken: no document says that they survive the
+        Raise ControlBroken, EnvironmentBroken: no document says that Services and names survive the
         procedure.
         """
         pairs = self.services(self.now)
@@ -262,8 +262,8 @@ class VniChange:
         )
 
     def _across(self) -> None:
-        """Windows to Windows across nodes: no document says what becomes of it, so it is
-        recorded only."""
+        """Record, without deciding anything, whether Windows pods on different nodes reach each
+        other. No document says whether they do."""
         # Attempts that identify the server, since a bare connection may be any server's.
         attempts = [self.expect.attempt(source, target) for source, target in self.now.across]
         for observation in self.expect.prober.observe(attempts):

@@ -167,8 +167,8 @@ class Later:
 
 
 def _side(policies: Sequence[Obj]) -> Literal["source", "target", "both"]:
-    """Return where policies of these types are enforced: ingress at the target, egress at the
-    source."""
+    """Return the end at which policies of these types are enforced: ingress at the target, egress
+    at the source."""
     specs = [obj.get("spec") or {} for obj in policies if obj["kind"] != TIER]
     types = {
         type_

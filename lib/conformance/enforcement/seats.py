@@ -55,7 +55,7 @@ class Seats:
 
     @property
     def namespaces(self) -> dict[str, str]:
-        """Space to the name of its namespace, that of the bystanders too."""
+        """Return the name of each space's namespace, the bystanders' included."""
         return {
             space: f"{self._deployer.namespace}-world-{space}" for space in (*SPACES, BYSTANDERS)
         }
@@ -80,10 +80,11 @@ class Seats:
         return self.member_pods[seat.node] if seat.member else self._pods[seat.space, seat.node]
 
     def taken(self) -> list[Decision]:
-        """Update the pod of every seat; return the reasons why nodes have none.
+        """Deploy the seats, or renew seats whose pods changed. Return a decision for each node
+        without seats, with the reason.
 
-        Raise the first pod's error, if no node of a system has seats; MissingCapability without
-        such a node.
+        Raise the first pod's error if no node of an operating system has seats, and
+        MissingCapability if there is no such node.
         """
         nodes = [*self._placement.covered("linux"), *self._placement.covered("windows")]
         if not self._wishes:

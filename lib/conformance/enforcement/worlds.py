@@ -45,7 +45,7 @@ class WorldFile:
 
     @property
     def whole_cluster(self) -> bool:
-        """Return whether it has a cluster-scoped object, before or after its edit."""
+        """Return whether the world has a cluster-scoped object, before or after its edit."""
         return any(
             not obj["metadata"].get("namespace") for stage in self._stages for obj in stage.objects
         )
@@ -83,8 +83,7 @@ def read_world(path: Path) -> WorldFile:
 
 
 def unlimited(obj: Obj, namespaces: Sequence[str]) -> str:
-    """Return why an object of a world could select pods that are not the world's; empty if it
-    cannot."""
+    """Return why an object of a world could select pods outside the world; empty if it cannot."""
     meta = obj["metadata"]
     spec = obj.get("spec") or {}
     if meta.get("namespace"):
@@ -112,7 +111,7 @@ class _World(Ownership):
     namespaces: tuple[str, ...] = ()
 
     def has_namespace(self, name: str | None) -> bool:
-        """Return whether a namespace is one of the world's two, and not any other of the run's."""
+        """Return whether a namespace is one of the two namespaces of the world."""
         return name in self.namespaces
 
 
@@ -170,8 +169,8 @@ class Ground:
             raise errors[0]
 
     def _applied_besides(self, wanted: Container[ObjectRef], *, last: bool) -> list[ObjectRef]:
-        """Return the applied objects that are not wanted, of the kind that goes last or the
-        others."""
+        """Return the applied objects that are not wanted: those of the kind that is removed last,
+        or all others."""
         return [
             target
             for target in self.applied.objects
@@ -187,8 +186,8 @@ class Ground:
         )
 
     def _at_once(self, act: Callable[[ObjectRef], None], targets: Sequence[ObjectRef]) -> None:
-        """Do so to all of them, some at the same time.  Raises what the first of them raised, once
-        all are done."""
+        """Call ``act`` for all of these objects, several at a time. Once all calls have ended,
+        raise the first error."""
         if any(target.api_version.startswith(GROUP) for target in targets):
             self.applied.calico()  # found out here, and known in each thread
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:

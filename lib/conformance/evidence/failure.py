@@ -141,7 +141,7 @@ class Evidence:
         return texts
 
     def close(self) -> None:
-        """Wait for readings that are still under way."""
+        """Wait for readings that are still running."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def _capture(self, hosts: Hosts, path: Attempt) -> dict[str, str | bytes]:
@@ -180,7 +180,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class _Look:
-    """A failure's look at the nodes of some paths."""
+    """A look at the nodes of some failed paths."""
 
     kube: Kube
     host: Place

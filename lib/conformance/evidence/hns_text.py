@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HNS' state for pods as text: endpoints with their ACL lists, networks with their VSIDs.
+"""The state of HNS for pods as text: endpoints with their ACL lists, and networks with their VSIDs.
 
-Printed as HNS gave it, in its order and its words; the reader judges whether it is right.
+The text has HNS' own order and words; the reader judges whether it is right.
 """
 
 import json

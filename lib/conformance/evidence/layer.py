@@ -82,10 +82,11 @@ def _leak(evidence: PathEvidence) -> str:
 
 
 def _by_defects(ends: Sequence[End], does: Answer) -> str:
-    """Return the list that allows or blocks the packet by known defects; empty: none does."""
+    """Return which list allows (or blocks) the packet because of known defects; empty: none
+    does."""
     by_defects = (
-        f"the list of {end.node} {does.lower()}s the packet by a known defect of this release "
-        f"({end.defects}): Felix rendered the policies so"
+        f"the list of {end.node} {does.lower()}s the packet because of a known defect of this "
+        f"release ({end.defects}), with which Felix renders the policies"
         for end in ends
         if end.defects and end.held == does
     )
@@ -98,7 +99,10 @@ def _blocked(closing: Sequence[End], *, arrives: bool) -> str:
     state = "is as it should be" if sound else f"differs ({closing[0].difference})"
     nodes = _nodes(sound or closing)
     if arrives:
-        return f"the list of {nodes} {state}, blocks the packet, and it arrives: below HNS' list"
+        return (
+            f"the list of {nodes} {state} and blocks the packet, yet the packet arrives: the "
+            "fault is below HNS' list"
+        )
     return (
         f"{UNKNOWN}: the list of {nodes} {state}, and now blocks the packet, which no longer "
         "arrives; either Felix programmed it late, or the fault is below it"
@@ -112,7 +116,7 @@ def _nodes(ends: Sequence[End]) -> str:
 def _closed(evidence: PathEvidence) -> str:
     """Return why a packet did not arrive on a path that should be open."""
     if evidence.unready:
-        return f"{evidence.unready}: the backend, not the network"
+        return f"{evidence.unready}: the backend is at fault, not the network"
     if evidence.overlay:
         return f"{evidence.overlay}: the routes between nodes{_networks(evidence)}"
     for end in evidence.ends:
@@ -130,7 +134,7 @@ def _closed(evidence: PathEvidence) -> str:
 
 
 def _of_service(evidence: PathEvidence) -> str:
-    """Return why a Service leads nowhere although its backends answer by their own addresses."""
+    """Return why a Service is not answered although its backends answer at their own addresses."""
     if evidence.balancer:
         return (
             f"HNS on {evidence.balancer_node} differs from the EndpointSlices "
@@ -139,7 +143,7 @@ def _of_service(evidence: PathEvidence) -> str:
     if evidence.balancer_node:
         return (
             f"the load balancer on {evidence.balancer_node} is as the EndpointSlices say, and the "
-            "backends answer by their own addresses: below kube-proxy, in HNS"
+            "backends answer by their own addresses: the fault is below kube-proxy, in HNS"
         )
     return (
         f"{UNKNOWN}: the backends answer by their own addresses; either kube-proxy did not "

@@ -85,13 +85,14 @@ def _headers(data: bytes, vxlan_port: int) -> Iterator[str]:
 
 
 def _ports(protocol: int, inside: bytes) -> tuple[int, ...]:
-    """Ports of source and target; none where the protocol has none, or the packet ends before."""
+    """Return the ports of source and target; none if the protocol has no ports, or the packet ends
+    before them."""
     has_ports = protocol in {6, 17, 132} and len(inside) >= 4
     return struct.unpack_from(">HH", inside) if has_ports else ()
 
 
 def _details(protocol: int, inside: bytes) -> list[str]:
-    """TCP's flags, ICMP's type and code."""
+    """Describe the flags of TCP, or type and code of ICMP."""
     if protocol == 6 and len(inside) >= 14:
         return ["+".join(name for flag, name in FLAGS if inside[13] & flag) or "no flags"]
     if protocol == 1 and len(inside) >= 2:

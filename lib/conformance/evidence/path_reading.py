@@ -124,7 +124,8 @@ class PathReading:
                 )
 
     def _networks(self, ends: Iterable[Workload]) -> Iterator[str]:
-        """Yield since when the HNS networks of Windows ends are as they are."""
+        """Yield a line for each HNS network of a Windows end, with the time since which it is
+        unchanged."""
         for node in dict.fromkeys(end.node for end in ends if end.os == "windows"):
             yield from (
                 f"HNS network {network.name} of {node} unchanged since {network.updated}"
@@ -132,8 +133,10 @@ class PathReading:
             )
 
     def _own_networks(self, node: str) -> list[HnsNetwork]:
-        """Return a node's networks of pods of which HNS says when it changed them; without an
-        answer none, since they are an addition."""
+        """Return a node's pod networks for which HNS reports the time of the last change.
+
+        Return none if HNS does not answer, since these times are only an addition.
+        """
         try:
             return [each for each in self.hosts.hns_networks(node) if each.updated]
         except SuiteError:

@@ -100,8 +100,8 @@ class RecordingProber:
         self._prober.unchanged(workloads)
 
     def end(self) -> None:
-        """End the test's requests: attempts under way are cancelled, so that no agent stays busy
-        with them."""
+        """End the test's requests. Attempts under way are cancelled, so that they keep no agent
+        busy."""
         for asking in self._askings:
             asking.cancel()
 

@@ -57,17 +57,21 @@ class Addresses:
         return found
 
     def through_service(self, client: Workload, backend: Workload) -> tuple[str, ...]:
-        """Return the address by which a Windows node without direct server return replaces a local
-        pod's address.
+        """Return the address with which a Windows node without direct server return replaces a
+        local pod's address.
 
         In an overlay, this is kube-proxy's ``--source-vip`` for backends that are pods, and the
         node's address for all other targets. Without an overlay, it is always the node's address.
-        In Calico's overlay the VIP follows the tunnel's address. Flannel's is any address of the
-        podCIDR, given by host-local, so kube-proxy's own setting is read. RKE2 gives kube-proxy a
-        source VIP without an overlay, too (pkg/executor/pebinary/pebinary.go). Nobody has observed
-        which address it uses there, so both are right.
 
-        Raise MissingCapability where plane, tunnel address and VIP are not known.
+        In Calico's overlay, the source VIP is the address after the tunnel's. Flannel's source VIP
+        may be any address of the podCIDR, since host-local assigns it; so kube-proxy's own setting
+        is read.
+
+        RKE2 gives kube-proxy a source VIP without an overlay, too
+        (pkg/executor/pebinary/pebinary.go). Nobody has observed which address it uses there, so
+        both are right.
+
+        Raise MissingCapability if the plane, the tunnel's address or the source VIP is not known.
         """
         plane = self.plane(client.node)
         if plane.value == "l2bridge" or (plane.value == "overlay" and backend.host_network):

@@ -69,7 +69,7 @@ class Case(_Row):
             raise UsageProblem(f"{self._name}: say why, by because=")
         servers = _several(self.servers)
         if not _several(self.clients) or not (servers or self.optional):
-            raise UsageProblem(f"{self._name}: asks nothing, since one of its groups is empty")
+            raise UsageProblem(f"{self._name}: it has no path, since one of its groups is empty")
         if servers and any((self.tcp, self.udp, self.through)) is bool(self._targets):
             raise UsageProblem(
                 f"{self._name}: name tcp=, udp= or through= for pods, "
@@ -92,7 +92,7 @@ class Case(_Row):
         }
         pods = between[self.on](servers)
         if not pods:
-            raise UsageProblem(f"{self._name}: asks nothing, since no pod is in both groups")
+            raise UsageProblem(f"{self._name}: it has no path, since no pod is in both groups")
         return [
             *(pods.tcp(self.tcp) if self.tcp else ()),
             *(pods.udp(self.udp) if self.udp else ()),
@@ -134,5 +134,5 @@ def rows_of(items: Iterable[object]) -> dict[Pair, Row]:
                     f"{other.because!r} and {row.because!r}"
                 )
     if not found:
-        raise UsageProblem("an expectation of paths asks nothing: name a case that has one")
+        raise UsageProblem("an expectation of paths has no path: name a case that has one")
     return found

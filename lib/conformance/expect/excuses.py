@@ -19,8 +19,8 @@ from conformance.probe.clocks import unix
 
 
 def pods_of(attempt: Attempt) -> list[Workload]:
-    """Return source and backends; a failure of one of these pods looks like a failure of the
-    network."""
+    """Return the source and the backends of a path. A failure of one of these pods looks like a
+    failure of the network."""
     target = attempt.target
     return [attempt.source, *(target.backends if target else ())]
 
@@ -44,8 +44,10 @@ def lost_paths(expect: Session, paths: Sequence[Path]) -> Sequence[Path]:
 
 
 def given_by_others(expect: Session, path: Path) -> bool:
-    """Return whether a lasting policy of another owner explains everything that was observed of a
-    path. Only for a path that should be open: further waiting would show nothing new.
+    """Return whether a lasting policy of another owner explains all observations of a path that
+    should be open.
+
+    Further waiting for such a path would show nothing new.
     """
     if (
         not path.want

@@ -84,7 +84,7 @@ class _Failure:
 
     @property
     def first(self) -> Outcome:
-        """Return the worst, which the message is about."""
+        """Return the worst outcome, which the message is about."""
         return self.wrong[0]
 
     @property
@@ -152,7 +152,7 @@ class _Failure:
         )
 
     def _is_policys(self, near: Nearest) -> bool:
-        """Return whether policy explains a closed path better than what is nearest."""
+        """Return whether a policy explains a closed path better than the nearest cause does."""
         stays = self.removed and "policies there" not in near.lines
         return stays or (self._is_withheld and not near.observed)
 
@@ -187,8 +187,8 @@ class _Failure:
         return {name: line for name, line in lines.items() if line}
 
     def _nearer(self) -> Nearest:
-        """Return what explains that a path is closed better than the path itself: nearest, policies
-        that stay."""
+        """Return an explanation of a closed path that is better than the path itself: the nearest
+        cause, or policies that are still in force."""
         context = self.expect.context
         attempt = self.first.path.attempt
         near = nearest(
@@ -206,7 +206,7 @@ class _Failure:
         return near
 
     def _cause(self) -> str:
-        """Return the cause and its place; empty if only the path is known."""
+        """Return the cause with its place; empty if only the path is known."""
         observations = self.first.observations
         attempts = self.alike
         if not self.first.path.want:
@@ -248,7 +248,7 @@ class _Failure:
         felix = advice.felix(attempt, self.side)
         if first.path.want:
             if self._stays_closed:
-                return f"the policies are gone, what they programmed may not be: {felix}"
+                return f"the policies are gone, but their rules may still be programmed: {felix}"
             if self._is_withheld:
                 return felix
             return advice.open_path(attempt, first.observations)
@@ -303,8 +303,11 @@ def _control_advice(lost: Path) -> str:
 
 
 def _lost_control(path: Path) -> Path | None:
-    """Return a control of a closed path that explains the failure: the worst one, of the kind whose
-    best control is worse than the other kind's."""
+    """Return the control of a closed path that explains the failure.
+
+    There are two kinds of controls. The kind whose best control is worse counts, and its worst
+    control is returned.
+    """
     kinds = [max(map(_connected, kind)) for kind in path.controls]
     if not kinds:
         return None
@@ -313,7 +316,7 @@ def _lost_control(path: Path) -> Path | None:
 
 
 def _connected(path: Path) -> float:
-    """Share of the attempts that connected."""
+    """Return the share of a path's attempts that connected."""
     return (
         sum(as_wanted(each, True) for each in path.observations) / len(path.observations)
         if path.observations
@@ -322,23 +325,22 @@ def _connected(path: Path) -> float:
 
 
 def _undecided(lost: Path, denied: Outcome) -> str:
-    """Return what a lost control leaves undecided: ``2 of 4 tries connected, so the denial of
+    """Describe what a lost control leaves undecided: ``2 of 4 tries connected, so the denial of
     ...``.
 
-    A control that connected at every attempt was asked too seldom: the pod or its agent was too
-    slow.
+    If every attempt of a control connected, there were too few: the pod or its agent was too slow.
     """
     connected = sum(as_wanted(each, True) for each in lost.observations)
     source = denied.path.attempt.source
     counts = f"{connected} of {counted(len(lost.observations), 'try', 'tries')} connected"
     if connected == len(lost.observations):
-        counts = "each try connected, but too seldom to cover every time-out"
+        counts = "every try connected, but there were too few to cover every time-out"
     return f"{counts}, so the denial of {source.namespace}/{source.pod} cannot be judged"
 
 
 def _led(outcome: Outcome, observations: Sequence[Observation], led: str) -> str:
-    """Return what a first line has for a name; ``led``: its target's address now, or the
-    verdict."""
+    """Return what the first line adds about a name. ``led``: the present address of the target's
+    name, or the verdict."""
     target = outcome.path.attempt.target
     if observations and observations[-1].verdict in names.UNSENT and target is not None:
         again = f"; asked again, it leads to {led}" if led and led not in names.UNSENT else ""
@@ -347,7 +349,8 @@ def _led(outcome: Outcome, observations: Sequence[Observation], led: str) -> str
 
 
 def _when(outcome: Outcome) -> str:
-    """Describe how late a path was closed, or that it never was; empty: it failed otherwise."""
+    """Describe how late a path was closed, or that it never was; empty if the path failed in
+    another way."""
     path = outcome.path
     standing = outcome.standing
     if path.want or not isinstance(standing, Wrong):
@@ -371,8 +374,8 @@ def _when(outcome: Outcome) -> str:
 
 
 def _how_it_leaks(outcome: Outcome) -> str:
-    """Return how a path that was to be closed was open: its denial wore off, or held for some
-    packets alone."""
+    """Describe how packets passed on a path that should be closed: the denial wore off, or only
+    held for first packets."""
     path = outcome.path
     if not outcome.passes_policy:
         return ""

@@ -93,9 +93,11 @@ def undecided(
     want: bool = True,
     turned: bool = False,
 ) -> EnvironmentBroken | None:
-    """Return the error that replaces the failure of repeated attempts, as :func:`excused`, or
-    because the lab's machine was overwhelmed throughout. Another pod's answer is as wrong on such a
-    machine."""
+    """Return the error that replaces the failure of repeated attempts; None: the failure stands.
+
+    The reasons are those of :func:`excused`, and a lab's machine that was overwhelmed throughout.
+    The machine does not excuse another pod's answer.
+    """
     by = excused(expect, text, attempt, observations, want=want, turned=turned)
     if by or not want or not observations or unexpected_backend(observations[-1]):
         return by
@@ -108,8 +110,8 @@ def undecided(
 
 
 def _unready(context: Context, attempt: Attempt, observations: Sequence[Observation]) -> str:
-    """Return which backends their kubelets found unready, where no other pod answered for a
-    Service."""
+    """Describe which backends of a Service their kubelets found unready, unless another pod
+    answered for the Service."""
     target = attempt.target
     return (
         context.world.unready(target.backends, observations[0].at)

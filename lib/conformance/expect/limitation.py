@@ -41,9 +41,10 @@ class LimitedCase:
 
 
 def of_parts(items: Iterable[object]) -> list[LimitedCase]:
-    """Return the limitation of each part that rows name, with the witnesses of that part and those
-    of all parts. Raise UsageProblem if a limitation has no witness, or if no row is about a
-    limitation.
+    """Return the limitation of each part that rows name, each with its own witnesses and the
+    witnesses that belong to all parts.
+
+    Raise UsageProblem if a limitation has no witness, or if no row is about a limitation.
     """
     rows = rows_of(items)
     parts = dict.fromkeys(row.part for row in rows.values() if not row.witness)
@@ -69,7 +70,7 @@ def _of_part(part: str, rows: Mapping[Pair, Row]) -> LimitedCase:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The decisions of a single look at the paths."""
+    """The decisions of one look at the paths."""
 
     context: Context
     decisions: Mapping[tuple[object, object], DecisionParts] = field(default_factory=dict)
@@ -87,7 +88,8 @@ class _Answer:
         return sorted(found, key=lambda pair: case.witness[pair] or not self.violates(pair))
 
     def of_witnesses(self, cases: Sequence[LimitedCase]) -> list[Exception]:
-        """Decide each case that has a broken witness; return the first failure of each."""
+        """Decide each case that has a broken witness; return the first failure of each such
+        case."""
         found = [[self._of_witness(case, pair) for pair in self.broken(case)] for case in cases]
         return [errors[0] for errors in found if errors]
 
@@ -105,8 +107,8 @@ class _Answer:
         return error
 
     def failure(self, pair: Pair, reason: str, verdict: ClaimVerdict) -> Exception:
-        """Return the failure of a path: the exception that probing raised, if its first path is
-        this path."""
+        """Return the failure of a path. If probing raised an exception whose first path is this
+        path, return that exception."""
         wrong = self.wrong
         attempts = wrong.paths if isinstance(wrong, Nonconformance | SuiteError) else ()
         if wrong and (not attempts or (attempts[0].source, attempts[0].target) == pair):
@@ -147,8 +149,10 @@ def decide(look: Look, context: Context, cases: Sequence[LimitedCase]) -> None:
 
 
 def _lifted(cases: Sequence[LimitedCase], first: _Answer) -> dict[Pair, bool]:
-    """Return the paths of the witnesses as they are, and the paths that are not as documented
-    with the results of a lifted limitation.
+    """Return the expected states of paths for the second look.
+
+    Witnesses keep their expected states. A path that is not as documented gets the state that it
+    has if the limitation is lifted.
     """
     beside: dict[Pair, bool] = {}
     gone: dict[Pair, bool] = {}

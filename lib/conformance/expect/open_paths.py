@@ -55,10 +55,10 @@ class OpenPaths:
     def look_at(
         self, outcomes: Sequence[Outcome], claims: Sequence[str], now: float, *, changed: bool
     ) -> None:
-        """Put off a path that wavers for the first time; report the earlier observations of any
-        other.
+        """Put off a path that wavers for the first time. For any other path, report the earlier
+        observations.
 
-        ``now``: by the expectations' clock.  ``changed``: the test has changed policies.
+        ``now``: the time by the expectations' clock. ``changed``: the test has changed policies.
         """
         if self.again:
             for outcome in outcomes:

@@ -72,8 +72,8 @@ class Outcome:
 
     @property
     def looks_right(self) -> bool:
-        """Return whether every observation of the path itself is right, though it may not be
-        decided."""
+        """Return whether the observations of the path itself are right, even if a broken control
+        leaves it undecided."""
         return self.held or (
             isinstance(self.standing, BrokenControl)
             and bool(self.observations)
@@ -133,14 +133,16 @@ class Outcome:
         )
 
     def explained(self, claims: Sequence[str], by: str, do: str = "") -> Explanation:
-        """Explain it together with its cause, ``by``."""
+        """Return the explanation with its cause, ``by``, in front."""
         return message.explained(self.explanation(claims, do), by=by)
 
     @property
     def _unanswered(self) -> str:
-        """Return how many attempts of an open path got no answer although an earlier one had
-        connected, where no change of the test's explains them; empty: none.  Attempts before the
-        first connection may be earlier than the rules of a new Service.
+        """Describe how many attempts of an open path got no answer although an earlier attempt had
+        connected; empty: none.
+
+        Such losses count only if no change by the test explains them. Attempts before the first
+        connection do not count, since they may be earlier than the rules of a new Service.
         """
         verdicts = [item.verdict for item in self.observations]
         if not self.path.steady or Verdict.CONNECTED not in verdicts:
@@ -157,7 +159,7 @@ class Outcome:
             row = counted(len(self.standing.row), "connection", "connections")
             return (
                 f"{self.label}  expected {self.expected}, observed {self.wavered} earlier in the run, and {row} in a "
-                "row at its end: what is between the nodes lost packets for a while"
+                "row at its end: the network between the nodes lost packets for a while"
             )
         if isinstance(self.standing, Held):
             if not self.path.want:
@@ -177,7 +179,7 @@ class Outcome:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Expected and observed side by side."""
+    """Return a table of expected and observed, side by side."""
     return message.table(
         [
             (

@@ -94,7 +94,7 @@ class ForeignPolicyView(Protocol):
         """Return which of these policies could give what was observed; empty: none."""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
-        """Return for each path the policy that surely closes it; empty: none."""
+        """Return for each path the policy that certainly closes it; empty: none."""
 
     def observe(
         self, claims: Sequence[str], open_paths: Sequence[tuple[Workload, Target, str]]
@@ -136,7 +136,7 @@ class Runs(Protocol):
 
 
 class NoForeignChanges:
-    """A stand-in where nothing is known of other owners."""
+    """A stand-in if nothing is known about other owners' changes."""
 
     exempt = ""
 
@@ -147,7 +147,7 @@ class NoForeignChanges:
         return ""
 
     def look(self) -> None:
-        """Look at nothing."""
+        """Do nothing: there are no policies to read."""
 
     def one_look(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -156,7 +156,7 @@ class NoForeignChanges:
         return [""] * len(ways)
 
     def observe(self, *test: object) -> None:
-        """Note nothing."""
+        """Do nothing: there is nothing to note."""
 
     def explains(self, *way: object, **how: object) -> bool:
         return False
@@ -220,7 +220,8 @@ def excused(
 
 
 def nodes_of(source: Workload, target: Target | None) -> list[str]:
-    """Return the nodes of a path's ends; a target that is on none of them has the empty name."""
+    """Return the nodes at a path's ends. If the target is on no node, its node is the empty
+    name."""
     ends = [*target.backends, *([target.at] if target.at else [])] if target else []
     return [source.node, *([end.node for end in ends] or [""])]
 

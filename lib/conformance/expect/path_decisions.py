@@ -80,8 +80,8 @@ class PathDecisions(Session):
         return opened, [pair for pair, row in rows.items() if not row.open]
 
     def _sampled(self, items: Sequence[Policies | Row]) -> Sequence[Policies | Row]:
-        """Return the items with the paths of the test's slice where rows have too many paths for
-        denials."""
+        """Return the items, restricted to the paths of the test's slice if the rows have too many
+        paths for denials."""
         rows = [item for item in items if isinstance(item, Row)]
         is_open = self.context.world.change() is None and len(rows) == len(items)
         if is_open and all(row.open for row in rows):
@@ -144,7 +144,8 @@ class PathDecisions(Session):
         ]
 
     def _is_control(self, path: Path, ask: Ask) -> bool:
-        """Return whether a path is to be open, or closed, for others' sake only."""
+        """Return whether the path is only a control for other paths, whichever state is expected of
+        it."""
         if ask.about_denial and key_of(path.attempt) not in self._so_far.opened:
             return True
         if path.want:
@@ -154,8 +155,9 @@ class PathDecisions(Session):
     def _plan(self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask) -> list[Path]:
         """Return the paths, each with its controls.
 
-        All have one budget, since a path may wait for another's result. If open paths are the
-        only controls, a late policy on new pods' node may keep them closed for a while.
+        All paths have the same time budget, since one path may wait for another's result. If open
+        paths are the only controls, the budget is longer: a late policy on a new pod's node may
+        keep them closed for a while.
         """
         paths = [
             self._path(source, target, ask.kind or default_kind(target, want=want), want=want)
@@ -176,7 +178,8 @@ class PathDecisions(Session):
         return paths
 
     def _ask(self, paths: Sequence[Path], ask: Ask) -> list[Standing]:
-        """Probe until each path is decided; observe denials that are due for it for longer."""
+        """Probe until each path is decided. Observe a denial for longer if it is this test's turn
+        to watch one."""
         turns = None if ask.closed_is_control else self.context.pace.watches
         change = self.context.world.change()
         if turns is None or change is None:

@@ -45,7 +45,8 @@ class Polled:
         return [round_[index] for round_ in self.settled.observations]
 
     def agreed(self, index: int, right: Callable[[Observation], bool]) -> bool:
-        """Return whether the newest answers to an attempt are right, as many as must agree."""
+        """Return whether the newest answers to an attempt are all right. It takes as many answers
+        as must agree."""
         newest = self.observations(index)[-self.agree :]
         return len(newest) == self.agree and all(map(right, newest))
 
@@ -67,7 +68,7 @@ class Polled:
     def broken_control(
         self, index: int, expected: str, further: Mapping[str, str], *, so: str = ""
     ) -> ControlBroken:
-        """Return the failure of an attempt that is a control; arguments as of :meth:`message`."""
+        """Return the failure of an attempt that is a control; arguments as for :meth:`message`."""
         return ControlBroken(
             message.of_control(self.message(index, expected, further, so=so)),
             control=self.attempts[index].label,
@@ -108,11 +109,14 @@ def poll(
     all_timings: Sequence[OsTimings] = (),
     of_open_paths: bool = False,
 ) -> Polled:
-    """Make all attempts at once until enough rounds are ``right``, with the patience of the slowest
-    end.
+    """Make all attempts at once, again and again, until enough rounds are ``right``. The slowest
+    end determines the time limits.
 
-    ``within``: selects from that patience the time for the rounds; a round that is right by then
-    may still reach agreement. ``all_timings``: the timings of other ends than those of the paths.
+    ``within``: selects from these limits the time for the rounds; a round that is right by then may
+    still reach agreement.
+
+    ``all_timings``: further timings to respect, of ends other than those of the paths.
+
     ``of_open_paths``: a round is right once everything answers, so rounds follow each other at the
     pace of attempts at open paths.
     """

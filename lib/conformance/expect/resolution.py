@@ -208,7 +208,7 @@ class _Question:
         too_late = self.is_answered(last) and not self.right(last)
         observed = f"{message.summary(observations)}{_named(last if too_late else None, cause)}"
         if otherwise:
-            observed += f", and DNS pod {', '.join(otherwise)} answers otherwise than the rest"
+            observed += f", and DNS pod {', '.join(otherwise)} answers differently from the rest"
         is_slow = too_late or (cause is not None and cause.answered_late and not cause.silent)
         within = f" within {self.slow(attempt):g} s" if is_slow else ""
         text = message.explanation(

@@ -264,8 +264,8 @@ class Expect(PathDecisions):
         return {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}
 
     def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:
-        """Record that these pods, which the test has just started, became ready. A target stands
-        for its pods."""
+        """Record that these pods, which the test has just started, became ready. A target counts as
+        its pods."""
         for pod in pods:
             self.context.decided(None, pod, ClaimVerdict.CONFIRMED, because, "behaviour")
 

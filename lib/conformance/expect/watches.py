@@ -26,7 +26,7 @@ class Turns(Protocol):
         """Return whether the caller got the turn; then no other process has it."""
 
     def give_back(self, name: str) -> None:
-        """Return the turn, so that another process can take it."""
+        """Give up the turn, so that another process can take it."""
 
 
 def turn_of(enforced_at: Side, node: str) -> str:
@@ -81,8 +81,8 @@ def watching(
 
 
 def _enforcing(path: Path, enforced_at: Side) -> str:
-    """Return the node that enforces policy for a closed path; empty: it is open, or not a single
-    node does."""
+    """Return the node that enforces policy for a closed path; empty if the path is open, or if
+    either end may enforce it."""
     target = path.attempt.target
     if path.want or target is None or enforced_at == "both":
         return ""

@@ -29,8 +29,8 @@ TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
 
 
 def v3_remedy(away: Mapping[str, str]) -> str:
-    """Return how to make the cluster serve projectcalico.org/v3; ``away``: an API that is listed
-    and does not answer."""
+    """Return how to make the cluster serve projectcalico.org/v3. ``away``: APIs that are listed but
+    do not answer."""
     if V3 in away:
         return (
             "see why its server does not answer: kubectl describe apiservice v3.projectcalico.org"

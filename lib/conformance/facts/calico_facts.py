@@ -197,8 +197,10 @@ class CalicoReading:
         )
 
     def ebpf(self) -> Fact[str] | None:
-        """Return the fact that Felix serves Services on Linux nodes by eBPF, without kube-proxy.
-        None: it does not, or nothing shows it."""
+        """Return a fact if Felix serves Services on Linux nodes by eBPF, without kube-proxy.
+
+        None: it does not, or nothing shows it.
+        """
         if value_at(self._installation, "spec", "calicoNetwork", "linuxDataplane") == "BPF":
             return Fact("ebpf", "Installation default .spec.calicoNetwork.linuxDataplane BPF")
         default, api = self._reading.first("FelixConfiguration", "default", V3, CRD)
@@ -300,14 +302,14 @@ class CalicoReading:
         )
 
     def apis(self, discovery: Discovery) -> Fact[tuple[str, ...]]:
-        """Group-versions of Calico and its operator that the server serves now."""
+        """Return the group-versions of Calico and its operator that the server serves now."""
         ours = ("projectcalico.org", "crd.projectcalico.org", "operator.tigera.io")
         listed = [one for one in discovery.group_versions() if one.partition("/")[0] in ours]
         served = tuple(
             sorted(one for one in listed if discovery.serves(one) or one not in discovery.away)
         )
         away = [
-            f"{one} is listed, and not served now: {discovery.away[one]}"
+            f"{one} is listed but not served now: {discovery.away[one]}"
             for one in listed
             if one in discovery.away
         ]

@@ -45,7 +45,7 @@ class CalicoWorkloads:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Beginnings of the names of Calico's pods, on either system."""
+        """Return the beginnings of the names of Calico's pods, on both operating systems."""
         there = [one["metadata"]["name"] for one in (self.linux, self.windows) if one]
         return tuple(f"{name}-" for name in dict.fromkeys([*LINUX, *there]))
 
@@ -58,7 +58,7 @@ class CalicoWorkloads:
 
 
 def workloads(reading: Reading) -> CalicoWorkloads:
-    """Find them."""
+    """Return Calico's own DaemonSets in the cluster."""
     found = _everywhere(reading, "apps/v1", "DaemonSet")
     by_name = {obj["metadata"]["name"]: obj for obj in reversed(found)}
     named = next((by_name[name] for name in LINUX if name in by_name), None)
@@ -67,7 +67,7 @@ def workloads(reading: Reading) -> CalicoWorkloads:
 
 
 def pods(reading: Reading, found: CalicoWorkloads) -> list[Obj]:
-    """Pods of the namespaces in which Calico's DaemonSets are, or may be."""
+    """Return the pods of the namespaces in which Calico's DaemonSets are, or may be."""
     spaces = {
         *NAMESPACES,
         *(one["metadata"]["namespace"] for one in (found.linux, found.windows) if one),
@@ -78,8 +78,10 @@ def pods(reading: Reading, found: CalicoWorkloads) -> list[Obj]:
 
 
 def _everywhere(reading: Reading, version: str, kind: str) -> list[Obj]:
-    """Objects of all namespaces, where Calico usually is first; of these alone where not all may be
-    listed."""
+    """Return the objects of all namespaces, those of Calico's usual namespaces first.
+
+    If the user may not list all namespaces, only the objects of the usual namespaces are returned.
+    """
     named = [(obj["metadata"].get("namespace", ""), obj) for obj in reading.all(version, kind)]
     known = [
         (space, obj)
@@ -95,7 +97,7 @@ def _everywhere(reading: Reading, version: str, kind: str) -> list[Obj]:
 
 
 def _on_linux(daemonset: Obj) -> bool:
-    """Return whether it runs calico-node on Linux nodes."""
+    """Return whether the DaemonSet runs calico-node on Linux nodes."""
     images = [str(container.get("image")) for container in all_containers(daemonset)]
     return not _on_windows(daemonset) and any(map(NODE.search, images))
 

@@ -43,7 +43,7 @@ def on_node(text: str) -> CniConfig:
     Only the first plugin of a list counts, which makes the interface; ``azure-vnet`` and the like
     are types of plugins.
     """
-    found = set()
+    found = set[tuple[str, str]]()
     decoder = json.JSONDecoder()
     at = text.find("{")
     while at >= 0:

@@ -22,12 +22,14 @@ class CniPlugins:
     """The nodes that may be read by HostProcess pods."""
 
     def configured(self, node: str) -> dict[str, Announced]:
-        """Return whether a host's CNI configuration names the plugin of the node's network; unknown
-        where the configuration alone says which network that is."""
+        """Return whether a host's CNI configuration names the plugin of the node's network.
+
+        Unknown if the configuration is the only source that shows which network the node has.
+        """
         name = f"type in the CNI configuration of node {node}"
         cni = next(one for one in self.windows if one.name == node).cni or self.facts.cni
         if not cni.known or cni.source.startswith(ON_NODE):
-            return {name: Announced(None, f"only the file itself tells the network: {cni.source}")}
+            return {name: Announced(None, f"only the file itself shows the network: {cni.source}")}
         wanted = {plugin for plugin, known in CNIS.items() if known == cni.value} or {
             str(cni.value)
         }

@@ -91,7 +91,7 @@ def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
 
 
 def _networked(node: NodeFacts, network: WindowsNetwork, calico: CalicoReading) -> NodeFacts:
-    """Return a Windows node with what carries its pods, and how Calico came onto it."""
+    """Return a Windows node with the network of its pods, and how Calico was installed on it."""
     cni = network.cni(node)
     ipam = network.ipam(node, cni)
     networks = network.pod_networks(node, ipam)
@@ -146,8 +146,11 @@ def node_facts(node: Obj) -> NodeFacts:
 
 
 def _address(node: Obj) -> str:
-    """Return the first internal IPv4 address of a node, else that which Calico announces, else an
-    external one; another address where none of these is IPv4; empty: none."""
+    """Return the first internal IPv4 address of a node, else the one that Calico announces, else an
+    external one.
+
+    Where none of these is IPv4, return another of them; where there is none, an empty string.
+    """
     listed = list_at(node, "status", "addresses")
 
     def of(kind: str) -> list[str | None]:
@@ -185,7 +188,7 @@ def kube_proxy_pods(reading: Reading, nodes: Sequence[NodeFacts]) -> Fact[bool]:
 
 
 def kube_proxy_mode(reading: Reading) -> Fact[str]:
-    """kube-proxy's mode on Linux; an empty mode in its configuration means iptables."""
+    """Return kube-proxy's mode on Linux. An empty mode in its configuration means iptables."""
     for name in KUBE_PROXY_CONFIGURATIONS:
         text = "\n".join(
             map(

@@ -102,7 +102,7 @@ def _events(kube: Kube, namespace: str) -> str:
 
 
 def calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
-    """Pods of calico-node on these nodes, of both operating systems; none where they cannot be
+    """Return the calico-node pods on these nodes, of both operating systems; none if pods cannot be
     listed."""
     found = []
     for namespace in CALICO_NAMESPACES:

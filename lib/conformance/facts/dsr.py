@@ -51,8 +51,8 @@ def enabled_in(text: str) -> bool | None:
 
 
 def configuration(line: str) -> str | None:
-    """Path of the file that a command line of kube-proxy has its settings from; None: from its
-    flags."""
+    """Return the path of the configuration file that a kube-proxy command line names; None: it
+    names no file, so the flags count."""
     found = CONFIGURATION.search(line)
     return found["path"].strip() if found else None
 
@@ -86,8 +86,11 @@ def logged(log: str) -> bool | None:
 
 
 def with_dsr(kube: Kube, nodes: Sequence[NodeFacts]) -> list[NodeFacts]:
-    """Return the nodes, Windows nodes with their kube-proxy's direct server return: by the pod's
-    log, else by its arguments, else unknown with the reason."""
+    """Return the nodes; each Windows node gets the DSR setting of its kube-proxy.
+
+    The setting comes from the pod's log, else from its arguments; else it is unknown, with the
+    reason.
+    """
     windows = [node.name for node in nodes if node.os == "windows"]
     try:
         pods = kube.objects("v1", "Pod", NAMESPACE) if windows else []

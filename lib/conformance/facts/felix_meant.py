@@ -94,12 +94,16 @@ class FelixMeant:
         return self._without_trace()
 
     def _nothing_runs(self) -> str:
-        """Return that no part of Calico runs, CRDs aside; empty: one does, or it is not known."""
+        """Return that no part of Calico runs in the cluster, CRDs aside.
+
+        Empty if a part runs, or if that is not known.
+        """
         there = self.found.linux or self.found.windows or self.pods or self.unread
         return "" if there else "no DaemonSet and no pod of calico-node is in the cluster"
 
     def _trace(self, node: NodeFacts) -> str:
-        """Return what Calico has left on a node where nothing else shows it; empty: nothing."""
+        """Return the trace that Calico has left on a node where nothing else shows Calico; empty:
+        none."""
         if key := next((key for key in TRACES if key in node.annotations), ""):
             return f"annotation {key} of node {node.name}"
         return f"node {node.name} has a block" if node.name in self.blocks else ""

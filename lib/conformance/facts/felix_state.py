@@ -88,7 +88,7 @@ def felix_down(
 
 
 def _is_unwell(pod: Obj) -> bool:
-    """Return whether it is not ready, or has restarted lately."""
+    """Return whether the pod is not ready, or has restarted lately."""
     since = _started(pod)
     lately = since is not None and (datetime.now(UTC) - since).total_seconds() < LATELY
     return since is None or not is_ready(pod) or (lately and restarts(pod) > 0)
@@ -112,9 +112,8 @@ def _container(pod: Obj) -> str:
 
 
 def _state(pod: Obj) -> str:
-    """Return ``Ready``, or what its own container does: init containers that have ended say
-    nothing.
-    """
+    """Return ``Ready``, or what the pod's ordinary containers do; its init containers, which have
+    ended, are left out."""
     return pod_state({**pod, "status": {**mapping_at(pod, "status"), "initContainerStatuses": []}})
 
 

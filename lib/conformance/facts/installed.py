@@ -62,7 +62,8 @@ def components(pods: list[Obj]) -> tuple[Component, ...]:
 
 
 def owner(pod: Obj) -> str:
-    """Name of the DaemonSet or Deployment that a pod belongs to; empty: of neither."""
+    """Return the name of the DaemonSet or Deployment that a pod belongs to; empty: it belongs to
+    none."""
     for reference in list_at(pod, "metadata", "ownerReferences"):
         name = str(reference.get("name") or "")
         if reference.get("kind") == "DaemonSet":
@@ -78,7 +79,7 @@ def tag(image: str) -> str:
 
 
 def _ran(pod: Obj) -> Iterator[tuple[str, str, str]]:
-    """Container, image and digest of what a pod has started."""
+    """Yield name, image and digest of each container that a pod has started."""
     named = {
         container["name"]: str(container.get("image") or "")
         for kind in ("initContainers", "containers")

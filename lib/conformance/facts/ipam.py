@@ -158,7 +158,8 @@ class IpamFacts:
         return OwnBlock(spec["cidr"], capacity, capacity - held)
 
     def vacant(self) -> Counter[str]:
-        """Return the free addresses in each node's blocks; under "" those that are no node's."""
+        """Return the free addresses in each node's blocks. Under "" are the free addresses of the
+        pools that belong to no node."""
         pools = self.calico.pool_cidrs().values()
         free = Counter({"": sum(Network(pool.value).num_addresses for pool in pools)})
         for block in self.calico.listed("IPAMBlock")[0]:
@@ -230,8 +231,11 @@ class IpamFacts:
         }
 
     def _claimed(self, node: str) -> tuple[dict[str, str], str]:
-        """CIDR of each confirmed affinity of a node to what is wrong with its block; empty:
-        nothing."""
+        """Map the CIDR of each confirmed affinity of a node to the fault of its block; an empty
+        text: no fault.
+
+        The second value is where this was read.
+        """
         affinities, where = self.calico.listed("BlockAffinity")
         blocks, api = self.calico.listed("IPAMBlock")
         owners = {block["spec"]["cidr"]: affine(block) for block in blocks}
@@ -249,15 +253,15 @@ class IpamFacts:
         return dict(sorted(found.items())), f"BlockAffinities ({where}), IPAMBlocks ({api})"
 
     def _blocks(self, node: str) -> tuple[list[Obj], str]:
-        """Return the blocks for IPv4 of a node with which nothing is wrong."""
+        """Return the node's IPv4 blocks without a fault, and where they were read."""
         claimed, source = self._claimed(node)
         sound = {cidr for cidr, wrong in claimed.items() if not wrong and ":" not in cidr}
         blocks, _ = self.calico.listed("IPAMBlock")
         return [block for block in blocks if block["spec"]["cidr"] in sound], source
 
     def _reserving(self) -> list[tuple[str, Network, datetime]]:
-        """Name, addresses and time of every IPReservation for IPv4; none where the cluster knows no
-        such kind."""
+        """Return name, addresses and creation time of every IPReservation for IPv4; none if the
+        cluster does not serve this kind."""
         if not self.calico.serves("IPReservation"):
             return []
         return [

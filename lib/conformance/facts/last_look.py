@@ -176,7 +176,8 @@ def _pods(kube: Kube, nodes: Collection[str]) -> tuple[list[Obj], list[str]]:
 
 
 def _logs(pod: Obj, since: datetime) -> Iterator[_Log]:
-    """Yield the logs of a pod that can be of the run: no container that ended before it."""
+    """Yield the logs of a pod that may contain lines of this run. Containers that ended before the
+    run are left out."""
     meta = pod["metadata"]
     statuses = [
         *list_at(pod, "status", "initContainerStatuses"),
@@ -202,7 +203,7 @@ def _os(felix: Obj) -> OS:
 
 
 def _found(log: _Log, text: str | SuiteError | None) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield the note about a log with errors, and its place among the notes."""
+    """Yield the note about a log with errors, with its position among the notes."""
     lines = text.splitlines() if isinstance(text, str) else ()
     bad = [line for line in lines if BAD.search(line)]
     if not bad:

@@ -55,40 +55,40 @@ class Hosts(Protocol):
     """
 
     def linux(self, node: str) -> LinuxFacts:
-        """Networking of a Linux node."""
+        """Return the networking of a Linux node."""
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
-        """HNS networks of a Windows node."""
+        """Return the HNS networks of a Windows node."""
 
     def hns_endpoints(self, node: str, *, remote: bool = False) -> list[HnsEndpoint]:
-        """HNS endpoints of a Windows node."""
+        """Return the HNS endpoints of a Windows node."""
 
     def load_balancers(self, node: str) -> list[LoadBalancer]:
-        """kube-proxy's load balancers of a Windows node."""
+        """Return kube-proxy's load balancers on a Windows node."""
 
     def bgp(self, node: str) -> BgpHost:
-        """BGP of a Windows node."""
+        """Return the BGP state of a Windows node."""
 
     def cni_tokens(self, node: str) -> Sequence[datetime | None]:
-        """Ends of the tokens of Calico's CNI plugin."""
+        """Return when the tokens of Calico's CNI plugin end."""
 
     def cni_configuration(self, node: str) -> str:
         """Return the text of all CNI configurations."""
 
     def calico_program(self, node: str) -> tuple[str, str]:
-        """Path and version of the program that runs as Felix; empty where none runs."""
+        """Return path and version of the program that runs as Felix; empty if none runs."""
 
     def service(self, node: str, name: str) -> str:
         """Return the state of a Windows service; empty if it is not installed."""
 
     def command_lines(self, node: str, program: str) -> list[str]:
-        """Command lines of a program's processes."""
+        """Return the command lines of a program's processes."""
 
     def file(self, node: str, path: str) -> str:
         """Return the text of a file."""
 
     def updates(self, node: str) -> list[str]:
-        """KB numbers of the installed updates."""
+        """Return the KB numbers of the installed updates."""
 
     def differences(self, node: str) -> dict[str, str]:
         """Return the settings in which nodes of the same build may differ."""
@@ -269,7 +269,7 @@ def was_read_on_node(fact: Fact[bool]) -> bool:
 
 
 def _ask(ask: Callable[[], T]) -> tuple[T | None, SuiteError | None]:
-    """Return the answer of a node's host, or why there is none."""
+    """Return a node's answer, or the error that prevented one."""
     try:
         return ask(), None
     except SuiteError as error:
@@ -281,7 +281,8 @@ def _unread(error: SuiteError) -> str:
 
 
 def _found(value: str | None, where: str, before: Fact[Any], error: SuiteError | None) -> Fact[Any]:
-    """Return what was read; else why it was not, after why it was not known before."""
+    """Return the value that was read on a node. Without a value, the source says why it was unknown
+    before, and why this read failed."""
     if value:
         return Fact(value, where)
     return Fact(None, f"{before.source}; {_unread(error) if error else where}")

@@ -70,9 +70,9 @@ class CalicoObjects:
         return {"Calico's version": self.facts.calico_version} | own
 
     def windows_builds(self) -> dict[str, Fact[BuildUnderCalico]]:
-        """Build and revision of every Windows node, with the version of Calico there.
+        """Return build and revision of every Windows node, with the version of Calico there.
 
-        Raises MissingCapability where that version is not known.
+        Raise MissingCapability if that version is not known.
         """
         found = {}
         for node in self.facts.by_os("windows"):
@@ -95,7 +95,7 @@ class CalicoObjects:
         return found
 
     def kernel(self, node: str) -> dict[str, Fact[tuple[int, int]]]:
-        """Build and revision of a Windows node, ``(20348, 2762)``."""
+        """Return build and revision of a Windows node: ``(20348, 2762)``."""
         one = next(one for one in self.windows if one.name == node)
         return {
             f"build of node {node}": Fact(
@@ -104,7 +104,7 @@ class CalicoObjects:
         }
 
     def windows_runtimes(self) -> dict[str, Fact[str]]:
-        """Container runtime of every Windows node: ``containerd://1.7.24``."""
+        """Return the container runtime of every Windows node: ``containerd://1.7.24``."""
         return {
             f"container runtime of node {node.name}": Fact(
                 node.container_runtime or None, "its .status.nodeInfo.containerRuntimeVersion"
@@ -118,8 +118,10 @@ class CalicoObjects:
         return {f"{name} .spec.{field}": fact for name, fact in found.items()}
 
     def pool_cidrs(self, *, anywhere: bool = False) -> dict[str, Fact[str]]:
-        """CIDR of every enabled IPv4 pool that gives addresses to pods, or those for pods
-        ``anywhere`` alone."""
+        """Return the CIDR of every enabled IPv4 pool that gives addresses to pods.
+
+        ``anywhere``: only pools for pods on any node.
+        """
         pools, api = self.listed("IPPool")
         return {
             f"IPPool {pool['metadata']['name']}": Fact(
@@ -341,8 +343,11 @@ class CalicoObjects:
         return {"DATASTORE_TYPE": Fact(value if linux and windows else None, source)}
 
     def by_another(self, hop: str, owner: str) -> str:
-        """Return the node whose address is the next hop to ``owner``'s pods, if it is a third node.
-        Empty: it is not, or a BGPPeer sets the next hop."""
+        """Return the node whose address is the next hop to the pods of ``owner``, if that is a
+        third node.
+
+        Empty if it is not, or if a BGPPeer sets the next hop.
+        """
         other = next(
             (node.name for node in self.facts.nodes if hop and hop == address_of(node)), owner
         )
@@ -353,7 +358,8 @@ class CalicoObjects:
         return other
 
     def strict_affinity(self) -> dict[str, Fact[bool]]:
-        """IPAM's strictAffinity; false where there is no such object, which is Calico's default."""
+        """Return IPAM's strictAffinity. If there is no such object, the value is Calico's default,
+        false."""
         for api, kind in ((V3, "IPAMConfiguration"), (CRD, "IPAMConfig")):
             if self.kube.discovery.serves(api, kind):
                 found = self._find(api, kind, "default")

@@ -34,11 +34,11 @@ def own_pod(kube: Kube, facts: Facts, environ: Mapping[str, str]) -> OwnPod:
 
 
 def _overlay(kube: Kube, address: str) -> str:
-    """Return why the path from a pod's address to the API server may cross the overlay; empty:
-    shown not to.
+    """Return why the path from a pod's address to the API server may cross the overlay; empty: it
+    certainly does not.
 
-    Nodes' own addresses are routed beside the overlay.  Their answers are, too, if they go to the
-    node's address, by which the pool's natOutgoing replaces the pod's.
+    Traffic between nodes' own addresses does not use the overlay. Answers do not use it either if
+    natOutgoing of the pool has replaced the pod's address by the node's.
     """
     if not address:
         return f"the pod's address is not known ({ADDRESS} is not set)"
@@ -60,7 +60,7 @@ def _overlay(kube: Kube, address: str) -> str:
     for end in (*endpoints, server):
         pool = _pool_of(end, pools)
         if not _parsed(end):
-            return f"the API server is named {end}, and names are asked of the cluster's DNS"
+            return f"the API server is named {end}, and the cluster's DNS resolves names"
         if pool:
             return f"the API server's address {end} is of IP pool {pool['metadata']['name']}"
     if not value_at(own, "spec", "natOutgoing"):
@@ -76,7 +76,8 @@ def _endpoints(slices: Iterable[Obj]) -> Iterator[str]:
 
 
 def _pool_of(address: str, pools: Iterable[Obj]) -> Obj | None:
-    """Return the IP pool that an address is of; None: of none, or it is no address."""
+    """Return the IP pool that contains an address; None: no pool does, or the text is no
+    address."""
     parsed = _parsed(address)
     for pool in pools:
         cidr = str(value_at(pool, "spec", "cidr") or "")

@@ -57,10 +57,12 @@ sets that value."""
 
 
 def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[str]:
-    """Return ``eks``, ``aks``, ``openshift``, ``gke``, ``rke2``, ``rke1``, ``k3s``, ``kind``,
-    ``mke``, a cloud (``aws``, ``azure``, ``gce``) on which it is self-managed, or ``self-managed``.
+    """Return the platform: ``eks``, ``aks``, ``openshift``, ``gke``, ``rke2``, ``rke1``, ``k3s``,
+    ``kind``, ``mke``, or a cloud (``aws``, ``azure``, ``gce``) on which the cluster is
+    self-managed.
 
-    ``self-managed``: none of the marks of these is there, and the places where they would be could be read.
+    Return ``self-managed`` if none of their marks is there, although all places with marks could be
+    read.
     """
     provider = value_at(reading.one(*INSTALLATION), "spec", "kubernetesProvider")
     if provider in PROVIDERS:
@@ -85,8 +87,8 @@ def platform(reading: Reading, groups: Sequence[str], git_version: str) -> Fact[
 
 
 def virtual(meta: Obj) -> str:
-    """Return the label that marks a virtual node, which stands for machines of a cloud service;
-    empty: it is a machine."""
+    """Return the label that marks a virtual node, which stands for a cloud service's machines;
+    empty: the node is a machine."""
     labels = mapping_at(meta, "labels")
     return next(
         (f"label {key}={value}" for key, value in VIRTUAL.items() if labels.get(key) == value), ""

@@ -53,7 +53,7 @@ def preflight(
     if not _has_calico(facts):
         groups = ", ".join(facts.calico_apis.value or ()) or "none"
         reasons.append(
-            f"no Calico found: its API groups {groups}; its version {facts.calico_version.source}"
+            f"Calico was not found: API groups {groups}; version: {facts.calico_version.source}"
         )
     if reasons:
         raise ClusterUnusable(reasons)
@@ -72,12 +72,14 @@ def _named(node: NodeFacts) -> str:
 
 
 def _no_felix(nodes: Sequence[NodeFacts]) -> str:
-    """Return in one line that no Windows node is meant to run Calico, and what was looked for."""
+    """Return a line which says that no Windows node is meant to run Calico, and what was looked
+    for."""
     why = by_key((node.without_calico, node.name) for node in nodes)
     text = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in why.items())
     return (
-        f"no Calico to judge on any Windows node ({text}); looked for {LOOKED_FOR}; where Calico "
-        "runs there as a service all the same, name its version by --windows-calico-version VERSION"
+        f"no Windows node is meant to run Calico, so there is nothing to judge ({text}); looked "
+        f"for {LOOKED_FOR}; if Calico runs there as a service nevertheless, name its version: "
+        "--windows-calico-version VERSION"
     )
 
 

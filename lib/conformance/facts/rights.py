@@ -176,7 +176,7 @@ def lacking(
 
 
 def _within(rights: Sequence[Right], namespaces: Sequence[str]) -> list[Right]:
-    """Return the rights that a run needs which works in these namespaces alone."""
+    """Return the rights that a run needs if it works only in these namespaces."""
     return [
         replace(right, namespace=name)
         for name in namespaces
@@ -192,5 +192,6 @@ WHOLE_CLUSTER = frozenset(
 
 
 def _served(rights: Sequence[Right], *, calicos: bool) -> list[Right]:
-    """Return the rights to what is served; nobody needs rights to Calico's API where it is not."""
+    """Return the rights to APIs that the cluster serves. Without Calico's API, nobody needs rights
+    to it."""
     return [right for right in rights if calicos or right.group != "projectcalico.org"]

@@ -50,7 +50,8 @@ class Room:
 
 
 def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
-    """Ready Windows nodes with what they have left; empty where not even pods may be listed."""
+    """Return the ready Windows nodes with the room that they have left; empty if pods may not be
+    listed."""
     usable = {node.name for node in facts.by_os("windows") if node.ready and node.schedulable}
     try:
         nodes = {obj["metadata"]["name"]: obj for obj in kube.objects("v1", "Node")}

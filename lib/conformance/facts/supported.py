@@ -13,7 +13,7 @@ NOT_NAMED = "not named"
 
 @dataclass(frozen=True)
 class Supported:
-    """Support of a cluster by the documents.  A fact is ``listed``, or the present value and the
+    """Facts about what the documents support. A fact is ``listed``, or the present value with the
     list."""
 
     facts: Facts

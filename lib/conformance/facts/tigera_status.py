@@ -13,9 +13,8 @@ SHOWN = 120
 
 
 def tigera_status(reading: Reading) -> Fact[str]:
-    """Return ``all 4 available``, or those that are not: ``calico-windows Degraded:
-    ResourceReadError ...``.
-    """
+    """Return ``all 4 available``, or the components that are not available: ``calico-windows
+    Degraded: ResourceReadError ...``."""
     found = sorted(reading.all(API, KIND), key=lambda item: str(item["metadata"]["name"]))
     if not found:
         return Fact(

@@ -46,10 +46,10 @@ class WindowsInstall:
         }
 
     def kubeconfig(self, node: str) -> dict[str, Fact[str]]:
-        """Return whether the kubeconfig of Calico's CNI plugin is there with a token that has not
-        ended: ``valid``, ``missing``, or since when it has expired.
+        """Return the state of the kubeconfig of Calico's CNI plugin: ``valid``, ``missing``, or
+        since when its token has expired.
 
-        Raise MissingCapability where Calico keeps its data in etcd, or the plugin is another.
+        Raise MissingCapability if Calico keeps its data in etcd, or if the plugin is not Calico's.
         """
         cni, datastore = self.facts.cni, self.facts.datastore
         if cni.value != "Calico" or datastore.value != "kubernetes":

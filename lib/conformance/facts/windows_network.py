@@ -181,7 +181,7 @@ class WindowsNetwork:
         return Fact(None, f"not known: {why.removeprefix('not known: ')}")
 
     def pod_networks(self, node: NodeFacts, ipam: Fact[str]) -> tuple[str, ...]:
-        """Networks of a node's pods; ``node`` has its podCIDRs."""
+        """Return the networks of a node's pods; ``node`` has its podCIDRs."""
         if ipam.value == "calico-ipam":
             return tuple(self._blocks.get(node.name, ()))
         return () if ipam.value in CLOUDS else node.pod_networks
@@ -218,7 +218,7 @@ class WindowsNetwork:
         return variable(self._reading, self._found.windows, name)
 
     def _silent(self, node: NodeFacts) -> str:
-        """Return why the API has nothing about a node's network."""
+        """Return why the API does not show a node's network."""
         unread = [
             self._reading.why[kind]
             for kind in ("DaemonSet", "Installation default")

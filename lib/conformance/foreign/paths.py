@@ -65,8 +65,10 @@ class ObservedPath:
         others: Sequence[ForeignPolicy],
     ) -> bool:
         """Return whether open paths at the same pod show that a policy does not close this path.
-        They do if the policy, in every reading in which it could close this path, would have closed
-        them, too, and none of ``others`` may have opened them."""
+
+        They show it if the policy would have closed them, too, in every reading in which it could
+        close this path, and if none of ``others`` may have opened them.
+        """
         ways = [way for _, way in self.ways if policy.could(way, "closed") is not False]
         open_ways = [
             way
@@ -125,8 +127,11 @@ def may_close(
     namespaces: Iterable[str],
     every: Iterable[tuple[Switches, ...]],
 ) -> bool:
-    """Return whether a policy could close any path of a pod in this namespace (nothing else of the
-    pod is known), on a node of any of these columns."""
+    """Return whether a policy could close any path of any pod in these namespaces, on a node of any
+    of these columns.
+
+    Nothing else about the pods is known.
+    """
     every = list(every)
     ways = [
         Way(direction=direction, end=End(member=pod_in(namespace), columns=columns), other=End())

@@ -114,10 +114,10 @@ class ForeignPolicies:
         self._removed[label] = time.monotonic()
 
     def __call__(self, pods: Sequence[Workload]) -> list[str]:
-        """Name the policies that may select a pod, those that were not read, and those just
-        deleted.
+        """Return the names of the policies that may select a pod, of policies that could not be
+        read, and of policies deleted just now.
 
-        ``NetworkPolicy demo/deny (networking.k8s.io/v1), not the run's own``.
+        A name looks like ``NetworkPolicy demo/deny (networking.k8s.io/v1), not the run's own``.
         """
         snapshot = self.look()
         ends = self._ends(pods).values()
@@ -200,7 +200,8 @@ class ForeignPolicies:
         return self._path(source, target, observed, protocol, at).describe(policies)
 
     def forecloses(self, ways: Sequence[Path]) -> list[str]:
-        """Return for each path the foreign policies that surely close it while none may open it.
+        """Return for each path the foreign policies that certainly close it; empty if there are
+        none, or if another policy may open it.
 
         This uses the newest snapshot, and confirms its result by another snapshot.
         """
@@ -234,7 +235,8 @@ class ForeignPolicies:
     def _givers(
         self, path: ObservedPath, snapshot: Snapshot, times: Times, *, lasting: bool
     ) -> list[ForeignPolicy]:
-        """Return the candidates but those that other paths of the same pods withstood."""
+        """Return the candidates, without policies that would have closed other paths of the same
+        pods, which stayed open."""
         candidates = self._candidates(snapshot, times, lasting=lasting)
         pods = {pod.uid for pod in path.pods}
         beside = [
@@ -256,7 +258,8 @@ class ForeignPolicies:
     def _candidates(
         self, snapshot: Snapshot, times: Times, *, lasting: bool
     ) -> list[ForeignPolicy]:
-        """Return foreign policies observed so far under which the path never behaved otherwise."""
+        """Return the foreign policies observed so far, without those under which the path once had
+        the other result."""
         snapshots = [snapshot]
         if times.since and not lasting:
             snapshots += [past for past in self._snapshots if past.at >= times.since]
@@ -272,17 +275,18 @@ class ForeignPolicies:
         ]
 
     def _until(self, moment: float | None) -> list[Snapshot]:
-        """Return the snapshots until then (``time.monotonic``); None: none."""
+        """Return the snapshots up to this moment (``time.monotonic``); none for None."""
         return [past for past in self._snapshots if moment is not None and past.at <= moment]
 
     def _versions_until(self, moment: float | None) -> set[tuple[str, str]]:
-        """Return uid and version of every foreign policy until then (``time.monotonic``)."""
+        """Return uid and version of every foreign policy observed up to this moment
+        (``time.monotonic``)."""
         return {
             (policy.uid, policy.version) for past in self._until(moment) for policy in past.foreign
         }
 
     def _by_labels(self, path: ObservedPath, snapshot: Snapshot) -> str:
-        """Return policies that could give the result only since a pod's namespace has other
+        """Describe policies that could give the result only because a pod's namespace has got other
         labels."""
         if not self._interference.relabelled(pod.namespace for pod in path.pods):
             return ""
@@ -296,10 +300,11 @@ class ForeignPolicies:
         return f"since somebody changed labels of its namespace {by}" if by else ""
 
     def _passing(self, since: float | None) -> list[ForeignPolicy]:
-        """Return foreign policies that came or changed since a path was first asked.
+        """Return foreign policies that came or changed since a path was first tried, or since this
+        worker changed a policy of its own.
 
-        Or since this worker changed a policy of its own. No snapshot has a policy that is gone by
-        the next one, so that the API server is asked for what happened meanwhile.
+        A policy that came and went between two snapshots is in neither, so the API server is asked
+        for the events in between.
         """
         before = self._until(since)
         version = self._newest_version(before)
@@ -347,10 +352,10 @@ class ForeignPolicies:
     def _ends(
         self, pods: Sequence[Workload], *, as_made: bool = False, claims: Sequence[str] = ()
     ) -> dict[str, End]:
-        """Return each pod's end by uid.
+        """Return each pod as policies match it, by uid.
 
-        ``as_made``: with the labels the worker gave its namespace; ``claims``: without the defects
-        that these are about.
+        ``as_made``: with the labels that the worker gave its namespaces. ``claims``: defects that
+        these claims are about are left out.
         """
         namespaces: dict[str, Obj | None] = {}
         accounts: dict[tuple[str, str], Obj | None] = {}
@@ -375,7 +380,8 @@ class ForeignPolicies:
         return found
 
     def _columns(self, pod: Workload, claims: Sequence[str] = ()) -> tuple[Switches, ...]:
-        """Return what the node of a pod may make of policies, but for defects of these claims."""
+        """Return the ways in which the node of a pod may read policies, without the defects that
+        these claims are about."""
         if pod.os != "windows":
             return (PROMISE,)
         every = columns(self.facts.calico_on(pod.node).value if self.facts else None)

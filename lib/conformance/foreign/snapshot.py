@@ -230,7 +230,7 @@ class _Reader:
     def policies(
         self, kinds: Sequence[tuple[str, str]], is_own: Callable[[Obj], bool]
     ) -> list[tuple[ForeignPolicy, bool]]:
-        """Return the policies of these kinds, each with whether it is the run's own."""
+        """Return the policies of these kinds, and for each policy whether it is the run's own."""
         tiers = self.tiers()
         policies = [
             (policy_of(api, kind, obj, tiers), is_own(obj))
@@ -249,8 +249,8 @@ class _Reader:
 
 
 def _of_host(api: str, endpoint: Obj) -> ForeignPolicy:
-    """Return what a HostEndpoint without a profile does to its node: it denies what no policy
-    allows."""
+    """Return a HostEndpoint without a profile in the form of a policy: it denies all traffic of its
+    node that no policy allows."""
     return replace(
         policy_of(api, "HostEndpoint", endpoint, {}),
         namespace=f"node {spec_of(endpoint).get('node')}",

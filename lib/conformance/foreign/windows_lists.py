@@ -43,8 +43,8 @@ class WindowsLists:
         self._facts = facts
 
     def expected(self, pod: Workload) -> list[tuple[HnsRule, ...]]:
-        """Return the lists that a pod may have by the cluster's objects now: as its release was
-        shipped, and without the release's known defects, which a patch may mend.
+        """Return the lists that a pod may have by the cluster's present objects: one with the known
+        defects of Calico's release, one without them, since a patch may have mended these.
 
         Raise MissingCapability if Calico's release, or a policy that may select the pod, is not
         known here.
@@ -59,8 +59,8 @@ class WindowsLists:
             ) from None
 
     def by_defects(self, pod: Workload) -> dict[str, tuple[HnsRule, ...]]:
-        """Return the lists with each set of the release's known defects, the smallest first, by
-        what these defects do."""
+        """Map the effect of each set of the release's known defects to the list that it produces,
+        the smallest sets first."""
         oracle, own, minor = self._read(pod)
         return {
             "; ".join(f"{each.claim}, {each.statement}" for each in defects): acl_list(
@@ -84,7 +84,7 @@ class WindowsLists:
         return oracle, own, (int(release[1]), int(release[2]))
 
     def _around(self) -> Iterator[Obj]:
-        """Yield all that policies speak of, with their kinds."""
+        """Yield all objects, other than policies, that the meaning of policies depends on."""
         calico = calico_api(self._kube)
         for api, kind in (*AROUND, *[(calico, kind) for kind in SETS if calico]):
             yield from self._listed(api, kind)
@@ -94,7 +94,8 @@ class WindowsLists:
         return self._listed(calico, "Tier") if calico else ()
 
     def _policies(self, own: Pod) -> Iterator[Obj]:
-        """Yield the policies, but those that cannot be read and surely do not select the pod."""
+        """Yield the policies, except those that cannot be read and certainly do not select the
+        pod."""
         calico = calico_api(self._kube)
         kinds = [
             (KUBERNETES, "NetworkPolicy"),

@@ -24,9 +24,9 @@ NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?")
 
 
 def run(given: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Carry out the command; return the exit code.  Raise UsageProblem, SuiteError, OSError.
+    """Carry out the command; return the exit code. Raise UsageProblem, SuiteError, OSError.
 
-    ``parser``: one for it without options.
+    ``parser``: the command's parser, still without options.
     """
     name, *rest = given
     add_options, carry_out = COMMANDS[name]
@@ -45,7 +45,7 @@ def _job_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="beside",
-        help="a role beside it (repeatable)",
+        help="a further role (repeatable)",
     )
     parser.add_argument(
         "--namespaces-prefix", metavar="PREFIX", default="", help="run in prepared namespaces"

@@ -42,7 +42,7 @@ UNUSABLE = 4
 
 
 class NoReport(EnvironmentBroken):
-    """The judge has left no report."""
+    """The judge has left no report in its container."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Judged:
 
 @dataclass(eq=False)
 class Fetch:
-    """The taking of one Job's results."""
+    """The collection of one Job's results."""
 
     kube: Kube
     job: str
@@ -246,7 +246,7 @@ def fetch(kube: Kube, job: str, folder: Path, minutes: float, tell: Callable[[st
         path = one.take(judged, folder)
     except NoReport as error:
         tell(
-            f"{ended}{f' ({judged.reason})' if judged.reason else ''}: {error}; its last words: "
+            f"{ended}{f' ({judged.reason})' if judged.reason else ''}: {error}; read its end by: "
             f"kubectl -n {RUNNER_NAMESPACE} logs {judged.pod} -c {JUDGE} --tail=20"
         )
         return judged.code or NO_REPORT

@@ -130,7 +130,10 @@ def _merged(reports: Sequence[Report], attachments: Mapping[str, Sequence[str]])
 def _claims(
     facts: Facts, tests: Sequence[TestOutcome], reports: Sequence[Report]
 ) -> tuple[ClaimOutcome, ...]:
-    """Return the claims, as a run of everything would have them if each test was in some run."""
+    """Return the claims as a single run would have them.
+
+    A claim without results counts as complete only if every test was in some run.
+    """
     decided = {result.claim for test in tests for result in test.results}
     found = claim_outcomes(catalog(), facts, tests, whole=suite_parts().keys() <= decided)
     for report in reports:
@@ -170,7 +173,8 @@ def _cut_short(reports: Sequence[Report], tests: Sequence[TestOutcome]) -> str:
 
 
 def _notes(reports: Sequence[Report], selection: str) -> tuple[str, ...]:
-    """Return the notes of all runs, each once, without what only one of them chose."""
+    """Return the notes of all runs, each once. Notes about the selection of a single run are left
+    out."""
     chosen = {report.selection for report in reports}
     notes = [str(note) for report in reports for note in report.run["notes"] if note not in chosen]
     merged = ", ".join(f"{report.run['id']} of {report.run['started']}" for report in reports)
@@ -178,7 +182,7 @@ def _notes(reports: Sequence[Report], selection: str) -> tuple[str, ...]:
 
 
 def _dates(reports: Sequence[Report]) -> dict[str, str]:
-    """Return claim to the dates of its evidence in all runs."""
+    """Map each claim to the dates of its evidence in all runs."""
     found: dict[str, set[str]] = {}
     for report in reports:
         for claim, date in outcomes.dates(report).items():
@@ -187,7 +191,8 @@ def _dates(reports: Sequence[Report]) -> dict[str, str]:
 
 
 def _all(reports: Sequence[Report], name: str, *, of_run: bool = False) -> dict[str, str]:
-    """Return the entries that reports have of a name, the newest where they differ."""
+    """Return the entries of a named part of the reports; if reports differ in an entry, the newest
+    counts."""
     found: dict[str, str] = {}
     for report in reports:
         found |= (report.run if of_run else report.plain).get(name) or {}
@@ -195,7 +200,8 @@ def _all(reports: Sequence[Report], name: str, *, of_run: bool = False) -> dict[
 
 
 def _facts(reports: Sequence[Report]) -> Facts:
-    """Return the newest facts, with what an earlier run has learnt and the newest has not."""
+    """Return the newest facts. Facts that are unknown there come from an earlier run, if it knows
+    them."""
     found: Facts | None = None
     for facts in (report.facts for report in reports if report.facts):
         if found is None:

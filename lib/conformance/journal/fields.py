@@ -71,8 +71,10 @@ def content_at(obj: Any, path: Sequence[str]) -> Content:
 
 
 def putting_back(fields: Sequence[Field], current: Obj) -> dict[str, Any]:
-    """Return the merge patch that restores the values of these fields. It removes parent objects
-    that were created with the fields, if they are empty."""
+    """Return the merge patch that restores the values of these fields.
+
+    The patch also removes parent objects that were created with the fields, if they are empty.
+    """
     patch: dict[str, Any] = {}
     gone = {field.path for field in fields if not field.before.present}
     for field in fields:
@@ -93,8 +95,7 @@ def _all_gone(current: Obj, parent: tuple[str, ...], gone: set[tuple[str, ...]])
 
 
 def _whole(wanted: Any, found: Any) -> Any:
-    """Return a value for a merge patch after which exactly ``wanted`` stands where ``found`` stands
-    now."""
+    """Return a value for a merge patch that replaces ``found`` by exactly ``wanted``."""
     if not isinstance(wanted, Mapping) or not isinstance(found, Mapping):
         return wanted
     return {name: None for name in found if name not in wanted} | {

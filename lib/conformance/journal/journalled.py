@@ -197,8 +197,10 @@ class Journalled:
         return self.journal.write(entry)
 
     def _act(self, entry: Entry, act: Callable[[], Obj | None]) -> Obj | None:
-        """Check, then make the change, in spite of hiccups; what was certainly not made needs no
-        restoring."""
+        """Check that the change is still allowed, then make it, and retry after short outages.
+
+        If it is not allowed, nothing was changed, and the entry is closed.
+        """
         try:
             self._check()
         except Exception:

@@ -27,8 +27,8 @@ class Journalling(Protocol):
 
 
 class Plainly:
-    """The same changes without a note, for healers: the entry that they heal stays open until the
-    end."""
+    """Changes that are made without an entry in the journal, for healers: the entry that they heal
+    stays open until the end."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes

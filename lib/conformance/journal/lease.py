@@ -196,8 +196,8 @@ class RunLock:
         return who
 
     def _is_gone(self, found: Obj) -> bool:
-        """Return whether the lease has no holder, a dead holder, or was not renewed in time, as
-        observed here."""
+        """Return whether the lease has no holder, a dead holder, or a holder that did not renew it
+        in time, by this process' own clock."""
         if _holding(found) in ("", self.run.run):  # of an earlier hold that could not be given back
             return True
         life = self._life(found)
@@ -281,7 +281,7 @@ def held_by(kube: Kube, run: str) -> Obj | None:
 def is_silent(
     kube: Kube, run: str, lease: Obj, *, seconds: float, every: float, clock: Clock
 ) -> bool:
-    """Return whether a run does not renew its run lock within some seconds."""
+    """Return whether a run does not renew its run lock within this number of seconds."""
     version = version_of(lease)
 
     def renewed() -> bool:
@@ -299,7 +299,7 @@ def is_silent(
 
 
 def lasts(lease: Obj) -> float:
-    """Return for how many seconds a lease lasts without renewal."""
+    """Return the number of seconds for which a lease is valid without renewal."""
     return float(lease["spec"].get("leaseDurationSeconds") or 0)
 
 

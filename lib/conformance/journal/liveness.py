@@ -87,7 +87,7 @@ def of(objects: Iterable[Obj]) -> Life:
 
 
 def holds(lease: Obj, run: str) -> bool:
-    """Return whether this run holds a lease (its id is a word of the holder's name)."""
+    """Return whether this run holds a lease. The run's id is a word of the holder's name."""
     holder = str((lease.get("spec") or {}).get("holderIdentity") or "")
     return run in holder.replace("/", " ").replace(",", " ").split()
 

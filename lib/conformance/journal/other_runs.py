@@ -31,7 +31,7 @@ class OtherRuns:
     Open changes are remembered, since a change may end just before it is looked up.
     """
 
-    exempt = "wait until that run has ended, then run again (pytest --janitor --dry-run says what runs have left)"
+    exempt = "wait until that run has ended, then run again (pytest --janitor --dry-run lists what runs have left)"
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ class Entry:
 
     @property
     def open(self) -> bool:
-        """Return whether something may be left to restore."""
+        """Return whether the entry may still need restoring."""
         return self.state != "closed"
 
     @property

@@ -86,7 +86,7 @@ ROWS = (
         what='"create","","projectcalico.org/v3","(IPPool|CalicoNodeStatus)",null,"OWNNAME"',
         by_hand="kubectl delete {kind}.projectcalico.org {name}",
     ),
-    Row(what='"delete-owned-pod","","v1","Pod","NAME","NAME"', by_hand="nothing is to be done"),
+    Row(what='"delete-owned-pod","","v1","Pod","NAME","NAME"', by_hand="nothing has to be done"),
     Row(
         what='"procedure","hns-network","v1","Node",null,"NAME"', arguments=_NODE_ALONE,
         by_hand="kubectl drain {name} --ignore-daemonsets, restart the node, kubectl uncordon {name}",

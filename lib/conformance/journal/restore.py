@@ -122,7 +122,7 @@ class _Restorer:
                 self.journal.close(entry)
         except SuiteError as error:
             text = f"{result.text if result else stays(entry)}: {first_line(error)}"
-            return Restored(entry, Outcome.FAILED, text, "once that is mended: pytest --restore")
+            return Restored(entry, Outcome.FAILED, text, "once that is repaired: pytest --restore")
         return result
 
     def _patched(self, entry: Entry) -> Restored:

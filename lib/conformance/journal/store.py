@@ -101,7 +101,7 @@ class Journal:
         return entry
 
     def _remember(self, entry: Entry, *, is_over: bool = False) -> None:
-        """Keep an entry in memory; ``is_over``: nothing of it is left, its mark included."""
+        """Keep an entry in memory. ``is_over``: nothing of the entry is left, not even its mark."""
         self._mine[entry.key] = entry
         if self._memory is None:
             return

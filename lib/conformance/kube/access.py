@@ -61,7 +61,8 @@ class Renewal:
         return -left < age or age >= RETRIED_EVERY  # they ended after the last look
 
     def renew(self) -> bool:
-        """Read the source; on failure the old credentials stay, and ``problem`` says why."""
+        """Read the credentials from their source. If that fails, the old credentials stay, and
+        ``problem`` has the reason. Return whether it succeeded."""
         self._looked = time.monotonic()
         try:
             credential = self._source.read()
@@ -75,8 +76,8 @@ class Renewal:
 
 @dataclass(frozen=True)
 class Access:
-    """A way to a cluster; ``configuration`` is the official client's, ``where`` how messages
-    name it."""
+    """The access to a cluster. ``configuration`` is the official client's; ``where`` is how
+    messages name the access."""
 
     where: str
     server: str
@@ -177,11 +178,11 @@ def _configuration(chosen: Chosen) -> Any:
 
 
 def _take(configuration: Any, credential: Credential) -> None:
-    """Put credentials into a configuration; its ``tls`` is a context where they have a client's key
-    that stands in no file of the user's.
+    """Put credentials into a configuration. If a client's key is in no file of the user's, ``tls``
+    becomes a TLS context with the key.
 
-    Files that the user named are left to the client, which reads them for each connection: they
-    may be renewed.  Raise ssl.SSLError and OSError where one cannot be used.
+    Files that the user named are left to the client, which reads them for each connection, since
+    they may be renewed. Raise ssl.SSLError and OSError if one cannot be used.
     """
     if credential.key and not configuration.cert_file:
         configuration.tls = tls(configuration, credential)
@@ -209,9 +210,9 @@ def tls(configuration: Any, credential: Credential | None = None) -> ssl.SSLCont
 
 @contextmanager
 def hidden(content: bytes) -> Iterator[str]:
-    """Yield the path of a file with a key or a certificate, which TLS reads from files alone.
+    """Yield the path of a file with a key or a certificate, since TLS reads these from files only.
 
-    The file is in memory; where the system has none there (macOS), it is removed at once.
+    The file is in memory. On systems without files in memory (macOS), it is removed at once.
     """
     in_memory = hasattr(os, "memfd_create")
     with (

@@ -36,7 +36,8 @@ _calling = threading.local()
 
 
 def deadline(seconds: float) -> None:
-    """Give the answer to this thread's next request so many seconds, from now to its last byte."""
+    """Limit the time for this thread's next request: its last byte must arrive within this number
+    of seconds."""
     _calling.end = time.monotonic() + seconds
 
 
@@ -69,7 +70,8 @@ class Lines:
 
 
 class _Received(io.RawIOBase):
-    """The data of a connection until the thread's deadline, after which it raises TimeoutError."""
+    """The data of a connection, readable until the thread's deadline; then reading raises
+    TimeoutError."""
 
     def __init__(self, sock: Any) -> None:
         self._sock = sock
@@ -100,7 +102,7 @@ def _response(sock: Any, *arguments: Any, **options: Any) -> http.client.HTTPRes
 
 
 def bound(manager: Any) -> None:
-    """Let a urllib3 PoolManager follow no redirection, and its connections keep
+    """Make a urllib3 PoolManager follow no redirection, and make its connections obey
     :func:`deadline`."""
     manager.urlopen = functools.partial(manager.urlopen, redirect=False)
     bounded = {}

@@ -171,11 +171,11 @@ def _cut(channel: Any) -> None:
 
 
 def _count(channel: Any) -> None:
-    """Count what a channel receives in ``received``, and raise TooMuch beyond ANSWER.
+    """Count the bytes that a channel receives in its field ``received``. Raise TooMuch beyond
+    ANSWER bytes.
 
-    A reader of many messages sets ``received`` back to 0.
-
-    ``until``: a moment of ``time.monotonic`` after which receiving times out.
+    A reader of many messages sets ``received`` back to 0. The channel's field ``until`` is a moment
+    of ``time.monotonic`` after which receiving times out.
     """
     receive, channel.received, channel.until = channel.frame_buffer.recv, 0, float("inf")
 
@@ -229,7 +229,8 @@ def exit_status(error_channel: bytes) -> tuple[int | None, str]:
 
 
 def _what_failed(message: str) -> str:
-    """Return the beginning of the reason for an error channel's message (in lower case)."""
+    """Return the first words of the reason for an error channel's message. The message is in lower
+    case."""
     if "container not found" in message:
         return NOT_RUNNING
     return COULD_NOT_START if any(text in message for text in NO_SUCH_PROGRAM) else BROKE_ON_ITS_WAY

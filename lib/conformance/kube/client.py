@@ -128,10 +128,11 @@ class Kube(Connection):
     def _repeat(
         self, name: str, ask: Callable[[], T], *, refused: float, lost: bool, within: float
     ) -> T:
-        """Return the result of ``ask``, repeated for some seconds after errors that may pass.
+        """Return the result of ``ask``. Repeat it for some seconds after errors that may be
+        temporary.
 
-        ``refused``: also after 5xx, for fewer seconds if it is a number; ``lost``: also after
-        transport errors.
+        ``refused``: also repeat after 5xx; a number is a shorter limit in seconds. ``lost``: also
+        repeat after transport errors.
         """
         after_5xx = within if refused is True else refused
         begin = time.monotonic()
@@ -157,7 +158,10 @@ class Kube(Connection):
             pause = min(2.0, pause * 2)
 
     def _refused(self, refusal: ApiRefused, asked: float, begin: float, within: float) -> "_Failed":
-        """Judge a refusal of a request that is repeated for ``within`` seconds from ``begin``."""
+        """Return whether a refused request may succeed if it is sent again.
+
+        It has been repeated since ``begin``, for at most ``within`` seconds.
+        """
         if refusal.code in (502, 503, 504) and not refusal.status:
             # a gateway's answer, not its own
             self.reach.silent(asked, f"{refusal.code} {refusal.message}")
@@ -284,7 +288,8 @@ class Kube(Connection):
         labels: str = "",
         fields: str = "",
     ) -> list[Obj]:
-        """Return objects of a kind (namespace None: of all namespaces), page by page."""
+        """Return the objects of a kind, read page by page. ``namespace`` None: of all
+        namespaces."""
         return self.objects_at(api_version, kind, namespace, labels=labels, fields=fields)[0]
 
     def objects_at(

@@ -35,7 +35,8 @@ def user_agent(test: str = "") -> str:
 
 @functools.cache
 def _version() -> str:
-    """Read from a file, and therefore once: every request carries it."""
+    """Return the package's version. It is read from a file, and therefore only once, since every
+    request carries it."""
     try:
         return metadata.version("calico-windows-conformance")
     except metadata.PackageNotFoundError:  # run from a source tree that was never installed
@@ -99,8 +100,8 @@ class Connection:
         return connection.sock
 
     def renew_credentials(self, refused: str) -> bool:
-        """Get new credentials from their source, if there is one; return whether they differ from
-        those ``refused``.
+        """Get new credentials from their source, if there is one. Return whether they differ from
+        the refused ones.
 
         ``refused`` is the Authorization header of the request that was answered 401.
         """

@@ -323,7 +323,7 @@ class Oidc:
         token = str(self.config["id-token"]).strip()
         if (ends := end_of(token)) and ends <= datetime.now(UTC):
             raise self.chosen.problem(
-                f"its oidc id-token has ended, and {issuer} gave no other: {why}"
+                f"its oidc id-token has expired, and {issuer} gave no new one: {why}"
             )
         return Credential(f"Bearer {token}", ends=ends)
 

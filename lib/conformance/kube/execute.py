@@ -25,7 +25,8 @@ class ExecResult:
 
     @property
     def output(self) -> str:
-        """Standard output and error as text, for people: undecodable bytes are shown escaped."""
+        """Return standard output and error as text for people. Undecodable bytes are shown
+        escaped."""
         return (self.stdout + self.stderr).decode(errors="backslashreplace").replace("\r\n", "\n")
 
 

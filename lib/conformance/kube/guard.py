@@ -88,7 +88,8 @@ def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] |
 
 
 def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
-    """Return why any other change reaches beyond the run, undeclared; empty: it does not."""
+    """Return why a change of any kind that is not GUARDED reaches beyond the run without declaring
+    so; empty: it does not."""
     target = change.target
     namespace = target.name if target.kind == "Namespace" else target.namespace
     if namespace in (RUNNER_NAMESPACE, own or RUNNER_NAMESPACE) and not isinstance(run, Shared):
@@ -140,7 +141,7 @@ def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
             return ""
     return (
         f"its selection (selector {spec.get('selector')!r}, namespaceSelector {spec.get('namespaceSelector')!r}) "
-        f"is not limited to this run's namespaces, without its standing watch's, which have the label {RUN_LABEL} too; "
+        f"is not limited to this run's namespaces without those of its standing watch, which also have label {RUN_LABEL}; "
         f"add namespaceSelector: {NAMESPACE_KEYS[0]} == '{run.namespace}'"
     )
 
@@ -156,7 +157,7 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
         if values and all(_ours(key, value, NAMESPACE_KEYS, run) for value in values):
             return ""
     return (
-        f"its subject {subject!r} is not limited to this run's namespaces without its standing watch's; select them by "
+        f"its subject {subject!r} is not limited to this run's namespaces without those of its standing watch; select by "
         f"{NAMESPACE_KEYS[1]}: {run.namespace}"
     )
 

@@ -197,7 +197,8 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _by_name(
     parts: Sequence[Mapping[str, Any]], files: Sequence[Path], kind: str
 ) -> dict[str, dict[str, Any]]:
-    """Contents of one kind by name; the first file that has a name wins, as with kubectl."""
+    """Return the contents of all entries of one kind, by name. If several files have the name, the
+    first file counts, as with kubectl."""
     found: dict[str, dict[str, Any]] = {}
     for part, path in zip(parts, files, strict=True):
         entries = part.get(kind) or []

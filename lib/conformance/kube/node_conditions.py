@@ -53,9 +53,8 @@ def tolerated(taint: Mapping[str, Any], tolerations: Sequence[Mapping[str, Any]]
 
 
 def closed(node: dict[str, Any], tolerations: Sequence[Mapping[str, Any]]) -> str:
-    """Return ``cordoned``, or the taint that keeps new pods with these tolerations away; empty if
-    they may be scheduled.
-    """
+    """Return why the node takes no new pods with these tolerations: ``cordoned``, or its taint.
+    Empty if it takes them."""
     spec = node.get("spec") or {}
     if spec.get("unschedulable") and not tolerated(CORDON, tolerations):
         return "cordoned"

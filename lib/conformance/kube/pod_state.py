@@ -103,7 +103,7 @@ def _has(pod: Obj, **wanted: str) -> bool:
 
 
 def restarts(pod: Obj) -> int:
-    """Container restarts of a pod, all containers together."""
+    """Return the number of container restarts in a pod, all containers together."""
     return sum(
         int(container_status.get("restartCount") or 0)
         for container_status in list_at(pod, "status", "containerStatuses")
@@ -118,7 +118,7 @@ def pod_state(pod: Obj) -> str:
 
 
 def named_state(pod: Obj) -> str:
-    """Return the pod's name and its state's phrase."""
+    """Return the pod's name, followed by its state: ``web Ready``."""
     return f"{pod['metadata']['name']} {pod_state(pod)}"
 
 

@@ -74,9 +74,11 @@ def command(prefix: str, workers: int) -> str:
 
 
 def not_prepared(own: Ownership, workers: int) -> str:
-    """Return why no prepared namespaces are left for a worker, if they are prepared for ``workers``
-    workers. Empty: the worker has some, or makes its own. A worker that replaces a dead worker gets
-    the next number from xdist.
+    """Return why a worker has no prepared namespaces, if namespaces are prepared for ``workers``
+    workers.
+
+    Empty: the worker has some, or makes its own. A worker that replaces a dead worker gets the next
+    number from xdist, for which no namespace may be prepared.
     """
     number = own.worker.removeprefix(WORKERS)
     if not own.prefix or not number.isdigit() or int(number) < workers:

@@ -41,7 +41,8 @@ class CredentialsDead(ApiRefused, EnvironmentBroken):
 
 
 class Reach:
-    """Shared by the processes that have the same folder.  Thread-safe."""
+    """Whether the API server can be reached, as known to all processes that use the same folder.
+    Thread-safe."""
 
     def __init__(self, folder: Path | None = None, patience: float = float("inf")) -> None:
         """``patience``: s of silence, after which the API server is gone."""
@@ -88,10 +89,11 @@ class Reach:
             fresh.replace(self._folder / name)
 
     def end(self, why: str, *, unusable: bool = False, gone: bool = False) -> None:
-        """Record that no test of the run can decide anything any more; the first reason counts.
-        The cleanup may still send requests.
+        """Record that no test of the run can decide anything any more; the first reason counts. The
+        cleanup may still send requests.
 
-        ``unusable``: since this machine lacks a resource.  ``gone``: the API server is lost, too.
+        ``unusable``: the reason is that this machine lacks a resource. ``gone``: the API server is
+        lost, too.
         """
         for name, said in {"unusable": unusable, "gone": gone, "ended": True}.items():
             if said:

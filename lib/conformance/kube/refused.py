@@ -89,17 +89,17 @@ class ApiRefused(SuiteError):
 
     @property
     def forbidden(self) -> bool:
-        """Return whether it is 403: the user lacks the right."""
+        """Return whether the refusal is 403: the user lacks the right."""
         return self.code == 403
 
     @property
     def not_found(self) -> bool:
-        """Return whether it is 404: no such object, or no such resource."""
+        """Return whether the refusal is 404: no such object, or no such resource."""
         return self.code == 404
 
     @property
     def already_exists(self) -> bool:
-        """Return whether it is 409 on create."""
+        """Return whether the refusal is a 409 to a create: the object exists already."""
         return self.code == 409 and self.reason == "AlreadyExists"
 
 

@@ -282,7 +282,7 @@ class Waits:
         return "".join(f", node {name} is {why}" for name, why in text if why)
 
     def events(self, obj: Obj) -> list[Obj]:
-        """Events about an object, oldest first; none when they may not be read."""
+        """Return the events about an object, oldest first; none if they may not be read."""
         meta = obj["metadata"]
         try:
             found = self.kube.objects(
@@ -300,7 +300,7 @@ class Waits:
 
 
 def when(event: Obj) -> str:
-    """Return when an event last happened, as text that sorts."""
+    """Return when an event last happened, as a text that can be sorted."""
     return str(
         event.get("lastTimestamp")
         or event.get("eventTime")

@@ -45,8 +45,8 @@ class Workload:
 
     @property
     def build(self) -> str:
-        """Name of its node's Windows build (:func:`conformance.model.builds.build_name`); empty on
-        Linux."""
+        """Return the name of the Windows build of the pod's node
+        (:func:`conformance.model.builds.build_name`); empty on Linux."""
         if self.os != "windows":
             return ""
         build, dot, revision = self.windows_build.partition(".")

@@ -115,7 +115,7 @@ class NodeFacts:
 
     @property
     def build(self) -> str:
-        """Name of its Windows build (:func:`build_name`); empty on Linux."""
+        """Return the name of the node's Windows build (:func:`build_name`); empty on Linux."""
         return build_name(self.windows_build) if self.os == "windows" else ""
 
     @property

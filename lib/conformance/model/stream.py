@@ -81,7 +81,7 @@ class StreamEnd:
     def words(self) -> str:
         """Return ``client RESET``, ``server heard nothing for 2.4 s``."""
         if self.verdict is StreamVerdict.STALLED and self.quiet is not None:
-            return f"{self.side} heard nothing for {self.quiet:.1f} s"
+            return f"{self.side} received nothing for {self.quiet:.1f} s"
         return f"{self.side} {self.verdict}"
 
 
@@ -108,7 +108,7 @@ class StreamState:
 
     @property
     def lost(self) -> bool:
-        """Return whether it is of no use any more to either end."""
+        """Return whether the stream is of no use any more to either end."""
         return any(end.lost for end in self.ends)
 
     @property
@@ -125,7 +125,8 @@ class StreamState:
 
     @property
     def lost_at(self) -> float | None:
-        """Unix seconds.  The first sign at either end that it was lost; None: there was none."""
+        """Return when the first sign of the loss was observed at either end (Unix seconds); None:
+        the stream is not lost."""
         signs = [event.at for event, _ in self.timeline if event.what in ("stalled", "ended")]
         return min(signs) if self.lost and signs else None
 

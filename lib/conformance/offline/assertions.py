@@ -116,7 +116,7 @@ def _pairs(
         if is_pair(source, target) and (expected == "open" or _families((source, target)))
     ]
     if not pairs:
-        raise UsageProblem(f"{where}: it is about no two ends of which something is said")
+        raise UsageProblem(f"{where}: no pair of ends that it names has an answer")
     yield from pairs
 
 

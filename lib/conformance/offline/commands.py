@@ -69,10 +69,13 @@ def run(given: Sequence[str], parser: Parser) -> int:
 
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--address", action="append", default=[], metavar="IP", help="an end that is no pod"
+        "--address", action="append", default=[], metavar="IP", help="an address, as a further end"
     )
     parser.add_argument(
-        "--kubeconfig", type=Path, metavar="FILE", help="of a cluster, which is only read"
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="take the objects of this cluster, too; it is only read",
     )
     parser.add_argument("--context", metavar="NAME", help="context in it")
     parser.add_argument("--all", action="store_true", help="fold nothing")
@@ -86,7 +89,9 @@ def _reach_options(parser: argparse.ArgumentParser) -> None:
 def _diff_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", help="a file, a folder, -, cluster, or a column")
     parser.add_argument("new", metavar="NEW", help="the same: promise, windows, v3.31 are columns")
-    parser.add_argument("files", nargs="*", metavar="FILE", help="what both sides have, too")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="objects that both sides have, too"
+    )
     parser.add_argument("--apply", action="store_true", help="NEW is applied on top of OLD")
     parser.add_argument(
         "--column",

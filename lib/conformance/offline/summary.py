@@ -100,8 +100,8 @@ class Summary:
         yield from (f"{', '.join(names)}: {sentence}" for sentence, names in by_sentence.items())
         if self.reach.unjudged:
             yield (
-                f"of {counted(len(self.reach.unjudged), 'pod')} nothing is said, since a policy "
-                "there is of a kind that is not read"
+                f"{counted(len(self.reach.unjudged), 'pod')} not judged, since an object that may "
+                "be about them is of a kind that is not read"
             )
 
     def _departures(self, place: int) -> Iterator[str]:

@@ -328,7 +328,7 @@ def _demand_known(config: pytest.Config) -> None:
 
 
 def _selects_nothing(config: pytest.Config) -> bool:
-    """Say so, before a lab is started for nothing, of ``-k`` words that no test answers to."""
+    """Return whether ``-k`` selects no test, and print why, before a lab is started for nothing."""
     _demand_known(config)
     why = _why_nothing(config.option, config.rootpath / state.SUITES)
     if why:

@@ -168,7 +168,7 @@ class Controller:
         return [from_plain(PlannedTest, item) for item in plans[0]] if plans else []
 
     def _look_at_token(self, tests: list[PlannedTest]) -> None:
-        """Say in time that the user's token will not last."""
+        """Warn the user early if the token will expire before the run ends."""
         inspection = self.run.inspection
         if inspection is None or inspection.token_ends is None:
             return
@@ -179,7 +179,8 @@ class Controller:
             self.following.note(self.short)
 
     def out_of_reach(self) -> list[str]:
-        """Return the required sets that cannot be complete, whatever the planned tests find."""
+        """Return the required sets that cannot become complete, whatever the results of the planned
+        tests are."""
         config = self.state.config
         facts = self.run.facts
         if (

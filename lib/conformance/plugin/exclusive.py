@@ -34,7 +34,7 @@ ORDER = ("shared", "node", "cluster", "last")
 
 
 class Exclusive:
-    """The hooks around turns."""
+    """The pytest hooks by which tests wait for their turn."""
 
     def __init__(self, state: State) -> None:
         self.state = state

@@ -67,8 +67,8 @@ class Following:
             idle = len(tests) - len(going)
             beside = f" ({idle} more cannot run here)" if idle else ""
             self.note(
-                f"{counted(len(going), 'test')}{beside}, {alone} by one worker, by packaged "
-                f"seconds{many}"
+                f"{counted(len(going), 'test')}{beside}, {alone} by one worker "
+                f"(packaged estimate){many}"
             )
 
     def note(self, text: str) -> None:
@@ -111,8 +111,7 @@ class Following:
         return ("" if is_named else same) if undecided else f"{first}; {same}"
 
     def ended(self, outcome: TestOutcome) -> None:
-        """Count a test that has ended, and print the pace now and then, with or without a
-        terminal."""
+        """Count a test that has ended. Print the pace now and then, on a terminal or not."""
         decisions = [decision for result in outcome.results for decision in result.decisions]
         failed = outcome.verdict in (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE)
         self.pace.ended(outcome.test, len(decisions), failed=failed)

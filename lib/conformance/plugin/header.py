@@ -119,8 +119,11 @@ def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
 
 
 def parts_elsewhere(facts: Facts) -> list[str]:
-    """Return the parts that are not, or may not be, about this cluster although their claims are,
-    grouped by reason."""
+    """Return the parts of claims that are not about this cluster, or may not be, although the
+    claims themselves are.
+
+    Parts with the same reason share a line.
+    """
     found: dict[tuple[str, str], list[str]] = {}
     for ident, parts in suite_parts().items():
         claim = catalog()[ident]
@@ -173,7 +176,7 @@ def _left_out_lines(facts: Facts) -> list[str]:
 
 
 def _line(form: str, words: Sequence[str]) -> list[str]:
-    """Return a line about words, or none where there are none."""
+    """Return one line that contains these words; no line without words."""
     return [form.format(", ".join(words))] if words else []
 
 
@@ -207,18 +210,15 @@ def nodes(facts: Facts, os: OS) -> str:
 
 
 def assumptions(facts: Facts) -> list[str]:
-    """Return the assumptions: unknown facts, a single version for several, and faults that are not
-    Calico's."""
+    """Return notes on assumptions: unknown facts, one version assumed for several nodes, and faults
+    that are not Calico's."""
     return [
         *_version(facts),
         *_edition(facts),
         *_versions_on_nodes(facts),
         *_windows_versions(facts),
         *_felix(facts),
-        *(
-            f"{group} is listed, and not served now: {why}"
-            for group, why in facts.apis_away.items()
-        ),
+        *(f"{group} is listed but not served now: {why}" for group, why in facts.apis_away.items()),
         *_unannounced(facts),
         *windows_troubles(facts.nodes),
     ]

@@ -50,7 +50,7 @@ def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
 
 
 def every_build(chosen: Images) -> Iterator[str]:
-    """Yield the list for all Windows builds for which the suite has images."""
+    """Yield the image list for all Windows builds for which the suite has images."""
     builds = by_key((tag, str(build)) for build, tag in images.WINDOWS_TAGS.items())
     for system, published in images.published().items():
         for image in published:
@@ -61,8 +61,8 @@ def every_build(chosen: Images) -> Iterator[str]:
 
 
 def of_nodes(nodes: Sequence[NodeFacts], chosen: Images) -> Iterator[str]:
-    """Yield the list for the nodes of a cluster; a node without an image of the suite becomes a
-    comment."""
+    """Yield the image list for the nodes of a cluster. A node without an image of the suite becomes
+    a comment."""
     wanted: dict[str, list[str]] = {}
     for node in nodes:
         try:

@@ -91,8 +91,8 @@ def _refuse_foreign_facts(
     catalog: Catalog,
     demands: Mapping[str, Conditions],
 ) -> None:
-    """Raise pytest.UsageError if a part reads facts that only some clusters have, and may run on
-    others."""
+    """Raise pytest.UsageError if a part reads facts that only some clusters have, but may also run
+    on others."""
     for fixture in demands.keys() & set(getattr(item, "fixturenames", ())):
         for part in parts:
             lacking = part.applies.missing(catalog[part.claim].applies.missing(demands[fixture]))

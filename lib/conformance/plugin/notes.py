@@ -61,8 +61,8 @@ def selection(option: Any, part: str) -> str:
 
 
 def loss_of_cluster(reach: Reach) -> str:
-    """Return a note if the API server is unreachable, or was for a time; empty if it always
-    answered."""
+    """Return a note if the API server cannot be reached, or could not be reached for a time; empty
+    if it always answered."""
     if (gone := reach.gone) and not reach.unusable:
         return (
             f"{gone}; the remaining tests are INCONCLUSIVE, and objects of the run may still exist"

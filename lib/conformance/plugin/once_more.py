@@ -78,7 +78,8 @@ class LastTest:
 
 
 class _Following:
-    """Stands in for the next test: pytest keeps set up what the next test's listchain names."""
+    """A stand-in for the next test. Pytest keeps the fixtures that the next test's listchain
+    names."""
 
     def __init__(self, state: State, session: pytest.Session) -> None:
         self._state = state

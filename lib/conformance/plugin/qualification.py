@@ -211,7 +211,8 @@ class Qualification:
         )
 
     def _excused(self, test: TestOutcome) -> TestOutcome:
-        """Return a test for the exit code: waived results are left out, all others still count."""
+        """Return a test as it counts for the exit code: without its violations if all of them are
+        waived."""
         guilty = [result for result in test.results if result.verdict is ClaimVerdict.VIOLATED]
         if (
             test.verdict is ClaimVerdict.VIOLATED
@@ -225,8 +226,7 @@ class Qualification:
         return test
 
     def _waivers_of(self, result: ClaimResult) -> list[Waiver | None]:
-        """Return, for each place where a result's verdict was decided, the waiver that accepts it,
-        or None."""
+        """Return the waiver (or None) for each place where a result's verdict was decided."""
         builds = [
             build
             for decision in result.decisions

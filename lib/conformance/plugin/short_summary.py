@@ -38,8 +38,11 @@ def tell(reporter: Any, usual: Callable[[], object]) -> None:
 
 
 def _skipped(reports: Sequence[Any], *, whole: bool) -> Iterator[str]:
-    """Yield each verdict with its reason; how many are not about this cluster, and why each is not
-    if ``whole``."""
+    """Yield each verdict with its reason.
+
+    Tests that are not about this cluster are only counted; with ``whole`` each of them has its
+    reason.
+    """
     found = Counter(
         (*_verdict_and_reason(report), report.nodeid.partition("::")[0]) for report in reports
     )

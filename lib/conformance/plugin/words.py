@@ -73,8 +73,10 @@ def _subject(word: str, catalog: Catalog) -> str:
 def selects_nothing(
     expression: str, suites: Path, catalog: Catalog, claims: Collection[str] = ()
 ) -> bool:
-    """Return whether an expression surely selects no test, as read from the test files before
-    anything starts. ``claims``: only tests of these claims count; empty: all tests do.
+    """Return whether an expression certainly selects no test. It is decided by the text of the test
+    files, before anything starts.
+
+    ``claims``: only tests of these claims count; empty: all tests do.
     """
     words = {word.lower(): _subject(word, catalog) for word in _words(expression)}
     tests = suite_tests(suites)
@@ -99,8 +101,8 @@ def selects_nothing(
 
 
 def _may_be_an_id(word: str, suites: Path, tests: Iterable[SuiteTest]) -> bool:
-    """Return whether a word may stand in a parameter's id: a number, a known id, or text of the
-    file."""
+    """Return whether a word may occur in the id of a test's parameter: a number, a known id, or
+    text of a file."""
     if word.isdecimal() or any(word in item for item in UNTOLD):
         return True
     parts = [part for part in re.split(r"[][-]", word) if part]
@@ -134,7 +136,7 @@ class Words:
     read their marks."""
 
     def __init__(self, catalog: Catalog, of: Callable[[pytest.Item], Iterable[str]]) -> None:
-        """``of``: a test's claims and their subjects."""
+        """Set up the selection. ``of``: returns a test's claims and their subjects."""
         self._catalog = catalog
         self._of = of
         self._expression = ""

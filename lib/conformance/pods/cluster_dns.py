@@ -64,7 +64,7 @@ def _workload(pod: Obj) -> Workload:
 
 
 def _port(pod: Obj) -> int:
-    """Return its first port for datagrams."""
+    """Return the pod's first UDP port."""
     ports = [
         port for container in pod["spec"]["containers"] for port in container.get("ports") or ()
     ]

@@ -35,9 +35,8 @@ def covered(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> tuple[Covered,
 
 
 def _chosen(os: OS, usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]:
-    """Map covered nodes to the reason of each: the nodes that the user names, else nodes that
-    differ.
-    """
+    """Map each covered node to the reason: the user named it, or it differs from the other
+    nodes."""
     if named := _named(usable, cover):
         return named
     found: dict[str, str] = {}
@@ -66,7 +65,8 @@ def _named(usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]:
 
 
 def _unlike(candidates: Sequence[NodeFacts]) -> list[NodeFacts]:
-    """Return a Linux node of each subnet, then of each other kernel, then of each other pair.
+    """Return Linux nodes that differ: one of each subnet, then one of each further kernel, then one
+    of each further pair of both.
 
     A router between nodes shows most, so subnets come first. All unknown subnets count as one
     (:func:`subnet`).

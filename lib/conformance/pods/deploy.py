@@ -61,7 +61,8 @@ class Wish:
 
     @property
     def called(self) -> str:
-        """Name of the Deployment and of its pods' seat; their ``app`` label is the role."""
+        """Return the name of the Deployment, which is also the seat of its pods. Their label
+        ``app`` is the role."""
         return self.name or self.role
 
 

@@ -100,21 +100,21 @@ class Group(tuple[Workload, ...]):
         )
 
     def itself(self, others: Iterable[Workload]) -> PodPairs:
-        """Return each pod with itself, of those that are in both groups."""
+        """Return each pod that is in both groups, paired with itself."""
         return PodPairs((pod, pod) for pod in others if pod in self)
 
     def in_turns_to(self, servers: Sequence[Workload]) -> PodPairs:
-        """Return each server with a client of each operating system; the clients take turns.
+        """Return each server once with a client of each operating system; the clients take turns.
 
-        Few commands then run at once on a Windows node.  Raise like :meth:`across`.
+        Few commands then run at once on a Windows node. Raise like :meth:`across`.
         """
         self.to(servers)
         systems = [[pod for pod in self if pod.os == os] for os in SYSTEMS]
         return PodPairs(pair for clients in systems for pair in zip(cycle(clients), servers))
 
     def in_crowd(self, place: int, size: int) -> list[str]:
-        """Return ``size`` addresses: from ``place`` on the addresses of these pods, the others of
-        no pod."""
+        """Return ``size`` addresses. From position ``place`` on, they include the addresses of
+        these pods; all others belong to no pod."""
         nobodys = [str(CROWD + number) for number in range(size - len(self))]
         return [*nobodys[: place - 1], *(pod.address for pod in self), *nobodys[place - 1 :]]
 

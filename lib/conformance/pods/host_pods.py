@@ -58,9 +58,9 @@ class HostPods:
     def on(self, node: str) -> Workload:
         """Return the pod in a node's host.
 
-        Raise MissingCapability where HostProcess pods are refused or cannot run, and
-        EnvironmentBroken where it could not be found out (a request that failed, a pod that does
-        not become ready), after a second try.
+        Raise MissingCapability if HostProcess pods are refused or cannot run. Raise
+        EnvironmentBroken if this is unknown after a second try: a request failed, or a pod does not
+        become ready.
         """
         with self._lock:
             one_at_a_time = self._nodes.setdefault(node, threading.Lock())

@@ -17,8 +17,8 @@ CRANE = "crane"
 WITHIN = 120.0
 """s.  For one image."""
 BY_TAG = (
-    "stays by tag: its digest changes with each monthly update of Windows, and an older one is "
-    "neither on nodes nor patched"
+    "is named by tag, not by digest: its digest changes with each monthly update of Windows, and "
+    "an image of an earlier month is not patched, and no node has it"
 )
 
 

@@ -30,8 +30,8 @@ _NO_NETWORK = 4
 
 
 def role_of(os: OS) -> str:
-    """Role of an OS's new_pods, which is their label ``app``; the name of each ends with its node's
-    number."""
+    """Return the role of new pods for an operating system. It is their label ``app``; the name of
+    each pod ends with its node's number."""
     return f"{os}-new-pod"
 
 
@@ -123,8 +123,8 @@ class NewPod:
         )
 
     def stage(self) -> Stage:
-        """Return how far its first action is.  Raise EnvironmentBroken if the pod is gone or cannot
-        start."""
+        """Return the stage of the pod's first action. Raise EnvironmentBroken if the pod is gone or
+        cannot start."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         problem = (
@@ -137,8 +137,8 @@ class NewPod:
         return "acting" if _state(pod).get("running") is not None else "to start"
 
     def ready(self) -> bool:
-        """Return whether the kubelet found its server ready.  Raise EnvironmentBroken if it is gone
-        or ended."""
+        """Return whether the kubelet found the pod's server ready. Raise EnvironmentBroken if the
+        pod is gone or has ended."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
         own = _status(pod, _SERVER) if pod is not None else {}

@@ -31,11 +31,10 @@ class Newcomers:
         """Pod's uid to the name of its Deployment."""
 
     def beside(self, pods: Group) -> tuple[Group, Group]:
-        """Deploy a guest, with the label of guests, on each client's node, and a stranger on each
-        pod's node.
+        """Deploy a guest on each client's node, and a stranger on each pod's node.
 
-        All are created at once, with their roles' label ``app``. Raise EnvironmentBroken when one
-        is not ready in time.
+        A guest has the label of guests. All pods are created at once, with their roles' label
+        ``app``. Raise EnvironmentBroken if one is not ready in time.
         """
         guests = [
             self._like(pod, "guest", labels={GUEST: "welcome"}) for pod in pods.playing("client")

@@ -89,7 +89,7 @@ class NodeWatch:
         """
         node = self._find(name)
         why = closed(node, tolerations(self.tolerated)) if node else ""
-        return f", and node {name} is {why}: who drains it takes its pods away" if why else ""
+        return f", and node {name} is {why}: whoever drains it evicts its pods" if why else ""
 
     def silent(self, names: Iterable[str]) -> list[str]:
         """Return the nodes among these with a missed lease renewal that are not yet lost."""
@@ -138,12 +138,11 @@ class NodeWatch:
             return why
         behind = self._behind(name, leases)
         if name in leases and behind > leases[name][1]:
-            return f"its kubelet has not renewed its lease for {behind:.0f} s, by what others have renewed theirs"
+            return f"its kubelet has not renewed its lease for {behind:.0f} s longer than the kubelets of other nodes"
         return ""
 
     def _evicting(self, node: Obj) -> str:
-        """Return the taint that takes the run's pods from a node, in words; empty: there is
-        none."""
+        """Describe the taint that evicts the run's pods from a node; empty: there is none."""
         for taint in (node.get("spec") or {}).get("taints") or []:
             if taint.get("effect") == "NoExecute" and not tolerated(
                 taint, tolerations(self.tolerated)
@@ -164,9 +163,8 @@ class NodeWatch:
         return ""
 
     def _behind(self, name: str, leases: Mapping[str, tuple[float, float]]) -> float:
-        """Return the seconds by which the node's lease has been renewed less than other nodes'
-        since the run began; 0: unknown.
-        """
+        """Return by how many seconds the renewal of the node's lease lags behind the other nodes',
+        since the run began; 0: unknown."""
         gone_on = {
             node: leases[node][0] - self.begun[node][0]
             for node in leases.keys() & self.begun.keys()

@@ -33,9 +33,10 @@ class PassingServices:
         self._made: list[ObjectRef] = []
 
     def come(self, *groups: Group, at_nodes: bool = False) -> list[Target]:
-        """Return a Service before each group's pods; again, the same with these backends.
+        """Return a Service for each group, with the group's pods as backends. A further call gives
+        the Services these backends.
 
-        ``at_nodes``: with a port at nodes.
+        ``at_nodes``: make Services with a NodePort.
         """
         of = "node-port" if at_nodes else "cluster-ip"
         return [self._over(at, group, of=of) for at, group in enumerate(groups)]

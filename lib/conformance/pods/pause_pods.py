@@ -52,12 +52,14 @@ class PausePods:
         *,
         look_after: Callable[[], object] = lambda: None,
     ) -> tuple[list[str], str]:
-        """Start pods at once and wait until they have started, or their time is over; return their
-        names, and the network plugin's words about one that it refused to the end, with how many it
-        refused; empty: all have started.
+        """Start pods at once, and wait until they have started or their time is over. Return their
+        names, and a text about pods that were refused.
 
-        ``look_after`` is called at each look, and may end the wait by an exception.  Raise
-        EnvironmentBroken for a pod that has not started, and not for the network plugin's refusal.
+        The text has the network plugin's words about one pod that it refused to the end, and the
+        number of such pods; empty: all have started.
+
+        ``look_after`` is called at each look, and may end the wait by an exception. Raise
+        EnvironmentBroken for a pod that has not started for another reason.
         """
         names = self.start(node, count)
         late, seconds = self.wait(node, names, look_after=look_after)
@@ -77,8 +79,11 @@ class PausePods:
         enough: Callable[[Sequence[Obj]], object] = lambda late: not late,
         look_after: Callable[[], object] = lambda: None,
     ) -> tuple[Sequence[Obj], float]:
-        """Wait until ``enough`` is true of the pods that have not started, or the time of a new pod
-        is over. Return these pods, and the seconds."""
+        """Wait until ``enough`` holds for the pods that have not started, or until the time for a
+        new pod is over.
+
+        Return these pods, and the seconds.
+        """
         patience = self._pods.settings.timings.of(node.os)
 
         def look() -> Sequence[Obj]:

@@ -32,7 +32,7 @@ AKS's system pool (the only Linux nodes of a small cluster)."""
 
 
 def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
-    """Tolerations of every pod of the suite, as they stand in its spec."""
+    """Return the tolerations of every pod of the suite, in the form of a pod's spec."""
     more = []
     for toleration in extra:
         entry = {
@@ -122,7 +122,7 @@ class Placement:
     def unusable(self, node: NodeFacts) -> str:
         """Return why a node cannot take pods, or has no Calico to judge; empty when it can."""
         if node.without_calico:
-            return f"no Calico is meant to run there: {node.without_calico}"
+            return f"Calico is not meant to run there: {node.without_calico}"
         if not node.ready:
             return f"not ready ({node.unready})" if node.unready else "not ready"
         if not node.schedulable:

@@ -66,7 +66,8 @@ def _last_ends(statuses: Sequence[Obj]) -> str:
 
 
 def _stopped(statuses: Sequence[Obj]) -> Iterator[str]:
-    """Containers that have ended and were not started again yet, so that no restart counts them."""
+    """Yield a text for each container that has ended and was not started again yet, since no
+    restart counts it."""
     for status in statuses:
         state = status.get("state") or {}
         ended = state.get("terminated") or state.get("waiting")

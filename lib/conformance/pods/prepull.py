@@ -164,7 +164,7 @@ class Prepull:
             if not self._without_network(name):
                 raise
             self.progress(
-                f"{str(error).partition(chr(10))[0]}; this is no matter of images, the claims decide"
+                f"{str(error).partition(chr(10))[0]}; the images are not at fault: tests go on"
             )
 
     def _without_network(self, name: str) -> bool:

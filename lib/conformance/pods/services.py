@@ -166,16 +166,17 @@ class Services:
         return self.node_port(backend).on(backend)
 
     def spread(self, backends: Group) -> Service:
-        """Return a ClusterIP Service over these pods of a role; a second call gives it other
-        backends."""
+        """Return a ClusterIP Service over these pods of a role. A further call gives the Service
+        other backends."""
         return self.over(backends, "cluster-ip")
 
     def headless(self, backends: Group) -> Service:
-        """Return as :meth:`spread`, without a ClusterIP: its name leads to the pods themselves."""
+        """Return a headless Service over these pods, like :meth:`spread`: its name leads to the
+        pods themselves."""
         return self.over(backends, "headless")
 
     def another_name(self, service: Service) -> Service:
-        """Return a Service of type ExternalName that is another name of this Service."""
+        """Return a Service of type ExternalName, as another name of this Service."""
         first = service.backends[0]
         made = manifest.load(MANIFESTS / "services" / "external-name.yaml")[0]
         made["spec"]["externalName"] = service.full_name
@@ -185,21 +186,20 @@ class Services:
         return replace(service, name=made["metadata"]["name"])
 
     def to_themselves(self, backends: Group) -> list[Pair]:
-        """Return pairs of each of these pods with itself, by the ClusterIP of a Service of its
-        own."""
+        """Return each pod with the ClusterIP of a Service whose only backend is the pod itself."""
         return [(backend, self.by_address(backend)) for backend in backends]
 
     def node_ports_elsewhere(self, pairs: PodPairs) -> list[tuple[Target, Target]]:
-        """Return for each pair of backends the first pod's NodePort at the second pod's node, and
-        at its own."""
+        """Return two targets for each pair of backends: the first pod's NodePort at the second
+        pod's node, and at its own node."""
         return [
             (self.node_port(here).on(elsewhere), self.node_port(here).on(here))
             for here, elsewhere in pairs
         ]
 
     def node_ports_at(self, elsewhere: Sequence[Workload], *backends: Workload) -> list[Target]:
-        """Return the NodePorts of each of these backends at the nodes of the other pods, but at its
-        own."""
+        """Return the NodePorts of each backend at the nodes of the other pods, except at its own
+        node."""
         return [
             target
             for backend in backends

@@ -106,8 +106,8 @@ def plugin_words(events: Sequence[Obj]) -> str:
 
 
 def strangers(pod: Obj) -> str:
-    """Return what another owner's admission added that may keep a pod from being ready; empty:
-    nothing."""
+    """Describe an addition by another owner's admission that may keep a pod from being ready;
+    empty: there is none."""
     if by := tailor.redirecting(pod):
         return f"it has {by}"
     statuses = (pod.get("status") or {}).get("containerStatuses") or []

@@ -23,7 +23,8 @@ def third_party_pods(kube: Kube, node: str) -> list[Obj]:
 
 
 def third_party_pods_by_node(kube: Kube, nodes: Collection[str]) -> dict[str, list[Obj]]:
-    """Map nodes to such pods of theirs, by one list of all pods; nodes without any are left out."""
+    """Map nodes to the pods of other owners' DaemonSets on them, by one list of all pods. Nodes
+    without such pods are left out."""
     found: dict[str, list[Obj]] = {}
     for pod in kube.objects("v1", "Pod") if nodes else ():
         node = str(pod["spec"].get("nodeName") or "")
@@ -33,8 +34,8 @@ def third_party_pods_by_node(kube: Kube, nodes: Collection[str]) -> dict[str, li
 
 
 def _is_theirs(pod: Obj) -> bool:
-    """Return whether a pod is a DaemonSet's, stays, and is other people's with a network to
-    lose."""
+    """Return whether a pod belongs to another owner's DaemonSet, has a network to lose, and is not
+    being deleted."""
     return (
         bool(daemonset_of(pod))
         and networked(pod)
@@ -44,8 +45,8 @@ def _is_theirs(pod: Obj) -> bool:
 
 
 def networked(pod: Obj) -> bool:
-    """Return whether a pod has a network of its own to lose: host-network, static and finished pods
-    have none."""
+    """Return whether a pod has a network of its own that it could lose. Host-network, static and
+    finished pods have none."""
     spec = pod["spec"]
     contexts = [
         spec.get("securityContext"),

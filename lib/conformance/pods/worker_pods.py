@@ -81,7 +81,7 @@ class WorkerPods:
 
     @property
     def namespace(self) -> str:
-        """Namespace of the pods, but for those elsewhere and in a node's network."""
+        """Return the namespace of the pods, except pods elsewhere and pods in a node's network."""
         return self._pods.namespace
 
     @property
@@ -98,8 +98,8 @@ class WorkerPods:
         return self._group(f"{os}-server")
 
     def elsewhere(self, os: OS) -> Group:
-        """Clients in the second namespace, with the labels of the demo's, one on each covered
-        node."""
+        """Return clients in the second namespace, one on each covered node, with the labels of the
+        demo's clients."""
         return self._group(f"{ELSEWHERE}/{os}-client")
 
     def nodes(self) -> Group:
@@ -177,7 +177,7 @@ class WorkerPods:
         return Group(future.result() for future in work.values())
 
     def _ready_no_more(self, work: Mapping[str, Future[Workload]]) -> list[Exception]:
-        """Return an error for each pod that was ready, and has crashed or is gone by now."""
+        """Return an error for each pod that was ready and has since crashed or disappeared."""
         found = {seat: future.result() for seat, future in work.items() if not future.exception()}
         now = there_now(self._pods.kube, found.values())
         errors = {
@@ -245,7 +245,7 @@ class WorkerPods:
         self._threads.shutdown(wait=True)
 
     def _group(self, role: str) -> Group:
-        """Return the pods of a role that exist and have a network; all others make their own node
+        """Return the pods of a role that exist and have a network. Nodes without such a pod become
         inconclusive.
 
         Raise the first error if there is no such pod.
@@ -347,7 +347,8 @@ class WorkerPods:
     def _begun(self, seats: Sequence[str]) -> list[Future[Workload]]:
         """Start the deployment of these seats and return its futures.
 
-        With one of the demo's pods the others are started too, since the test will request them.
+        If one of them is a pod of the demo, start the demo's other pods too, since the test will
+        request them.
         """
         work = [self._start(name) for name in seats]
         if {self._role(name) for name in seats if "/" not in name} & set(DEMO):

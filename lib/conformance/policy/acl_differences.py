@@ -67,7 +67,7 @@ def compare(expected: Sequence[HnsRule], observed: Sequence[HnsRule]) -> tuple[D
 
 
 def _left(rules: Iterable[HnsRule], counted: Counter[HnsRule]) -> Iterator[HnsRule]:
-    """Yield as many rules of each effect as are counted."""
+    """Yield rules until each effect has been yielded as often as ``counted`` says."""
     left = Counter(counted)
     for rule in rules:
         if left[rule.effect] > 0:
@@ -94,7 +94,7 @@ def _misplaced(expected: Sequence[HnsRule], observed: Sequence[HnsRule]) -> Iter
 
 
 def _matter(one: HnsRule, other: HnsRule) -> bool:
-    """Return whether the order of two rules matters to a packet."""
+    """Return whether the order of two rules makes a difference to any packet."""
     if one.action == other.action or one.direction != other.direction:
         return False
     protocols = {one.protocol, other.protocol} - {ANY_PROTOCOL}
@@ -135,8 +135,11 @@ def observed_list(acls: Iterable[AclRule]) -> tuple[HnsRule, ...]:
 
 
 def _is_the_plugins(acl: AclRule) -> bool:
-    """Return whether a rule is the CNI plugin's: behind Felix' last, or before its first a block of
-    Azure's own servers, which a policy may deny, too."""
+    """Return whether a rule is from the CNI plugin.
+
+    It is if it comes after Felix' last rule, or if it comes before Felix' first rule and blocks
+    Azure's own servers. A policy may deny these servers, too.
+    """
     return acl.priority >= OF_FELIX.stop or (
         acl.priority < OF_FELIX.start
         and (acl.action, acl.direction) == ("Block", "Out")
@@ -147,7 +150,8 @@ def _is_the_plugins(acl: AclRule) -> bool:
 
 
 def _together(one: HnsRule, other: HnsRule) -> HnsRule | None:
-    """Return two parts of a rule with many addresses as one; None: they are no parts of a rule."""
+    """Return two parts of a rule with many addresses as one rule; None: they are not parts of the
+    same rule."""
     remote = merged([*one.remote, *other.remote]) if one.remote and other.remote else ()
     if replace(one, remote=remote) == replace(other, remote=remote):
         return replace(one, remote=remote)

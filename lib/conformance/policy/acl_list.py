@@ -120,7 +120,7 @@ def selecting(oracle: Oracle, pod: Pod, release: Minor) -> list[str]:
 
 
 def merged(ranges: Iterable[Range]) -> Ranges:
-    """Return ranges sorted, without overlaps, neighbours as one."""
+    """Return the ranges sorted, with overlapping and adjacent ranges merged."""
     found: list[Range] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
@@ -178,8 +178,10 @@ def _rules(
 def _to_service(
     service: tuple[str, str], rule: Rule, made: HnsRule, world: World, *, alone: bool
 ) -> Iterator[HnsRule]:
-    """Yield a rule for each protocol and port of a Service; ``alone``: nothing else counts that
-    the policy's rule says, a defect (XPOL-7)."""
+    """Yield a rule for each protocol and port of a Service.
+
+    ``alone``: everything else in the policy's rule is ignored, a defect (XPOL-7).
+    """
     source = () if alone else _addresses(rule.source, world)
     if source is None:
         return
@@ -222,7 +224,7 @@ def _of_ipv4(addresses: Iterable[int]) -> Ranges:
 
 
 def _addresses(peer: Peer, world: World) -> Ranges | None:
-    """Return the addresses that an end may have; empty: any, None: none."""
+    """Return the addresses that an end of a rule may have; empty: any address, None: no address."""
     parts: list[Ranges] = []
     if peer.nets:
         parts.append(merged(one for one in peer.nets if one[0] < IPV6))
@@ -276,8 +278,8 @@ def met(one: Ranges, other: Ranges) -> Ranges:
 def _flattened(tiers: Sequence[Sequence[HnsRule]], combines: bool) -> list[HnsRule]:
     """Return the tiers as one list; traffic that the last tier passes is blocked.
 
-    ``combines``: ports of a Pass and of a rule behind it become any port where none is common, a
-    defect (XPOL-6).
+    ``combines``: if a Pass rule and a rule behind it have no common port, the result has any port,
+    a defect (XPOL-6).
     """
     last = [replace(one, action="Block") if one.action == "Pass" else one for one in tiers[-1]]
     found, *behind = [*tiers[:-1], last]
@@ -291,7 +293,7 @@ def _flattened(tiers: Sequence[Sequence[HnsRule]], combines: bool) -> list[HnsRu
 
 
 def _behind(passing: HnsRule, tier: Iterable[HnsRule], combines: bool) -> Iterator[HnsRule]:
-    """Yield the rules of a tier for the traffic that a rule passes on."""
+    """Yield the rules of a tier, limited to the traffic that a Pass rule passes to it."""
     for rule in tier:
         protocols = {passing.protocol, rule.protocol} - {ANY_PROTOCOL}
         local, remote = met(passing.local, rule.local), met(passing.remote, rule.remote)
@@ -317,7 +319,11 @@ def _behind(passing: HnsRule, tier: Iterable[HnsRule], combines: bool) -> Iterat
 def _common_ports(
     passing: HnsRule, rule: HnsRule, one: Ranges, other: Ranges, combines: bool
 ) -> Ranges | None:
-    """Return the ports of both; None: there is no common port, which ``combines`` makes any."""
+    """Return the ports that two rules have in common; None: there is none.
+
+    With ``combines``, two rules without a common port get any port instead. Raise FelixPanics for
+    ports on which Felix ends.
+    """
     common = met(one, other)
     if not combines:
         return common if common or not (one and other) else None

@@ -125,7 +125,8 @@ class ForeignPolicy:
 
     @property
     def label(self) -> str:
-        """Kind and name, ``NetworkPolicy demo/deny``, with its tier unless that is default."""
+        """Return kind and name, ``NetworkPolicy demo/deny``, with the tier unless it is the default
+        tier."""
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
         tier = "" if self.tier.name == DEFAULT_TIER else f" (tier {self.tier.name})"
         return f"{self.kind} {name}{tier}"

@@ -230,7 +230,8 @@ class Reach:
 
     @cached_property
     def _depends_on_release(self) -> bool:
-        """Return whether releases order these policies, or read their kinds, otherwise."""
+        """Return whether releases sort these policies differently, or differ in which of their
+        kinds they read."""
         places = [(policy.tier, policy.order) for policy in self.oracle.policies]
         return len(set(places)) < len(places) or not all(
             policy.is_read_by((3, 31)) and policy.is_read_by((3, 32))
@@ -275,7 +276,7 @@ class Reach:
                 )
 
     def _seen(self, end: End, peer: Peer) -> tuple[Any, ...]:
-        """Return all that a peer can know of an end."""
+        """Return everything about an end that a peer can match."""
         members: list[tuple[int, bool]] = []
         if peer.service:
             for number, backend in enumerate(self.world.backends_of(peer.service) or ()):
@@ -302,8 +303,10 @@ class Reach:
     def _decide(
         self, at: Group, other: Group, direction: Direction, ends: tuple[End, End]
     ) -> Decided:
-        """Return the decisions of the policies at one group about another; kept by all that they
-        can depend on."""
+        """Return the decisions of one group's policies about another group.
+
+        They are cached under everything that they can depend on.
+        """
         if not at.first.pod:
             return {}
         own = at.own[direction]
@@ -352,7 +355,7 @@ class Reach:
         return tuple(switch for switch in Switch if switch in found)
 
     def _told_apart(self, numbers: Iterable[int], way: Direction) -> list[Range]:
-        """Return all ports, in the ranges that no rule of these policies cuts."""
+        """Return all ports as ranges that no rule of these policies divides."""
         rules = (rule for number in numbers for rule in self._rules[number, way])
         cuts = {1, 65536}.union(*(self._cuts(rule.destination) for rule in rules))
         return [(first, after - 1) for first, after in pairwise(sorted(cuts))]
@@ -391,7 +394,7 @@ def has_address(end: End, text: str) -> bool:
 
 
 def _strangers(addresses: Iterable[str], pods: Sequence[End]) -> Iterator[End]:
-    """Yield an end for each address that no pod has."""
+    """Yield an end for each address that belongs to no pod."""
     for text in dict.fromkeys(addresses):
         address = fields.ip(text)
         if not any(has_address(end, text) for end in pods):
@@ -403,7 +406,7 @@ def _family(address: int) -> int:
 
 
 def _combined(leaving: Decided, coming: Decided) -> Iterator[Answer]:
-    """Yield the answers of both ends together, ports of the same answer together."""
+    """Yield the answers of both ends combined. Ports with the same answer are together."""
     for family, protocol in leaving or coming:
         found: dict[tuple[Any, ...], list[Range]] = {}
         for ports, decisions, differences in _overlapping(

@@ -63,12 +63,17 @@ class Selector:
 
 
 def calico(text: str | None) -> Selector:
-    """Calico's language on labels of endpoints, network sets or service accounts; nothing and "" select all."""
+    """Read a selector in Calico's language, on labels of endpoints, network sets or service
+    accounts.
+
+    No selector, and an empty one, select everything.
+    """
     return _of_calico(text, False)
 
 
 def calico_namespaces(text: str | None) -> Selector:
-    """Calico's language in a namespaceSelector, on the labels of a namespace, or ``{}`` of what has none.
+    """Read a selector in Calico's language as a namespaceSelector. It matches the labels of a
+    namespace, or ``{}`` for objects outside namespaces.
 
     Here, ``all()`` matches everything in a namespace and ``global()`` everything outside
     namespaces. A negation (``!has(team)``) also matches objects outside namespaces. A missing
@@ -303,7 +308,8 @@ def _has(label: str) -> Predicate:
 
 
 def _within(label: str, values: frozenset[str]) -> Predicate:
-    """A missing label is in no set, and so in what ``not in`` selects."""
+    """Return the predicate for a label in a set. A missing label is in no set, and so ``not in``
+    selects it."""
     return lambda labels: labels.get(label) in values
 
 

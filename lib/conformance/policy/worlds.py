@@ -187,8 +187,8 @@ def _labels(world: World, seat: Seat) -> dict[str, str]:
 
 
 def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
-    """Return the EndpointSlices that Services among the objects have: of the seats that they
-    select, ready or not."""
+    """Return the EndpointSlices of the Services among the objects, with the seats that each
+    selects, ready or not."""
     found: list[Obj] = []
     for service in world.filled(seats, namespaces):
         if service["kind"] != "Service":
@@ -287,7 +287,8 @@ def _cell(oracle: Oracle, source: Seat, destination: Seat, at: tuple[str, int], 
 
 
 def _named(oracle: Oracle, pod: Pod, way: Direction, decision: Decision) -> Decision:
-    """Return the decision; of the end of a tier with the policies that have no rule for it."""
+    """Return the decision. If the end of a tier decided, add the policies of the tier that have no
+    matching rule."""
     if decision.policy or not decision.tier:
         return decision
     tier = next(one for one in oracle.in_force(pod, way) if one.tier.name == decision.tier)

@@ -149,10 +149,10 @@ class Agent:
         return hello
 
     def begin(self, attempts: Sequence[Pending], within: float) -> bool:
-        """Send attempts of an Asking. At first this is half of what the agent can open at once; the
-        rest follows.
+        """Send the first attempts of an Asking, half of what the agent can open at once; the rest
+        follows.
 
-        Each line must be answered ``within`` seconds after it was sent.  Return False, and send
+        Each line must be answered ``within`` seconds after it was sent. Return False, and send
         nothing, if the agent is over.
         """
         with self._lock:
@@ -208,7 +208,7 @@ class Agent:
         return document
 
     def look(self) -> None:
-        """Give the agent up if it is silent, or has not answered in time. To be called
+        """Give up the agent if it is silent, or has not answered in time. Must be called
         regularly."""
         now = time.monotonic()
         with self._lock:
@@ -263,9 +263,8 @@ class Agent:
         self._stream.send(line)
 
     def _give_up(self, why: str) -> None:
-        """Declare the agent dead and cut its exec without waiting: its answers can no longer be
-        trusted.
-        """
+        """Declare the agent dead, and end its exec without waiting: its answers can no longer be
+        trusted."""
         self._fail(why)
         threading.Thread(target=self._stream.close, args=(0.0,), daemon=True).start()
 
@@ -330,7 +329,7 @@ class Agent:
                     self._over = self._over or f"it left: {document.get('reason')}"
 
     def _results(self, name: str, document: Document) -> None:
-        """Process the results of a line; its other results are still to come."""
+        """Process some results of a line of attempts; its other results may still be to come."""
         results: Any = document.get("results")
         with self._lock:
             line = self._lines.get(name)

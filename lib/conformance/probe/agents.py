@@ -219,8 +219,8 @@ class Agents:
         return True
 
     def _deliver(self, results: Results, when: protocol.When) -> None:
-        """Put results of a line into their inbox all at once: waking its reader costs more than
-        this."""
+        """Put all results of a line into their inbox at once, since waking the inbox's reader costs
+        more than this."""
         answered = []
         for pending, result in results:
             try:
@@ -282,8 +282,8 @@ class Agents:
         return attempts
 
     def _after_errors(self, source: Workload, attempts: list[Pending]) -> list[Pending]:
-        """Give up the attempts that an error has ended, pause before others are repeated, and
-        return all others."""
+        """Give up the attempts that an error has ended, and pause before others are repeated.
+        Return the remaining attempts."""
         broken = [pending for pending in attempts if pending.errors]
         if not broken:
             return attempts
@@ -373,9 +373,10 @@ class Agents:
         return agent
 
     def _take_slots(self, source: Workload, within: float, slots: ExitStack) -> float:
-        """Take the slots of a live agent, and return the seconds that this took.
+        """Take the slots of a live agent: one of its Windows node, and one of all. Return the
+        seconds that this took.
 
-        They are its Windows node's, and one of all.  Raise ProbeBroken.
+        Raise ProbeBroken.
         """
         begun = time.monotonic()
         # The node's first: the other slot is of use to pods on any node.
@@ -391,8 +392,8 @@ class Agents:
         return time.monotonic() - begun
 
     def _live_slot(self, bound: Bound, within: float) -> Slot:
-        """Return a slot for a live agent; idle agents of ours make room when all are taken, or our
-        share is."""
+        """Return a slot for a live agent. An idle agent of this process makes room if the process
+        holds its share, or if all slots are taken."""
         if self._held(bound) >= bound.share:
             self._make_room(node=bound.node)
         slot = self.slots.take(bound.name, bound.count)
@@ -417,15 +418,14 @@ class Agents:
             return sum(bound.node in ("", agent.workload.node) for agent in self._agents.values())
 
     def _have_our_share(self, bound: Bound) -> bool:
-        """Return whether other processes hold none of this process's share, so that no own agent
-        has to end."""
+        """Return whether this process holds its full share of the slots, or all slots."""
         return self._held(bound) >= min(bound.share, bound.count)
 
     def _make_room(self, at_rest: float = 0.0, node: str = "") -> bool:
-        """End the agent that has been idle for longest, if idle for this number of seconds;
-        return whether one was.
+        """End the agent that has been idle for longest, if it was idle for this many seconds.
+        Return whether one ended.
 
-        ``node``: only agents there.
+        ``node``: only agents on this node.
         """
         now = time.monotonic()
         with self._lock:
@@ -458,7 +458,7 @@ class Agents:
                 self._give_way(bound_of(self.limits, node))
 
     def _give_way(self, bound: Bound) -> None:
-        """End idle agents beyond our share while another process waits for a slot."""
+        """End idle agents beyond this process' share while another process waits for a slot."""
         while self._held(bound) > bound.share and self.slots.wanted(bound.name):
             if not self._make_room(AT_REST, bound.node):
                 return

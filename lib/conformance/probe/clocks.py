@@ -18,8 +18,10 @@ _EPOCH = time.time() - time.monotonic()
 
 
 def unix(monotonic: float) -> float:
-    """Unix seconds of a moment of ``time.monotonic``.  They never step, whatever is done to the
-    machine's clock."""
+    """Return a moment of ``time.monotonic`` in Unix seconds.
+
+    These never step, whatever happens to the machine's clock.
+    """
     return _EPOCH + monotonic
 
 

@@ -95,7 +95,8 @@ def _zone(lines: list[str], changed: int) -> timedelta:
 
 
 def _written(lines: list[str], since: datetime) -> Iterator[str]:
-    """Yield the lines since then; a line without a time belongs to the line before it."""
+    """Yield the lines that were written from this time on. A line without a time belongs to the
+    line before it."""
     is_new = False
     for line in lines:
         if stamp := _stamp(line):

@@ -72,8 +72,8 @@ class Servers:
 def serving(
     kube: Kube, pod: Workload, patience: OsTimings, transcript: Transcript
 ) -> Iterator[Servers]:
-    """Run the servers in a Linux pod meanwhile. Raise ProbeBroken if they do not report their
-    ports."""
+    """Run the servers in a Linux pod for the duration of the block. Raise ProbeBroken if they do
+    not report their ports."""
     talk = _Talk(kube, pod, GOLDEN_SERVER, patience, transcript)
     try:
         listening = talk.hear(patience.agent_hello, {"type": "listening"})
@@ -243,8 +243,8 @@ class _Talk:
                     )
 
     def _whole_batch(self, wanted: Document) -> Document:
-        """Return all results of a batch by id, however many lines they come in; or the line in
-        their place."""
+        """Return all results of a batch by id, from however many lines; or the first line that is
+        no result."""
         results: list[Document] = []
         while True:
             found = self.hear(self._within, {"type": "results"})

@@ -194,9 +194,8 @@ def _subnet(found: Any) -> HnsSubnet:
 
 
 def _remote_subnet(found: Obj) -> RemoteSubnet:
-    """Return a RemoteSubnetRoute; HNS' first version shows settings beside the policy's type, the
-    second under Settings.
-    """
+    """Return a RemoteSubnetRoute. HNS version 1 has its settings next to the policy's type, version
+    2 under Settings."""
     settings = found.get("Settings")
     given: Obj = settings if isinstance(settings, dict) else found
     vni = given.get("IsolationId")

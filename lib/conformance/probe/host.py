@@ -359,7 +359,7 @@ class Hosts:
         return [line.strip() for line in lines if line.strip()]
 
     def _bytes(self, node: str, script: str, *, empty_is_broken: bool) -> bytes:
-        """Standard output of a script that succeeded."""
+        """Return the standard output of a script that succeeded."""
 
         def ask() -> bytes:
             pod = self._windows(node)
@@ -382,7 +382,8 @@ class Hosts:
         return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead + runs)
 
     def _patiently(self, ask: Callable[[], T], overhead: float) -> T:
-        """Repeat after an error, for three times the limit of an exec, as probing does."""
+        """Run an attempt, and repeat it after an error, for three times the limit of an exec, as
+        probing does."""
         deadline = Deadline(3 * overhead, self._clock)
         pause = PAUSE
         tries = 0
@@ -409,7 +410,7 @@ def quoted(text: str) -> str:
     script.
     """
     if NOT_IN_SCRIPTS.search(text):
-        raise ProbeBroken(f"{text!r} is not asked of a Windows host: it holds what cmd.exe obeys")
+        raise ProbeBroken(f"{text!r} is not sent to a Windows host: cmd.exe would interpret it")
     doubled = SINGLE_QUOTES.sub(r"\g<0>\g<0>", text)
     return f"'{doubled}'"
 

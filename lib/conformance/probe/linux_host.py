@@ -71,10 +71,10 @@ def _facts(node: str, found: dict[str, Any]) -> LinuxFacts:
 def capture_argv(
     seconds: float, vxlan_port: int, ends: Collection[str], peers: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the command that captures packets between the addresses ``ends``, and between them
-    and ``peers``.
+    """Return the command that captures packets between the addresses ``ends``, and between them and
+    ``peers``.
 
-    Without ``peers``: all packets to or from ``ends``.
+    Without ``peers``, it captures all packets to or from ``ends``.
     """
     return (
         *CAPTURE.argv,

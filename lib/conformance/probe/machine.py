@@ -144,7 +144,7 @@ class Machine:
         return all(later - earlier < WINDOW for earlier, later in pairwise(moments))
 
     def _is_starved(self, since: float) -> bool:
-        """Return whether what computes got less than a tenth of a core."""
+        """Return whether processes that compute get less than a tenth of a core."""
         with self._lock:
             looks = [look[2:] for look in self._waited if look[0] >= since]
         if len(looks) < 2:
@@ -155,8 +155,8 @@ class Machine:
         )
 
     def _shares(self, since: float) -> Iterator[float]:
-        """Return, between each two looks, the share of the time in which something waited for a
-        core."""
+        """Return the share of time in which something waited for a core, for each interval between
+        two looks."""
         with self._lock:
             looks = list(self._waited)
         yield from (

@@ -237,8 +237,9 @@ class Prober:
 
 
 def _worst(errors: Sequence[Exception], observations: Sequence[Observation]) -> Exception:
-    """Return one exception for all: a changed pod explains more than a broken probe, and any
-    other error more than both.
+    """Return the exception that represents all of these.
+
+    A changed pod explains more than a broken probe; any other error explains more than both.
     """
     ours = (ProbeBroken, EnvironmentBroken)
     first = next((error for error in errors if not isinstance(error, ours)), None)

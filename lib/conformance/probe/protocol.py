@@ -135,7 +135,7 @@ def spec(attempt: Attempt) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class When:
-    """The common times of results that came together, by ``time.monotonic``."""
+    """The times that results of one line have in common, by ``time.monotonic``."""
 
     sent: float
     """When the attempts were requested."""

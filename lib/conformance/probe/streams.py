@@ -233,7 +233,7 @@ class Streams:
         return answer
 
     def _each(self, work: Callable[[Any], T], them: Sequence[Any]) -> list[T]:
-        """Run all at once; after all have ended, raise the first error."""
+        """Run all calls at once. Once all have ended, raise the first error."""
         futures = [self._pool.submit(work, item) for item in them]
         errors = [error for future in futures if (error := future.exception())]
         if errors:

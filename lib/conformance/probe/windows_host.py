@@ -143,8 +143,11 @@ def _object(text: str, where: str, program: str, shown: str = "") -> dict[str, A
 
 
 def _rows(value: Any) -> list[Any]:
-    """Return the objects of a pipeline's output: a list of several objects, a single object, and
-    null or (5.1) an empty object for none."""
+    """Return the objects of a pipeline's output.
+
+    Several objects are a list, one is an object, and none are null or, in Windows PowerShell 5.1,
+    an empty object.
+    """
     if isinstance(value, list):
         return value
     return [value] if value else []
@@ -175,8 +178,10 @@ def _end(token: Any, where: str) -> datetime | None:
 
 
 def differences(text: str, where: str) -> dict[str, str]:
-    """Return values of registry keys by key and name, LanguageMode and culture; of a key that is
-    there and cannot be read the error.  Raise ProbeBroken."""
+    """Return values of registry keys by key and name, LanguageMode and culture.
+
+    The value of a key that exists and cannot be read is the error. Raise ProbeBroken.
+    """
     printed = _object(text, where, "registry.ps1", f": {text[-200:]!r}")
     found = {name: str(printed.get(name) or "") for name in ("LanguageMode", "Culture")}
     for line in _rows(printed.get("keys")):

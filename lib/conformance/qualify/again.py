@@ -140,7 +140,7 @@ def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResu
 
 
 def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimVerdict:
-    """Return which of an earlier and a later verdict counts."""
+    """Return which of two verdicts counts, an earlier and a later one."""
     if now is ClaimVerdict.NOT_RUN:
         return before
     if (before in UNDECIDED and now not in UNDECIDED) or (before is ClaimVerdict.NOT_RUN):
@@ -149,7 +149,7 @@ def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimV
 
 
 def _decisions(before: ClaimResult, now: ClaimResult) -> Iterator[Decision]:
-    """Yield each pair of nodes once, with the worse of two decisions about it."""
+    """Yield each pair of nodes once, with the worse of the two decisions about it."""
     later = {(decision.source, decision.target): decision for decision in now.decisions}
     settled = {
         build

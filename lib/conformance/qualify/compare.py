@@ -390,7 +390,8 @@ def _effects(report: Report) -> Mapping[str, Any]:
 
 
 def _recoveries(report: Report) -> dict[str, float]:
-    """Map claim and part to the longest seconds until a new connection was there again."""
+    """Map claim and part to the longest time until a new connection was established again, in
+    seconds."""
     found: dict[str, float] = {}
     for ident, claim in report.claims.items():
         for result in claim.results:
@@ -402,7 +403,8 @@ def _recoveries(report: Report) -> dict[str, float]:
 
 
 def _spread(*figures: Mapping[str, float]) -> float:
-    """Return the wider of them from the median to the 95th percentile, seconds."""
+    """Return the largest distance from the median to the 95th percentile among these figures, in
+    seconds."""
     return max(item["p95"] - item["p50"] for item in figures)
 
 

@@ -150,7 +150,8 @@ def exit_code(results: Sequence[GateResult]) -> int:
 
 
 def unused(waivers: Sequence[Waiver], results: Sequence[GateResult]) -> tuple[Waiver, ...]:
-    """Return the waivers that accepted nothing: their exception no longer occurs, or never did."""
+    """Return the waivers that accepted nothing: the excepted result no longer occurs, or never
+    did."""
     used = {
         id(obstacle.waiver)
         for result in results
@@ -247,8 +248,8 @@ def _of_part(
     build: str,
     waivers: Sequence[Waiver],
 ) -> Iterator[Obstacle]:
-    """Yield an obstacle for each sort of verdict that is not acceptable: waived results hide no
-    others."""
+    """Yield an obstacle for each kind of verdict that is not acceptable. A waived result does not
+    hide the others."""
     found = on_build(results, build)
     if not found:
         yield _open(claim.id, part, "not decided", f"no decision of it is about Windows {build}")

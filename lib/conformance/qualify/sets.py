@@ -71,7 +71,7 @@ class Sets(Mapping[str, GateSet]):
         return self.by_name[name]
 
     def __iter__(self) -> Any:
-        """Names, in the order in which they are written."""
+        """Yield the names of the sets, in the order in which they are written."""
         return iter(self.by_name)
 
     def __len__(self) -> int:

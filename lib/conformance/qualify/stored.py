@@ -66,12 +66,12 @@ class Report:
 
     @property
     def mode(self) -> str:
-        """Networking mode of the cluster, or ``unknown``."""
+        """Return the networking mode of the cluster, or ``unknown``."""
         return (self.facts.mode.value if self.facts else None) or "unknown"
 
     @property
     def builds(self) -> tuple[str, ...]:
-        """Return Windows builds of the cluster's nodes, each once."""
+        """Return the Windows builds of the cluster's nodes, each once."""
         nodes = self.facts.by_os("windows") if self.facts else ()
         return tuple(sorted({node.build for node in nodes if node.build}))
 

@@ -147,7 +147,7 @@ def add_missing(report: RunReport, folder: Path) -> None:
 
 
 def written_tests(folder: Path) -> dict[str, str]:
-    """Test (node id) to status, of the results in a folder."""
+    """Map each test (by node id) to its status in the results of a folder."""
     return {
         test: content["status"]
         for _, content in written(folder, "*-result.json")

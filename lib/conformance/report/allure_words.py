@@ -278,7 +278,7 @@ def _mode(report: RunReport) -> str:
 
 
 def newest(folder: Path) -> dict[str, Path]:
-    """Test to the file of its last attempt."""
+    """Map each test to the file of its last attempt."""
     found: dict[str, tuple[int, Path]] = {}
     for path, content in written(folder, "*-result.json"):
         entry = (int(content.get("start") or 0), path)

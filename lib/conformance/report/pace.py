@@ -51,7 +51,7 @@ class Pace:
         left = self.left(elapsed)
         if left is None:
             least, most = (max(0.0, each - elapsed) for each in self.span)
-            return f"{progress}; {spanned(least, most)} left by packaged seconds"
+            return f"{progress}; {spanned(least, most)} left (packaged estimate)"
         return f"{progress}; about {lasting(left)} left"
 
     def left(self, elapsed: float) -> float | None:

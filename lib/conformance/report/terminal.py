@@ -48,7 +48,7 @@ FIRST = 400
 NAMED = 8
 """Maximum number of a claim's parts that are listed; further parts are counted, and the page lists
 them."""
-BESIDE = "also VIOLATED, and in no set that is required"
+BESIDE = "also VIOLATED, but in no required set"
 
 
 def summary(
@@ -95,7 +95,8 @@ def _for_cause(cause: str, claims: Sequence[Mapping[str, Any]]) -> Iterator[tupl
 
 
 def _by_verdict(plain: Mapping[str, Any], above: Container[str]) -> Iterator[tuple[str, Tone]]:
-    """Decided claims, the worst verdict first.  ``above``: ids of claims that come before them."""
+    """Yield the lines of decided claims, the worst verdict first. ``above``: ids of claims that are
+    listed before them."""
     for verdict, tone in TONES.items():
         shown = "inapplicable_parts" if verdict is ClaimVerdict.NOT_APPLICABLE else "results"
         claims = [

@@ -33,7 +33,8 @@ class Choice:
 
     @property
     def stands_in(self) -> bool:
-        """Return whether it is a lab whose Windows pods run no PowerShell, which takes time."""
+        """Return whether the cluster is a lab with stand-ins for PowerShell in its Windows pods.
+        Starting real PowerShell takes time."""
         return self.own_lab and self.powershell is None
 
 
@@ -80,7 +81,7 @@ def choose(
 
 
 def _of_own_labs(profile: str | None, powershell: str | None) -> str:
-    """Return an option that only a lab of the run's own takes, as it was typed; empty: none is
+    """Return an option, as it was typed, that is only for the run's own lab; empty: none is
     given."""
     if profile:
         return f"--lab-profile {profile}"

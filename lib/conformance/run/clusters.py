@@ -170,9 +170,10 @@ class Clusters:
     def _recover(
         self, door: Kube, facts: Facts, connection: Connection, settings: Settings
     ) -> list[str]:
-        """Put back what runs that died have changed; why that cannot be, or may not be.
+        """Restore what dead runs changed. Return the reasons why something cannot be restored, or
+        may not be.
 
-        A run that only reads names it.
+        A run that only reads reports what it would restore.
         """
         if connection.how == "lab":
             return []
@@ -201,8 +202,8 @@ class Clusters:
         )
 
     def connect(self, connection: Connection, settings: Settings, run: RunDirectory) -> Kube:
-        """Return the Kube of this process, which shares with the run's others how long the API
-        server has been silent."""
+        """Return this process' connection to the cluster. The processes of the run share how long
+        the API server has been silent."""
         self._run = run
         return self._connected(connection, settings)
 
@@ -316,7 +317,8 @@ def _third_party_pods(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
 
 
 def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
-    """Return the facts with the version to judge by, and the kind of evidence from this cluster."""
+    """Return the facts with the version of Calico to judge by, and the kind of evidence that this
+    cluster gives."""
     if settings.calico_version:
         version = Fact(settings.calico_version, "--calico-version")
         facts = replace(facts, calico_version=version, calico_on_nodes={})  # of every node

@@ -124,7 +124,8 @@ class RunDirectory:
         return (self.shared / "epoch").stat().st_size
 
     def advance_epoch(self) -> None:
-        """Count one more exclusive test that has ended: one more byte, appended as a whole."""
+        """Count one more exclusive test that has ended. The counter is a file of one byte per test,
+        so that appending is atomic."""
         with (self.shared / "epoch").open("ab") as file:
             file.write(b".")
 
@@ -185,7 +186,8 @@ class RunDirectory:
 
 
 def write_whole(target: Path, content: Any) -> None:
-    """Write a file whole or not at all; of processes that write it at once, the last counts."""
+    """Write a file whole or not at all. If several processes write it at once, the last one
+    counts."""
     fresh = target.with_suffix(f".{os.getpid()}.new")
     fresh.write_text(json.dumps(content))
     fresh.replace(target)

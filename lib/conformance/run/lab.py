@@ -26,8 +26,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _end_with_parent() -> None:
-    """Ask the kernel, in the child before it becomes the lab, for SIGTERM when pytest dies, even by
-    kill -9."""
+    """Ask the kernel for SIGTERM when pytest dies, even by kill -9. Called in the child process,
+    before it becomes the lab."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -111,9 +111,8 @@ class LabProcess:
             self._ready = -1
 
     def watch(self, lost: Callable[[str], object]) -> None:
-        """Report, in one line, when the lab ends by itself from now on: the lab, or this machine,
-        lacks something.
-        """
+        """Report in one line if the lab ends by itself from now on, since the lab or this machine
+        lacks something."""
 
         def wait() -> None:
             if self._process.wait() == _ENVIRONMENT:

@@ -28,8 +28,8 @@ class Progress:
         uncaptured: Callable[[], AbstractContextManager[object]] = nullcontext,
         printed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Text printed within ``uncaptured()`` reaches the user; ``printed`` is called after
-        each."""
+        """Set up the printer. Text printed within ``uncaptured()`` reaches the user; ``printed`` is
+        called after each text."""
         self._every = every
         self._uncaptured = uncaptured
         self._note_output = printed
@@ -38,7 +38,8 @@ class Progress:
         self._printed: dict[str, float] = {}
 
     def __call__(self, line: str) -> None:
-        """Print the line, unless the last was a moment ago; short waits are not printed at all."""
+        """Print the line, unless a line about the same wait was printed a moment ago. Short waits
+        are not printed at all."""
         what, _, state = line.partition(": ")
         with self._lock:
             if not state:
@@ -103,7 +104,7 @@ class Alive:
             self._since = time.monotonic()
 
     def test_began(self, test: str) -> None:
-        """Expect news of a test, until it has ended."""
+        """Record that a test began. News of the test is expected until it has ended."""
         self._tests[test] = time.time(), time.time()
 
     def note_news_of(self, test: str) -> None:
@@ -141,7 +142,7 @@ class Alive:
         return [f"[{time.time() - began:.0f} s] {test} runs" for test, (began, _) in running]
 
     def _name_silent(self, now: float) -> None:
-        """Name each test without news; the next time is as much later."""
+        """Print the name of each test without news. It is named again after the same time."""
         for test, (began, received) in list(self._tests.items()):
             if now - received >= self._silent:
                 since = f"{datetime.fromtimestamp(began, UTC):%H:%M:%SZ}"

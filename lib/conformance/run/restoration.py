@@ -35,9 +35,9 @@ class Restoration:
 
     @contextmanager
     def putting_back(self, *, everywhere: bool = False) -> Iterator[None]:
-        """Wrap the restoring of a test's changes: a failure concerns the tests after it as well.
+        """Wrap the restoring of a test's changes. A failure also affects the tests after it.
 
-        ``everywhere``: also tests that have other nodes to themselves.
+        ``everywhere``: it also affects tests that have other nodes to themselves.
         """
         try:
             yield
@@ -66,8 +66,8 @@ class Restoration:
             and not deadline.expired
         ):
             text = (
-                "the API server is away, and this run tries for up to "
-                f"{lasting(deadline.remaining)} to put back what it has changed"
+                "the API server does not answer; this run tries for up to "
+                f"{lasting(deadline.remaining)} to restore what it has changed"
             )
             run.progress().tell(f"{text}: {done.problem}")
             run.alive.doing(text)

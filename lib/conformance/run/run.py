@@ -211,7 +211,7 @@ class Run:
         return Reach(self.directory.shared if self.directory else None)
 
     def blame_machine(self, error: BaseException) -> None:
-        """End the run if an error says that this process cannot open any more files."""
+        """End the run if the error means that this process cannot open any more files."""
         if lack := lack_of_files(error):
             self.reach.end(lack, unusable=True)
 
@@ -241,9 +241,8 @@ class Run:
 
     @property
     def stays(self) -> bool:
-        """Return whether the run's objects stay: the user wants it, or they end with the run's
-        own lab.
-        """
+        """Return whether the run's objects are left on the cluster: the user wants it, or they end
+        with the run's own lab."""
         return self.choice.own_lab or self.settings.keep
 
     def clean_up(self) -> list[str]:
@@ -301,7 +300,8 @@ def permitted(settings: Settings, inspection: Inspection) -> Settings:
 
 
 def with_external_target(connection: Connection | None, settings: Settings) -> Settings:
-    """Return the settings with the cluster's own target where no option names another."""
+    """Return the settings. If no option names an external target, the settings get the cluster's
+    own."""
     if settings.external_target or not connection or not connection.external_target:
         return settings
     return replace(settings, external_target=external_target(connection.external_target))

@@ -69,7 +69,8 @@ class Unrestored:
             self._file(mark).unlink(missing_ok=True)
 
     def settle_all(self, worker: str, problem: str) -> None:
-        """Record the same for a dead worker's turns (empty: any worker's)."""
+        """Settle the marks of a dead worker's turns, as :meth:`settle` does; an empty name means
+        all workers."""
         for mark in self.marks():
             if not mark.problem and worker in ("", mark.worker):
                 self.settle(mark, problem)
@@ -84,8 +85,8 @@ class Unrestored:
         return found
 
     def before(self, exclusivity: Exclusivity, who: str, tell: Callable[[str], None]) -> str:
-        """Wait until nothing forbids a turn; return in one line why it is still forbidden, else
-        an empty text.
+        """Wait until no mark forbids a turn. Return in one line why the turn is still forbidden;
+        empty: it is allowed.
 
         ``tell`` gets a line if there is something to wait for.
         """

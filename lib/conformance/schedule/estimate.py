@@ -140,7 +140,8 @@ def token_line(ends: float | None, most: int, now: float) -> str:
 
 
 def packaged(tests: Sequence[PlannedTest], *, lab: bool) -> tuple[float, float]:
-    """Return the packaged seconds of the tests that run beside others, and of the others.
+    """Return the packaged seconds of the tests that run beside others, and those of the exclusive
+    tests.
 
     ``lab``: on a lab at its own timings; else with a real cluster's.
     """

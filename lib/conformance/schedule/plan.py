@@ -67,7 +67,7 @@ class PlannedTest:
 
 
 def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolation, ...]:
-    """Return what each part of a test asks for."""
+    """Return the isolation that each part of a test needs."""
     found = []
     for part in parts:
         claim = catalog[part.claim]
@@ -146,8 +146,9 @@ def _too_wide(
 ) -> tuple[str, str] | None:
     """Return why a cluster-wide change is refused, and what to do.
 
-    On a node that is not covered nobody would see what it does, and many nodes are longer away than
-    patience lasts."""
+    Nobody would observe the effects on a node that is not covered, and many nodes take longer than
+    the suite waits.
+    """
     if not _whole(changing):
         return None
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage("windows")
@@ -168,8 +169,8 @@ def _too_wide(
 
 
 def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
-    """Return why nothing is changed any more: the user's credentials end before it could be put
-    back.  And what to do."""
+    """Return why nothing may be changed any more, and what to do: the user's credentials would end
+    before the change could be undone."""
     timings = settings.timings
     ends = settings.token_ends
     node = timings.windows.felix_restart + timings.windows.pod_ready
@@ -187,9 +188,10 @@ def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, s
 def _near_home(
     test: PlannedTest, changing: Sequence[Isolation], facts: Facts, settings: Settings
 ) -> tuple[str, str] | None:
-    """Return why a test would take the run's own pod its node or its network, and what to do.
+    """Return why a test would take away the node or the network of the run's own pod, and what to
+    do.
 
-    A run beside the cluster has no such pod.
+    A run outside the cluster has no such pod.
     """
     own = settings.own_pod
     if not own or not changing:
@@ -204,7 +206,7 @@ def _near_home(
         return None
     if not own.node:
         return (
-            "it changes a whole node, and on which node this run's own pod is, is not known",
+            "it changes a whole node, and it is not known on which node this run's own pod is",
             "start it by the Job that `calico-conformance job` prints, which names its node",
         )
     coverage = Placement(facts, settings.tolerations, cover=settings.cover).coverage(
@@ -229,8 +231,10 @@ def _whole(changing: Sequence[Isolation]) -> bool:
 
 
 def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
-    """Return which right the user lacks for a test, and how to get it; disruption that nobody asked
-    for needs none."""
+    """Return which right the user lacks for a test, and how to get it.
+
+    Disruption needs no right if nobody requested it.
+    """
     asked = settings.disruptive or settings.not_disruptive
     for use in (*test.uses, *(("calicoctl",) if test.needs.calico_policy else ())):
         if use in settings.lacking and (asked or use != "disruption"):
@@ -286,7 +290,7 @@ def _lack(
         ),
         (
             needs.vni_delivery and facts.install.value in ("manual", "platform", "agent"),
-            "nothing in the cluster carries a VNI to Windows nodes: installation by "
+            "nothing in the cluster delivers a VNI to Windows nodes: installation by "
             f"{facts.install.value} ({facts.install.source}), where each host has its own "
             "configuration of Calico",
             "install Calico for Windows by its operator; by hand it is reinstalled to take another "
@@ -413,5 +417,5 @@ def check_disruptable(name: str, facts: Facts) -> None:
     fit = [node.name for node in facts.nodes if node.os in systems]
     if name and name not in fit:
         raise UsageProblem(
-            f"--disruptive-node {name}: no test changes a node of its system; name {' or '.join(fit)}"
+            f"--disruptive-node {name}: no test changes a node of its operating system; name {' or '.join(fit)}"
         )

@@ -113,7 +113,8 @@ class ReadWriteGate:
     """The gate of one run; each of its processes has an object of its own on the same files."""
 
     def __init__(self, locks: Path, nodes: Iterable[str], *, patience: float) -> None:
-        """``patience``: seconds after which a test that waits says for whom."""
+        """Set up the gate. ``patience``: seconds after which a waiting test says for which test it
+        waits."""
         self._locks = locks
         self._nodes = sorted(nodes)
         self._patience = patience
@@ -122,7 +123,7 @@ class ReadWriteGate:
         in this process."""
 
     def arrive(self) -> None:
-        """Let other processes' exclusive turns wait until this process comes to its own, or calls
+        """Make other processes' exclusive turns wait until this process reaches its own, or calls
         :meth:`leave`."""
         for kind in LATER:
             self._before[kind] = self._lock(
@@ -188,7 +189,8 @@ class ReadWriteGate:
     def _all_at_once(
         self, names: Sequence[str], who: str, tell: Callable[[str], None]
     ) -> list[int]:
-        """Descriptors of these locks; nothing is held while one of them is waited for."""
+        """Take all of these locks at once, and return their file descriptors. While one of them is
+        waited for, none is held."""
         taken: dict[str, int] = {}
 
         def let_go() -> None:
@@ -209,7 +211,7 @@ class ReadWriteGate:
         return list(taken.values())
 
     def _take(self, name: str, taken: dict[str, int]) -> bool:
-        """Return whether nobody has it, so that it is ``taken`` now."""
+        """Try to take a lock. Return whether that succeeded; the lock is then in ``taken``."""
         descriptor = os.open(self._locks / file_name(name), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -252,6 +254,8 @@ def _sign(descriptor: int, who: str) -> None:
 
 
 def _holder(descriptor: int) -> str:
-    """Return the exclusive test that signed a lock's file last; who shares a lock does not, since
-    that would take longer."""
+    """Return the exclusive test that last signed a lock's file.
+
+    Tests that share a lock do not sign, since that would take longer.
+    """
     return os.pread(descriptor, 4096, 0).decode(errors="replace") or "tests under way"

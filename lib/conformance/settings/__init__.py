@@ -98,8 +98,11 @@ class Workers:
     """pods, and agents, of the standing watch on each covered node; 0: there is none (``--no-watch``)."""
 
     def on_windows_nodes(self, workers: int) -> Workers:
-        """Return the bounds by which so many workers fit a Windows node: their starts, and their
-        agents there and in all.  Memory and addresses are looked up on the nodes."""
+        """Return the bounds with which so many workers fit on a Windows node: program starts,
+        agents per node, and agents in all.
+
+        Memory and addresses are looked up on the nodes.
+        """
         usual = Workers()
         return replace(
             self,

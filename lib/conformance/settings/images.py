@@ -131,5 +131,5 @@ def _choice(path: Path, image: str, entry: Any, known: list[str]) -> ImageChoice
         raise UsageProblem(f"{where}: expected some of {', '.join(_FORMS)}")
     for key, value in entry.items():
         if not _FORMS[key].fullmatch(str(value)):
-            raise UsageProblem(f"{where}: {key} {value} is none")
+            raise UsageProblem(f"{where}: {key} {value} is not a valid {key}")
     return ImageChoice(**{key: str(value) for key, value in entry.items()})

@@ -307,9 +307,9 @@ def _demand_patience(sections: Mapping[str, Any], where: str) -> None:
         outage = 2 * entries.tcp_give_up - entries.syn_again
         if spanned <= outage:
             raise UsageProblem(
-                f"{where}: {name}.agree_span and {name}.hold are {spanned:g} s together, 2 x {name}.tcp_give_up - "
-                f"{name}.syn_again is {outage:g} s: an outage of two give-up times would look like a denial; "
-                "give them more"
+                f"{where}: {name}.agree_span + {name}.hold is {spanned:g} s, but has to be more than "
+                f"2 x {name}.tcp_give_up - {name}.syn_again, which is {outage:g} s: an outage of two "
+                "give-up times would look like a denial; give them more"
             )
 
 
@@ -322,7 +322,7 @@ def _packaged(name: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _parse(text: str, where: str) -> dict[str, dict[str, Any]]:
-    """Sections and entries with their numbers; only what the text names."""
+    """Return sections and entries with their numbers, only those that the text names."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root = yaml.compose(text, Loader=loader)

@@ -34,7 +34,7 @@ class StoryFile:
 
     @property
     def whole_cluster(self) -> bool:
-        """Return whether it has a cluster-scoped object."""
+        """Return whether the story has a cluster-scoped object."""
         return any(
             not obj["metadata"].get("namespace")
             for scene in self.story.scenes()
@@ -52,7 +52,7 @@ class StoryFile:
 
     @property
     def replay(self) -> str:
-        """Return the command that runs it again."""
+        """Return the command that runs the story again."""
         return product.replay("story", self.path)
 
 

@@ -48,7 +48,7 @@ class InStory(InWorld):
         self._report(asked, f"{because} after {scene}", edited=scene.event is not None)
 
     def _after(self, scene: Scene, past: Sequence[CellResult]) -> list[CellResult]:
-        """Bring a scene's event about, and ask every cell."""
+        """Carry out a scene's event, and probe every cell."""
         self.members.labels = scene.world.relabelled
         if scene.event and scene.event.pods:
             self.members.act(scene.event.pods)

@@ -57,9 +57,10 @@ class Members:
     # --- what happens -------------------------------------------------------------------------
 
     def come(self) -> None:
-        """Have a member on each node with seats; those that are there stay.
+        """Make sure that each node with seats has a member; members that exist stay.
 
-        Raise EnvironmentBroken if one is not ready in time."""
+        Raise EnvironmentBroken if one is not ready in time.
+        """
         there = {seat.node for seat in self.seats.seats if not seat.member}
         covered = [node for os in SYSTEMS for node in self.placement.covered(os)]
         self._nodes = {node.name: node for node in covered if node.name in there}
@@ -96,7 +97,8 @@ class Members:
         self.come()
 
     def _replaced(self) -> None:
-        """Others of other names come, and the members go then, as a Deployment's pods do."""
+        """Create members with other names, and then delete the old members, as a Deployment
+        replaces its pods."""
         old = [self._reference(node) for node in self._nodes]
         self._generation += 1
         self.seats.members.clear()
@@ -127,14 +129,14 @@ class Members:
         self.seats.member_pods.clear()
 
     def _begin(self) -> None:
-        """Make members whose init container waits, each with an address already."""
+        """Create members whose init container waits. Each of them already has an address."""
         self._each(lambda node: self._write(node, begins="no"))
         self._each(self._made)
         self._all("begun", _begins)
         self.seats.members.clear()
 
     def _begun(self) -> None:
-        """Let members begin, or be ready again."""
+        """Let members start, or become ready again."""
         self._each(self._write)
         self._all("ready", pod_state.is_ready)
 
@@ -154,7 +156,7 @@ class Members:
         self._taken(node, "ready", pod_state.is_ready)
 
     def _ending(self) -> None:
-        """Delete members whose preStop hook lasts; they were not ready once they had read so."""
+        """Delete members that have a long preStop hook. They became unready before."""
         self._each(lambda node: self._write(node, ready="no", lasts="yes"))
         self._all("unready", _is_unready)
         for name, pod in self.seats.member_pods.items():
@@ -232,7 +234,7 @@ class Members:
                 done.result()
 
     def _all(self, what: str, enough: Callable[[Obj], bool]) -> None:
-        """Take every member as it is, once ``enough`` holds of each."""
+        """Update the pod of every member, once ``enough`` holds for each."""
         self._each(lambda node: self._taken(node, what, enough))
         seats = self.seats.members
         self.seats.members = {name: seats[name] for name in self._nodes if name in seats}

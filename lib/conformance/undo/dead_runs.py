@@ -118,7 +118,8 @@ def _demand_rights(kube: Kube, dead: Sequence[Leftovers]) -> None:
 
 
 def _taken(lock: RunLock, *, needed: bool) -> bool:
-    """Take the run lock; where it is not needed, only if possible.  Raise ClusterUnusable."""
+    """Take the run lock, and return whether that succeeded. Raise ClusterUnusable if it is
+    ``needed`` and another run holds it."""
     try:
         lock.acquire(patient=False)
     except ClusterUnusable:
@@ -188,8 +189,8 @@ def _announce(leftovers: Leftovers, tell: Callable[[str], None]) -> None:
 def left_by_dead(
     kube: Kube, facts: Facts, settings: Settings, *, named_by: Sequence[str]
 ) -> list[str]:
-    """Return a line for each dead run's changes that are not put back, now that this run has the
-    lock."""
+    """Return a line for each dead run whose changes are not restored. This run holds the lock
+    now."""
     run = Ownership(settings.run_id, settings.worker)
     recovery = recovery_of(kube, facts, settings, run, lambda line: None)
     return [_describe(leftovers, named_by) for leftovers in _unrestored(recovery, run)]
@@ -249,8 +250,8 @@ def of_a_worker(
 
 
 def _is_unrestored(restored: Restored) -> bool:
-    """Return whether a change of this run is not put back; an entry that does not fit is not its
-    own."""
+    """Return whether a change of this run is not restored. An entry that does not fit the table is
+    not this run's."""
     return restored.outcome in NOT_RESTORED and not refusal(restored.entry)
 
 

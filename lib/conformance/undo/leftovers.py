@@ -63,8 +63,8 @@ class Leftovers:
 
     @property
     def changed(self) -> bool:
-        """Return whether something beyond its namespaces is to be put back, by the marks on changed
-        objects."""
+        """Return whether something beyond the run's namespaces is to be restored, by its journal or
+        by the marks on objects."""
         return bool(self.entries or self.marks)
 
     @property
@@ -90,7 +90,7 @@ class Leftovers:
             *(f"run {self.run}: mark {name} on {marked.label}" for marked, name in self.marks),
             *self.doubts,
             *(
-                [f"run {self.run}: its journal, with nothing open"]
+                [f"run {self.run}: its journal, which lists nothing more to put back"]
                 if self.journal and not (self.changed or self.doubts)
                 else []
             ),
@@ -184,7 +184,7 @@ class _Inventory:
     def _unexplained(
         self, run: str, entries: tuple[Entry, ...]
     ) -> tuple[tuple[ObjectRef, str], ...]:
-        """Return the run's marks of which none of these entries speaks."""
+        """Return the run's marks that belong to none of these entries."""
         known = {entry.mark_name for entry in entries}
         return tuple(
             (reference(obj), name)

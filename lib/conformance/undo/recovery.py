@@ -199,7 +199,7 @@ class Recovery:
         return result
 
     def untidy(self, *, own: str = "") -> bool:
-        """Return whether the shared namespace was made by a run and has only objects of run
+        """Return whether a run made the shared namespace, and the namespace has only objects of run
         ``own``."""
         found = self.kube.find("v1", "Namespace", SYSTEM_NAMESPACE)
         labels = (found or {"metadata": {}})["metadata"].get("labels") or {}
@@ -295,7 +295,7 @@ class Recovery:
         )
 
     def _unmark(self, run_leftovers: Leftovers, result: Recovered) -> None:
-        """Take away marks of which no journal speaks any more."""
+        """Remove marks that belong to no journal entry any more."""
         for after in leftovers(self.kube) if run_leftovers.marks else ():
             if after.run == run_leftovers.run:
                 self.unmark(after.run, after.marks, result, is_doubted=bool(after.doubts))

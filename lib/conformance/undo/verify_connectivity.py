@@ -115,9 +115,7 @@ def services_problem(
     for node in disrupted.nodes:
         through = pairs(node)
         if not through:
-            tell(
-                f"node {node} takes no pods, so whether Services work from there was not looked at"
-            )
+            tell(f"node {node} takes no pods, so Services were not checked from there")
             continue
         dead = _dead(expect, through)
         if dead and node in disrupted.revive:
@@ -152,9 +150,10 @@ def _cover(facts: Facts, settings: Settings, disrupted: Sequence[str]) -> Cover:
 
 
 def _removed(pods: Pods) -> str:
-    """Remove the pods that were made to look; why they could not be, in one line."""
+    """Remove the pods of this check. Return in one line why they could not be removed; empty: they
+    were."""
     try:
         pods.remove()
     except SuiteError as error:
-        return f"what was made to look whether pods reach each other is left: {first_line(error)}"
+        return f"pods of the check for connectivity are left: {first_line(error)}"
     return ""

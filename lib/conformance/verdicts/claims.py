@@ -125,7 +125,7 @@ class ClaimOutcome:
 
     @property
     def opens(self) -> bool:
-        """Return whether it is VIOLATED, and something gets through that policy closes."""
+        """Return whether the claim is VIOLATED, and something gets through that policy closes."""
         return self.verdict is ClaimVerdict.VIOLATED and any(
             decision.opens for decision in self.decisions
         )
@@ -249,10 +249,11 @@ def decides(decision: Decision, claim: Claim) -> bool:
 
 
 def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult | None:
-    """Return what is missing where a limitation was read and never tried; None: nothing is.
+    """Return a NOT_RUN result if a limitation was only read and never tried; None: nothing is
+    missing.
 
-    The demand of a claim of another kind can be read; that nothing was tried is reported all the
-    same (:func:`half`).
+    For a claim of another kind, reading is enough to decide it. That nothing was tried is still
+    reported (:func:`half`).
     """
     read = all("read" in decision.halves for result in results for decision in result.decisions)
     if claim.kind is not ClaimKind.LIMITATION or not read or not half(claim, results):

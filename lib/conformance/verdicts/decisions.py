@@ -45,9 +45,8 @@ def folded(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
 
 
 def _of_both(decision: Decision, other: Decision, verdict: ClaimVerdict) -> tuple[str, ...]:
-    """Return the builds for which either of two decisions has this verdict: the other decision
-    may be about a path to Linux alone.
-    """
+    """Return the builds for which one of two decisions has this verdict. The other decision may be
+    about a path to Linux alone."""
     return tuple(
         sorted(
             {build for item in (decision, other) if item.verdict is verdict for build in item.about}
@@ -101,6 +100,6 @@ def _blamed(decision: Decision, decisions: Sequence[Decision]) -> tuple[str, ...
 
 
 def _apart(node: str, other: str, decisions: Sequence[Decision]) -> list[Decision]:
-    """Return the decisions about a node that are not about another node."""
+    """Return the decisions about a node that do not involve the other node."""
     ends = ((decision, (decision.source, decision.target)) for decision in decisions)
     return [decision for decision, nodes in ends if node in nodes and other not in nodes]

@@ -14,7 +14,7 @@ from conformance.verdicts.decisions import by_build, folded, over_builds
 from conformance.verdicts.statement import Statement, unmet_for
 
 NOTHING = "its test decided nothing: the body did not run, or none of its expectations did"
-NO_DENIAL = "no path was found closed, and the claim is that a path is"
+NO_DENIAL = "no path was found closed, although the claim is that a path is closed"
 WITHOUT_DENIAL = (ClaimVerdict.VIOLATED, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.LIFTED)
 """The verdicts that open paths can give to a claim about closed paths."""
 REMEDY = "run it without plugins and options that leave out calls (--setup-plan, --setup-only)"
@@ -81,7 +81,7 @@ def _is_about(decision: Decision, part: str) -> bool:
 
 
 def _lacks_denial(claim: Claim, decisions: Sequence[Decision], found: Finding) -> bool:
-    """Return whether a claim that something is closed rests on open paths alone."""
+    """Return whether a claim that demands closed paths was decided by open paths alone."""
     denied = any("closed" in decision.halves for decision in decisions)
     return claim.denial and not denied and found.verdict not in WITHOUT_DENIAL
 
@@ -134,8 +134,10 @@ def _decisions(
 
 
 def _about(decision: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the builds of the verdict that are among ``builds``; without any, those of both ends
-    that are; without any of these either, all builds of the verdict.
+    """Return the Windows builds that a decision counts for, limited to ``builds``.
+
+    Without any, return the builds of both ends, limited in the same way; without any of these
+    either, all builds that the decision is about.
     """
     for candidates in (decision.about, decision.builds):
         if fits := tuple(build for build in candidates if build in builds):
@@ -146,8 +148,10 @@ def _about(decision: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:
 def _unreached(
     claim: Claim, part: str, test: str, decisions: Sequence[Decision], builds: Mapping[str, str]
 ) -> list[Decision]:
-    """Return a NOT_RUN for each build that the part has to reach and did not; empty where it is
-    about no node at all."""
+    """Return a NOT_RUN decision for each build that the part must cover and did not.
+
+    Empty if no decision is about a build.
+    """
     reached = {build for decision in decisions for build in decision.about}
     if not reached:
         return []

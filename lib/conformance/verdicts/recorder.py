@@ -60,7 +60,7 @@ class Recorder:
 
     @staticmethod
     def _may_be(verdict: ClaimVerdict, claim: Claim) -> None:
-        """Raise SuiteError where a claim cannot have that verdict."""
+        """Raise SuiteError if this verdict is not possible for the claim."""
         if verdict is ClaimVerdict.NOT_OBSERVED and claim.modality is not Modality.CAN_HAPPEN:
             raise SuiteError(f"{claim.id} holds always, so NOT_OBSERVED is no verdict for it")
         if verdict is ClaimVerdict.LIFTED and claim.kind not in (

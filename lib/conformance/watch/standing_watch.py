@@ -59,10 +59,14 @@ Pair = tuple[Workload, Workload]
 def unasked(
     covered: Iterable[str], explained: Collection[str], paths: Iterable[Watched]
 ) -> dict[str, str]:
-    """Return the covered nodes that were never asked and have no reason, with a reason: silence
-    proves nothing."""
+    """Return a reason for each covered node that was never probed and has no reason yet, since
+    silence proves nothing."""
     known = {*explained, *(path.node for path in paths)}
-    return {node: "its pods were never there to be asked" for node in covered if node not in known}
+    return {
+        node: "its pods never existed, so they were not probed"
+        for node in covered
+        if node not in known
+    }
 
 
 class Watch:
@@ -195,8 +199,8 @@ class Watch:
         return [(pod, free[pod.node]) for pod in watched if pod.node in free]
 
     def _running(self, group: Callable[[OS], Iterable[Workload]]) -> list[Workload]:
-        """Return the pods of a group that are there; ``keep`` was given the reasons of the
-        others."""
+        """Return the pods of a group that exist. The reasons for missing pods were reported to
+        ``keep``."""
         found: list[Workload] = []
         for os in self._systems:
             with contextlib.suppress(SuiteError):
@@ -233,7 +237,8 @@ class Watch:
     def _beside(
         self, former: dict[tuple[str, ...], Watched], free: Workload, stranger: Workload
     ) -> None:
-        """Ask DNS and the Service of the next node's free pod from a node's free pod."""
+        """Watch two more paths of a node's free pod: to DNS, and to the Service of the free pod of
+        the next node."""
         assert self._services is not None
         patience = self._timings.of(free.os)
         if former.pop(("dns", "", free.uid), None) is None:
@@ -294,7 +299,7 @@ class Watch:
             looking.shutdown(wait=False)
 
     def _due(self, asking: Asking, now: float) -> list[Watched]:
-        """Return the paths that are to be asked now."""
+        """Return the paths that are due to be probed."""
         due = (path for path in self._paths if path.due <= now and not path.gone)
         return [path for path in due if not asking.waits(path.attempt.source.uid)]
 

@@ -52,7 +52,7 @@ NAMED = 4
 """Other cells that a message names."""
 OPEN = 2
 """Tries in a row that decide an open path after the barrier."""
-UNSURE = "it is neither surely as expected nor surely different, even when applied again"
+UNSURE = "it is not certain whether it is as expected, even when applied again"
 NOT_HONOURED = "the edit is not honoured: the same policies, applied anew, give the expected result"
 
 
@@ -99,8 +99,11 @@ class InWorld(Session):
     def _cells(
         self, world: World, *, every: bool = False, past: Sequence[CellResult] = ()
     ) -> list[Cell]:
-        """Return the cells of the world's claims; ``every``: all cells; ``past``: the results
-        before an edit."""
+        """Return the cells that the world's claims are about.
+
+        ``every``: return all cells; ``past``: the results before an edit, whose decisions each cell
+        keeps.
+        """
         ends = {result.cell.key: result.cell.decisions for result in past}
         claims = (world.claim, *world.beside)
         seats = self.ground.seats.seats
@@ -174,10 +177,10 @@ class InWorld(Session):
     def _closed_cells(
         self, asked: Sequence[CellResult], closing: Sequence[CellResult], agree: int
     ) -> list[CellResult]:
-        """Return the closed cells.
+        """Return the results of closed cells.
 
-        If the cells of ``closing`` closed late, the others are asked again: their answers may be
-        older than the change.
+        If the cells of ``closing`` closed late, the other closed cells are probed again: their
+        answers may be older than the change.
         """
         closed = closed_cells(asked)
         if not any(result.is_late for result in closing):
@@ -188,9 +191,9 @@ class InWorld(Session):
     def _past_barrier(
         self, opened: Sequence[CellResult], began: float, barrier: float
     ) -> list[CellResult]:
-        """Return the open cells; cells that agreed before the barrier are tried again.
+        """Return the results of open cells. Cells that agreed before the barrier are probed again.
 
-        ``began``: seconds from the newest change to their attempts.
+        ``began``: seconds from the newest change to the attempts.
         """
         early = [
             result for result in opened if result.row and began + result.row[-OPEN].at < barrier
@@ -214,7 +217,7 @@ class InWorld(Session):
             )
 
     def _ask_again(self, world: World, asked: Sequence[CellResult]) -> None:
-        """Ask cells that differ once more, from rest."""
+        """Probe cells that differ once more, starting from rest."""
         different = [result for result in asked if differs(result.outcome)]
         if not different:
             return
@@ -228,8 +231,11 @@ class InWorld(Session):
     def _ask_cells(
         self, cells: Sequence[Cell], *, agree: int = 0, held: bool = False
     ) -> list[CellResult]:
-        """Ask cells beside bystanders; ``agree``: tries that are enough, at once; ``held``: denials
-        have to last."""
+        """Probe cells, with bystanders as controls.
+
+        ``agree``: the number of tries that is enough, without time between them. ``held``: denials
+        must last.
+        """
         if not cells:
             return []
         ring = self._bystander_ring()
@@ -250,7 +256,7 @@ class InWorld(Session):
         return asked
 
     def _ask_paths(self, paths: Sequence[Path]) -> list[Outcome]:
-        """Return the end of each path, unless pods or foreign policies explain it."""
+        """Return the outcome of each path, unless changed pods or foreign policies explain it."""
         if not paths:
             return []
         wanted = [path.attempt for path in paths if path.want]
@@ -303,8 +309,10 @@ class InWorld(Session):
         return Path(attempt, want, rule)
 
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
-        """Return the rule for deciding the cell; ``agree``: only this number of tries, without
-        time between them.
+        """Return the rule that decides the cell.
+
+        ``agree``: only this number of tries, without time between them. ``held``: the full rule, by
+        which denials must last.
         """
         source = self.ground.seats.pod(cell.source)
         rule = self._rule_between(source, self.ground.seats.pod(cell.destination))
@@ -324,8 +332,8 @@ class InWorld(Session):
         )
 
     def _bystander_ring(self) -> dict[str, tuple[Path, Path]]:
-        """Return for each node the path from its bystander to the next node's, and the path to
-        it."""
+        """Map each node to two paths: from its bystander to the next node's bystander, and from the
+        previous node's bystander to it."""
         there = list(self.ground.seats.bystanders.values())
         ring = []
         for pod, following in zip(there, [*there[1:], there[0]], strict=True):

@@ -59,7 +59,7 @@ class Scope:
 
 @dataclass(kw_only=True)
 class ExecFault:
-    """A fault in place."""
+    """A fault that is in effect."""
 
     kind: str
     """One of KINDS."""
@@ -87,7 +87,8 @@ class Session:
     where: Scope
 
     def fault(self) -> ExecFault | None:
-        """Return the fault that it meets now, and is caught by."""
+        """Return the fault that affects this exec now, and count the exec as affected; None: no
+        fault does."""
         return self.faults.of(self)
 
 
@@ -125,7 +126,8 @@ class ExecFaults:
         return Session(self, self._sessions, where)
 
     def of(self, session: Session) -> ExecFault | None:
-        """Return the fault that an exec meets now, and is caught by."""
+        """Return the fault that affects an exec now, and count the exec as affected; None: no fault
+        does."""
         for fault in self._faults.values():
             if not fault.scope.covers(session.where):
                 continue

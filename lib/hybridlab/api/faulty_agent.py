@@ -26,7 +26,7 @@ KILLED_AFTER: Final = 0.02
 
 
 class FaultyAgent:
-    """Implements ``contract.NodeAgent`` with another one."""
+    """A ``contract.NodeAgent`` around another agent, with execs that fail by the active faults."""
 
     def __init__(self, agent: NodeAgent, faults: ExecFaults) -> None:
         self._agent = agent
@@ -86,7 +86,7 @@ class _Command:
         self._task: asyncio.Task[ExecOutcome] | None = None
 
     async def ended(self, run: Any) -> ExecOutcome:
-        """Run it to its end.  Raise StreamCut when its connection was cut."""
+        """Run the command to its end. Raise StreamCut if its connection was cut."""
         self._task = asyncio.create_task(run)
         try:
             return await self._task
@@ -105,14 +105,14 @@ class _Command:
             self._task.cancel()
 
     def cut(self) -> None:
-        """Cut its connection; a command that keeps running would not notice this."""
+        """Cut the command's connection. A command that keeps running would not notice this."""
         self.cut_off = True
         if self._task is not None:
             self._task.cancel()
 
 
 class _FaultyOutput:
-    """A ChannelWriter."""
+    """The output of an agent's command, spoilt by the fault that its session has."""
 
     def __init__(self, writer: ChannelWriter, command: _Command) -> None:
         self._writer = writer

@@ -38,7 +38,8 @@ def without(items: list[Any], value: object) -> list[Any]:
 
 
 def _marked(obj: Obj) -> Obj:
-    """Return an object as it is when its deletion has begun and need not wait."""
+    """Return an object in the state that it has once its deletion has begun without a grace
+    period."""
     meta = {**obj["metadata"], "deletionGracePeriodSeconds": 0}
     if "deletionTimestamp" not in meta:
         meta["deletionTimestamp"] = timestamp()
@@ -48,14 +49,15 @@ def _marked(obj: Obj) -> Obj:
 
 
 def _has_content(storage: str, obj: Obj) -> bool:
-    """Return whether an object is a namespace that is not emptied yet."""
+    """Return whether an object is a namespace that still has to be emptied."""
     return storage == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))
 
 
 def _ending(storage: str, obj: Obj, meta: Obj, grace: int) -> Obj | None:
-    """Return an object with ``meta`` as it is after a delete that waits; None for no change.
+    """Return an object with ``meta`` in the state after a delete that must wait; None: nothing
+    changes.
 
-    ``grace``: how long it waits, in seconds.
+    ``grace``: how long the deletion waits, in seconds.
     """
     deleting = "deletionTimestamp" in meta
     shorter = deleting and grace < meta.get("deletionGracePeriodSeconds", 0)
@@ -183,8 +185,8 @@ class Lifecycle:
         return {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
 
     def _release(self, storage: str, obj: Obj, options: DeleteOptions) -> Obj:
-        """Mark an object with dependents that stay; they soon lose it as their owner, and then it
-        is removed."""
+        """Mark an object whose dependents stay. They soon lose it as their owner, and then the
+        object is removed."""
         marked = _marked(obj)
         marked["metadata"]["finalizers"] = [*(obj["metadata"].get("finalizers") or ()), ORPHAN]
         if not options.dry_run:
@@ -289,7 +291,7 @@ class Lifecycle:
             asyncio.get_running_loop().call_soon(self._work)
 
     def _collect(self, storage: str, key: Key) -> None:
-        """Delete a dependent if none of its owners exists; else drop its references to owners that
+        """Delete a dependent if all its owners are gone; else drop its references to owners that
         are gone."""
         obj = self._store.bucket(storage).get(key)
         if obj is None:

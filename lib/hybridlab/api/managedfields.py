@@ -81,9 +81,11 @@ _KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
 def _inner(
     shape: Shape | None, key: str, *, top: bool = False
 ) -> tuple[Shape | None, ListRule | None, bool]:
-    """Return the shape of a field's value (or of its items), its list rule, and if it is atomic.
+    """Return the shape of a field's value (or of its items), its list rule, and whether it is
+    atomic.
 
-    ``top``: the field is one of the object itself, with metadata even where the kind has no schema.
+    ``top``: the field is at the top level of an object, which has metadata even if the kind has no
+    schema.
     """
     if shape is None:
         return shapes().named("V1ObjectMeta") if top and key == "metadata" else None, None, False
@@ -258,7 +260,7 @@ def _owners(obj: Obj) -> list[tuple[Obj, set[Path]]]:
 
 
 def _differing(before: Mapping[Path, Any], now: Mapping[Path, Any]) -> set[Path]:
-    """Return the fields, not items of lists, that both have with different values."""
+    """Return the fields (no items of lists) that exist on both sides with different values."""
     return {
         path
         for path, value in now.items()
@@ -277,7 +279,7 @@ def _without(entry: Obj, owned: set[Path], lost: Set[Path]) -> list[Obj]:
 def _conflicts(
     others: Iterable[tuple[Obj, set[Path]]], differing: set[Path]
 ) -> dict[str, list[str]]:
-    """Map each other manager to the ``differing`` fields that it owns."""
+    """Map each manager other than this one to the ``differing`` fields that it owns."""
     conflicts: dict[str, list[str]] = {}
     for entry, owned in others:
         fields = sorted(_shown(path) for path in owned & differing)

@@ -279,8 +279,8 @@ class Operations(Reading):
         options: WriteOptions,
         patched: Callable[[], str] | None = None,
     ) -> Obj:
-        """Put ``obj`` (private, in stored form) in the place of ``old``; ``patched`` shows the
-        patch that made it."""
+        """Replace ``old`` by ``obj`` (private, in stored form). ``patched`` returns the patch that
+        produced ``obj``, as text."""
         resource = target.resource
         subresource = target.subresource
         meta = obj["metadata"]
@@ -321,7 +321,8 @@ class Operations(Reading):
 
     @staticmethod
     def _isolated(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
-        """Keep the fields that this (sub)resource may not write."""
+        """Return the new object with those fields unchanged that this (sub)resource may not
+        write."""
         if subresource == "status":
             result = {**old, "metadata": dict(old["metadata"])}
             for key in ("labels", "annotations", "finalizers", "managedFields"):
@@ -359,8 +360,8 @@ class Operations(Reading):
 
 
 def _shown_patch(value: Any, kind: PatchKind) -> str:
-    """Return how the real server shows a patch that it refuses: a strategic one as Go prints a
-    map."""
+    """Return a refused patch as the real server shows it: a strategic patch as Go prints a map,
+    others as JSON."""
     if kind != "strategic":
         return orjson.dumps(value).decode()
     if isinstance(value, dict):

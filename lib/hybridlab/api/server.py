@@ -90,7 +90,7 @@ class ApiServer:
 
     @property
     def audit(self) -> Audit:
-        """Requests over HTTPS since the start."""
+        """Return the record of requests over HTTPS since the start."""
         return self._handler.audit
 
     def client(self, name: str, groups: tuple[str, ...] = (MASTERS,)) -> LocalClient:

@@ -46,7 +46,8 @@ class AclLists:
         return replaced
 
     def give(self, lists: Lists) -> tuple[str, ...]:
-        """Note that HNS has these lists; return the endpoints that had a list of Felix' before."""
+        """Record that HNS has these lists. Return the endpoints that already had a list from Felix
+        before."""
         lists = {
             endpoint: acls for endpoint, acls in lists.items() if endpoint in self._wanted
         }  # others have left

@@ -269,8 +269,8 @@ class Calico:
                 self._soon(self.pod_network.cut_off(gone))
 
     def snat_for(self, node: str) -> str | None:
-        """Source of a Windows node's pods on their way to a ClusterIP (kube-proxy); None: they keep
-        their own."""
+        """Return the source address that a Windows node's pods get on their way to a ClusterIP
+        (kube-proxy); None: they keep their own."""
         return self._service_source(node, enable_dsr=enables_dsr(self._profile, self.nodes[node]))
 
     def node_port_snat_for(self, node: str) -> str | None:
@@ -306,9 +306,8 @@ class Calico:
         await asyncio.gather(*writes)
 
     def _claim(self, node: Machine) -> dict[str, str]:
-        """Return the annotations of a node's block, claimed now; empty if a Windows node gets no
-        block.
-        """
+        """Return the annotations of a node's block, which is claimed now; empty if a Windows node
+        gets no block."""
         try:
             return self.plane.claim(node, self._at_startup(node))
         except AddressError as error:
@@ -378,7 +377,7 @@ class Calico:
             self._soon(self._report_windows(strict_affinity=strict))
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do it beside the rest, until the end at the latest."""
+        """Run this in the background, until the cluster ends at the latest."""
         task = asyncio.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
@@ -418,7 +417,7 @@ TIGERA_STATUSES = "tigerastatuses.operator.tigera.io"
 
 
 async def _create_with_status(client: Client, resource: str, obj: Obj) -> Obj:
-    """Create an object; a status that it has is a subresource."""
+    """Create an object. If it has a status, write the status as the subresource."""
     created = await client.create(resource, obj, obj["metadata"].get("namespace"))
     if "status" not in obj:
         return created

@@ -65,7 +65,7 @@ class CNI:
         endpoint_down: EndpointDown,
         annotations: Callable[[str], Mapping[str, str]],
     ) -> None:
-        """``annotations``: of a namespace."""
+        """Set up the plugins. ``annotations``: returns the annotations of a namespace."""
         self._profile = profile
         self._plane = plane
         self._nodes = nodes
@@ -189,7 +189,7 @@ class CNI:
         await asyncio.gather(*(self._dataplane.cut_off_pod(pod) for pod in pods))
 
     async def _undo(self, uid: str) -> None:
-        """Leave nothing of an attachment that failed halfway."""
+        """Remove everything that a failed attachment has left."""
         wired = self._wired.pop(uid)
         self._remove_endpoint(wired.node, uid)
         self._endpoint_down(wired.node, uid)

@@ -159,7 +159,8 @@ class Felix:
             await self.queue.ready(uid)
 
     def _read_policy(self) -> None:
-        """Program all policy; a fault keeps it from endpoints that were programmed already."""
+        """Program all policy. If a fault makes Felix forgetful, skip endpoints that were programmed
+        already."""
         if not self.faults.forgetful:
             self.queue.policy.everything_due()
             return

@@ -78,7 +78,7 @@ class FelixFaults:
 
     @property
     def delay(self) -> float:
-        """Return the delay of policy, in seconds."""
+        """Return the delay of policy that faults cause, in seconds."""
         return max(self.delays.values(), default=0.0)
 
     @property
@@ -87,7 +87,7 @@ class FelixFaults:
         return not self.dead
 
     def tunnel(self, spec: Tunnel | None) -> Tunnel | None:
-        """Return the node's tunnel as this Felix makes it."""
+        """Return the node's tunnel as this Felix makes it, with the changes by faults."""
         return None if spec is None else self.tunnels(spec)
 
     def lives(self, now: bool) -> None:
@@ -115,7 +115,7 @@ class FelixFaults:
                 await self._tell(fault, listener(endpoints))
 
     async def _tell(self, fault: str, telling: Awaitable[None]) -> None:
-        """Call the listeners of a fault, which may come and go meanwhile; an error is no failure of
+        """Call the listeners of a fault. An error in a listener is logged, and is no failure of
         Felix."""
         try:
             await telling

@@ -40,7 +40,7 @@ class PolicySource(Subscriber, Protocol):
     """The source of a node's policy."""
 
     def __contains__(self, uid: str) -> bool:
-        """Return whether an endpoint's policy has been computed to be sent."""
+        """Return whether the policy of an endpoint has been computed for sending."""
 
     def everything_due(self) -> None:
         """Note that everything has to be sent, changed or not."""
@@ -69,7 +69,7 @@ class NodePolicy(DueMarks):
         self._built_version = -1
 
     def __contains__(self, uid: str) -> bool:
-        """Return whether an endpoint's program has been computed to be sent."""
+        """Return whether the program of an endpoint has been computed for sending."""
         return uid in self._endpoints
 
     def rules_due(self, uid: str, key: PolicyKey) -> None:
@@ -104,7 +104,7 @@ class NodePolicy(DueMarks):
         return PolicyDifference(update)
 
     def _changed_endpoints(self, due: Due) -> tuple[dict[str, EndpointProgram], tuple[str, ...]]:
-        """Programs that have to be sent, and the endpoints that are gone."""
+        """Return the programs that have to be sent, and the endpoints that are gone."""
         changed: dict[str, EndpointProgram] = {}
         gone: list[str] = []
         for uid in due.endpoints:
@@ -135,7 +135,7 @@ class NodePolicy(DueMarks):
     def _programs_of(
         self, endpoints: Set[str], sets: Set[str], *, without: tuple[str, ...]
     ) -> Mapping[str, EndpointProgram]:
-        """Return the programs that an update of these endpoints and sets touches."""
+        """Return the programs that an update of these endpoints and sets affects."""
         return {
             uid: built.program
             for uid, built in self._endpoints.items()
@@ -143,8 +143,8 @@ class NodePolicy(DueMarks):
         }
 
     def _program(self, keys: frozenset[PolicyKey]) -> ProgramAndSets:
-        """Return the program of endpoints to which exactly these policies apply; shared by all of
-        them."""
+        """Return the program for the endpoints to which exactly these policies apply. All these
+        endpoints share it."""
         if self._built_version != self._graph.version:
             self._built = {}
             self._built_version = self._graph.version

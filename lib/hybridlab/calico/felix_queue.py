@@ -112,7 +112,7 @@ class PolicyQueue:
             self._release(uid)
 
     async def _wait_delay(self, computed: float) -> None:
-        """Wait until an update is old enough, by the delay that holds then."""
+        """Wait until an update has reached the delay that applies at that time."""
         loop = asyncio.get_running_loop()
         while (remaining := computed + self.delay - loop.time()) > 0:
             self._faults.delay_changed.clear()

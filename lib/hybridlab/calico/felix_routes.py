@@ -28,7 +28,7 @@ class RouteFollower:
         faults: FelixFaults,
         log: LevelLog,
     ) -> None:
-        """``windows`` on a Windows node."""
+        """Set up the follower. ``windows``: the Windows node; None on a Linux node."""
         self._node = node
         self._plane = plane
         self._facts = facts
@@ -46,12 +46,13 @@ class RouteFollower:
         """The routes as they were programmed last; None while they are not in place."""
 
     def due(self) -> None:
-        """Something that routes depend on has changed."""
+        """Note that something that routes depend on has changed."""
         self._done.clear()
         self._due.set()
 
     async def done(self) -> None:
-        """Wait until everything that was due is programmed; for ever while Felix does not run."""
+        """Wait until all pending changes are programmed. While Felix does not run, this waits for
+        ever."""
         await self._done.wait()
 
     def start_over(self) -> None:

@@ -71,7 +71,7 @@ class WindowsNodePolicy(DueMarks):
         self._warned: set[str] = set()
 
     def __contains__(self, uid: str) -> bool:
-        """Return whether an endpoint's list has been computed to be sent."""
+        """Return whether the list of an endpoint has been computed for sending."""
         return uid in self._active
 
     def rules_due(self, uid: str, key: PolicyKey) -> None:
@@ -121,7 +121,7 @@ class WindowsNodePolicy(DueMarks):
         return PolicyDifference(update, given)
 
     def _anew(self, due: WindowsDue, computed: Lists) -> Collection[str]:
-        """Return the endpoints that get their list even if it did not change."""
+        """Return the endpoints whose list is sent even if it has not changed."""
         if due.everything:
             return computed.keys()
         every_update_replaces = self._lists.every_update_replaces or self._faults.eager
@@ -139,7 +139,7 @@ class WindowsNodePolicy(DueMarks):
         return found if self._defects.edited_rules_go_stale else found | due.edited
 
     def _users_of(self, policies: frozenset[PolicyKey]) -> set[str]:
-        """Return the endpoints that are found to use any of these policies."""
+        """Return the endpoints that use any of these policies, as far as Felix finds them."""
         if not policies:
             return set()
         looked_at = 1 if self._defects.later_tiers_go_stale else None

@@ -50,7 +50,7 @@ def run() -> int:
 
 
 def _fetch(folder: Path) -> None:
-    """Lists and packages, into the folder, unpacked there."""
+    """Fetch package lists and packages into the folder, and unpack the packages there."""
     for name in ("lists/partial", "cache/archives/partial", "packages"):
         (folder / name).mkdir(parents=True)
     own = {

@@ -70,7 +70,7 @@ class _Version(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse with the documented exit code for wrong options, in one line."""
+    """An argument parser that reports wrong options in one line, with the documented exit code."""
 
     def error(self, message: str) -> Any:
         import difflib  # which takes 7 ms of every start, and is for mistakes
@@ -86,7 +86,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _said(what: str, example: str) -> dict[str, Any]:
-    """Return a command's help texts, as arguments for a parser."""
+    """Return a command's help texts, as arguments for its parser."""
     return {
         "help": what,
         "description": f"{what[0].upper()}{what[1:]}.",

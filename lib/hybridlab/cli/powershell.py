@@ -32,7 +32,8 @@ _SYSTEM = ("/usr/bin", "/usr/lib", "/etc", "/root", "/home", "/var/lib", "/proc"
 
 
 def named(program: str) -> PowerShell:
-    """Return the PowerShell behind a program.  Raise Stop."""
+    """Return the folders of the PowerShell that a program starts. Raise Stop if it is no PowerShell
+    that runs here."""
     path = shutil.which(program)
     if path is None:
         raise Stop(USAGE, f"--powershell={program}: there is no such program")
@@ -55,8 +56,11 @@ def named(program: str) -> PowerShell:
 
 
 def _asked(path: str) -> tuple[int, list[str], str]:
-    """Return exit status, lines and the first line of the errors of a PowerShell that names its
-    folders.  Raise Stop."""
+    """Run a PowerShell that prints its folders. Return exit status, lines, and the first line of
+    its errors.
+
+    Raise Stop.
+    """
     words = [path, "-NoLogo", "-NoProfile", "-NonInteractive", "-Command", _ASKED]
     try:
         process = subprocess.Popen(
@@ -83,7 +87,7 @@ def _asked(path: str) -> tuple[int, list[str], str]:
 
 
 def _shows_more(folder: Path) -> bool:
-    """Return whether a folder is the system's or a user's home, or has one of these in it."""
+    """Return whether a folder is, or contains, a user's home or a folder of the system."""
     homes = {Path.home(), *(Path(entry.pw_dir) for entry in pwd.getpwall() if entry.pw_dir)}
     closed = {path.resolve() for path in (*homes, *map(Path, _SYSTEM))}
     return any(folder == path or folder in path.parents for path in closed)

@@ -128,7 +128,7 @@ class WindowsKubeProxies:
             task.cancel()
 
     async def _script(self, node: str, machine: Machine, container: str) -> None:
-        """start.ps1: wait for Calico's network, then run kube-proxy, and write about both."""
+        """Run what start.ps1 does: wait for Calico's network, run kube-proxy, and log both."""
         try:
             for line in SCRIPT_WAITS:
                 await self._runtime.append_log(container, line)

@@ -69,7 +69,10 @@ def lab_of(path: Path) -> Path | None:
 
 
 def write(path: Path, access: Access, directory: Path) -> None:
-    """Write it whole or not at all, readable by this user only.  JSON, which is YAML that every client reads."""
+    """Write the kubeconfig whole or not at all, readable by this user only.
+
+    It is JSON, which every client reads, since JSON is YAML.
+    """
     document: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -69,7 +69,8 @@ class ContainerRunner:
         changed: Callable[[], None],
         init: bool = False,
     ) -> None:
-        """``facts`` and ``volumes`` are asked at each start; ``changed`` is called when the state did."""
+        """Set up the runner. ``facts`` and ``volumes`` are called at each start, ``changed``
+        whenever the state has changed."""
         self.state = state
         self._context = context
         self._facts = facts
@@ -125,9 +126,9 @@ class ContainerRunner:
             self.state.restarts += 1
 
     async def stop(self, grace: float) -> None:
-        """End it for good, after its preStop hook; return when its process is gone.
+        """End the container for good, after its preStop hook. Return when its process is gone.
 
-        A second call cuts the first short.
+        A second call shortens the wait of the first.
         """
         again = self._stopping.is_set()
         self._stopping.set()
@@ -149,7 +150,7 @@ class ContainerRunner:
             )
 
     def stop_probing(self) -> None:
-        """Readiness is probed for as long as a container runs, while its pod ends too."""
+        """Stop the probes. Until then readiness is probed, even while the pod ends."""
         if self._probes is not None:
             self._probes.stop()
 
@@ -191,8 +192,8 @@ class ContainerRunner:
         await self._pause(delay)
 
     async def _pull(self) -> bool:
-        """Return whether the image is present; after a failure, return only when the next attempt
-        is due."""
+        """Return whether the image is present. After a failed pull, return only when the next
+        attempt is due."""
         reference = self.state.spec["image"]
         policy = self.state.spec.get("imagePullPolicy", "IfNotPresent")
         present = reference in self._context.images

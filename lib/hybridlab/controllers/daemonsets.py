@@ -102,8 +102,8 @@ class DaemonSets(Controller):
         return found
 
     def _may_be_replaced(self, owner: Obj, node: str) -> bool:
-        """Return whether a node without a pod gets a pod now; else note the DaemonSet for when it
-        is due."""
+        """Return whether a node without a pod gets one now. If it has to wait, look at the
+        DaemonSet again when the time is over."""
         meta = owner["metadata"]
         place = meta["uid"], node
         now = asyncio.get_running_loop().time()

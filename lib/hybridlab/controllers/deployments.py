@@ -208,7 +208,8 @@ class Deployments(Controller):
     async def _resize(
         self, owner: Obj, new: Obj | None, old: list[Obj]
     ) -> tuple[Obj | None, list[Obj]]:
-        """Follow a changed number of replicas while nothing is rolled out: the set that has the pods takes them."""
+        """Apply a changed number of replicas while nothing is rolled out. The only set with pods is
+        scaled."""
         sets = [each for each in (new, *old) if each]
         running = [each for each in sets if each["spec"]["replicas"]]
         target = running[0] if len(running) == 1 else new

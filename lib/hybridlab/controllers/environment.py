@@ -85,10 +85,10 @@ def _all_of(source: Obj, namespace: str, sources: Sources) -> dict[str, str]:
 def _read(
     source: Obj, suffix: str, namespace: str, sources: Sources
 ) -> tuple[str, Obj, Obj | None] | None:
-    """Return kind, reference and content of the ConfigMap or Secret that a source names by a key
-    with this suffix, the content None where it is optional and not there; None: it names neither.
+    """Return kind, reference and content of the ConfigMap or Secret that a source names.
 
-    Raise ConfigError.
+    ``suffix`` is the end of the key that names it. The content is None if the object is optional
+    and does not exist. The result is None if the source names neither kind. Raise ConfigError.
     """
     objects = (("ConfigMap", "configMap", sources.config_map), ("Secret", "secret", sources.secret))
     for kind, word, found in objects:

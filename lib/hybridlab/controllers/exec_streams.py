@@ -15,7 +15,7 @@ class Pipe:
     """A pipe; both ends are ours until :meth:`close_far`."""
 
     def __init__(self, *, outwards: bool) -> None:
-        """``outwards``: the command writes, we read."""
+        """Make a pipe. ``outwards``: the command writes, and we read; else the reverse."""
         read, write = os.pipe()
         self.near, self.far = (read, write) if outwards else (write, read)
         os.set_blocking(self.near, False)

@@ -138,8 +138,10 @@ class KubeProxies:
 
 
 def _states(conditions: Obj) -> set[str]:
-    """Return the kinds of backend that an endpoint is; absent conditions have the API's
-    defaults."""
+    """Return the states of an endpoint as a backend: ready or unready, and perhaps ending.
+
+    Absent conditions have the API's defaults.
+    """
     ready = conditions.get("ready", True)
     serves = conditions.get("terminating", False) and conditions.get("serving", ready)
     return {"ready" if ready else "unready", "ending" if serves else ""}
@@ -154,8 +156,8 @@ def _sticky(spec: Obj, node: Machine) -> int | None:
 
 
 def _host_ports(pod: Obj) -> Iterator[ServicePort]:
-    """Yield the ports of its node that lead to a pod, by the portmap plugin: it keeps clients'
-    addresses."""
+    """Yield the host ports that lead to a pod. The portmap plugin sets them, and keeps the
+    addresses of clients."""
     spec = pod["spec"]
     status = pod.get("status") or {}
     meta = pod["metadata"]
@@ -183,11 +185,11 @@ def _host_ports(pod: Obj) -> Iterator[ServicePort]:
 def _ports(
     service: Obj, node: Machine, backends: Mapping[str, Behind], *, translated: bool
 ) -> Iterator[ServicePort]:
-    """Yield a Service's ports. ``translated``: the node rewrites sources of services (Windows
-    without DSR), even if a Service asks otherwise.
+    """Yield the ports of a Service, each with its ready backends.
 
-    Backends that are ready; where there are none, those that still serve while they end
-    (kube-proxy, topology.go).
+    If no backend is ready, the port has those that still serve while they end (kube-proxy,
+    topology.go). ``translated``: the node rewrites sources of Services (Windows without DSR), even
+    if a Service demands otherwise.
     """
     spec = service["spec"]
     address = spec.get("clusterIP")
@@ -244,7 +246,7 @@ class _Reached:
 
     @classmethod
     def of(cls, service: Obj, port: Obj, node: Machine, backends: Mapping[str, Behind]) -> Self:
-        """Choose by the Service's traffic policies."""
+        """Return the backends by the traffic policies of the Service."""
         spec = service["spec"]
         meta = service["metadata"]
         key = (meta["namespace"], meta["name"], port.get("name") or "")

@@ -62,14 +62,14 @@ class Kubelet:
                 self._admit(uid, pod)
 
     async def _notice(self, uid: str) -> None:
-        """Take note of a pod once no fault keeps the kubelet from it."""
+        """Admit a pod as soon as no fault keeps the kubelet from noticing it."""
         await self.context.faults.passes("pods", self.context.machine.name)
         pod = self._unnoticed.pop(uid, None)
         if pod is not None:
             self._admit(uid, pod)
 
     def on_exit(self, ended: ContainerExit) -> bool:
-        """Note that a container ended; return False when it is none of this node's."""
+        """Note that a container ended; return False when no pod of this node waits for it."""
         waiting = self.context.exits.get(ended.container)
         if waiting is None:
             return False
@@ -123,11 +123,11 @@ class Kubelet:
         return None
 
     def _no_host_process(self, pod: Obj) -> tuple[str, str] | None:
-        """Refuse containers of the host where neither Calico nor kube-proxy runs in such containers
-        and the runtime has none (kubernetes.io: create-hostprocess-pod).
+        """Refuse HostProcess containers if the runtime has none (kubernetes.io:
+        create-hostprocess-pod), unless Calico or kube-proxy runs in such containers.
 
-        What follows in the field depends on the version, and ends with a program that is not in
-        the host.
+        On real nodes, the result depends on the version; in the end a program is not found on the
+        host.
         """
         profile = self.context.profile
         runtime = self.context.machine.group.container_runtime
@@ -353,7 +353,7 @@ class Kubelet:
 
 
 async def _settled(outputs: asyncio.Future[list[None]]) -> None:
-    """Wait for the last output; when we are cancelled ourselves, do not wait for a command that may
+    """Wait for the last output. If this task was cancelled, do not wait, since the command may
     never end."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():

@@ -29,7 +29,8 @@ class PodGarbage:
         check: float = CHECK_SECONDS,
         quarantine: float = QUARANTINE_SECONDS,
     ) -> None:
-        """``check`` and ``quarantine``: seconds between looks, and that a node must have been missing."""
+        """Set up the collector. ``check``: seconds between two looks. ``quarantine``: seconds for
+        which a node must have been missing."""
         self._client = client
         self._pods = caches.of("pods")
         self._nodes = caches.of("nodes")

@@ -137,7 +137,7 @@ class PodWorker:
             self._writer.cancel()
 
     async def _until_terminating(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do ``work``, but cancel it when the pod is to terminate."""
+        """Run ``work`` to its end, or cancel it once the pod has to terminate."""
         task = asyncio.create_task(work, name=f"life of {self._name}")
         ending = asyncio.create_task(self._terminating.wait())
         try:
@@ -234,8 +234,8 @@ class PodWorker:
                 )
 
     def _slow_to_start(self) -> bool:
-        """Return whether the containers may start late, so that the status should report the pod's
-        network before."""
+        """Return whether the containers may start late. The status then reports the pod's network
+        before they start."""
         timing = self._context.profile.timing
         stalled = self._context.faults.stalled("pulls", self._context.machine.name)
         return bool(
@@ -374,7 +374,7 @@ class PodWorker:
         self._clean.clear()
 
     async def _flush(self) -> None:
-        """Wait until the pod's status in the API agrees with its state."""
+        """Wait until the pod's status in the API equals its state here."""
         await self._clean.wait()
 
     async def _write_status(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class KubeletSettings:
-    """Seconds, unless stated otherwise."""
+    """Times of the kubelets. They are seconds, unless stated otherwise."""
 
     back_off_first: float = 1.0
     """Before the second restart of a container or the second pull of an image (the first is at once); a real

@@ -97,7 +97,7 @@ class Injections:
         self._faults = faults
 
     def in_kernel(self) -> dict[str, list[str]]:
-        """Fault name to ``chain: rule`` as the kernel has them now."""
+        """Map each fault's name to its rules in the kernel now, as ``chain: rule``."""
         found: dict[str, list[str]] = {}
         for table in sorted(set(self._chains.values())):
             chain = ""

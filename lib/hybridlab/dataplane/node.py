@@ -232,7 +232,8 @@ class Node:
             )
 
     def _lay_tunnel(self, tunnel: int, routes: NodeRoutes) -> None:
-        """Set the forwarding entries, neighbours and routes of the tunnel with this index."""
+        """Set the forwarding entries, neighbours and routes for the tunnel device with this
+        index."""
         for mac, node, number in {
             (b.tunnel_mac, b.node_address, b.identifier) for b in _having(routes, "forwarding")
         }:
@@ -255,9 +256,8 @@ class Node:
         return index
 
     def _set_host_endpoint(self, wanted: HostEndpoint | None) -> None:
-        """Make or remove the node's own device among its pods, and send the node's traffic to
-        them from it.
-        """
+        """Create or remove the node's own device among its pods. The node's traffic to its pods is
+        sent from this device."""
         before = self._host_endpoint
         if wanted == (before and before[1]):
             return
@@ -422,7 +422,7 @@ class Node:
 
 
 def _having(routes: NodeRoutes, entry: Entry) -> list[TunnelRoute]:
-    """Return the blocks of other nodes that use this entry."""
+    """Return the other nodes' blocks that have an entry of this kind."""
     return [block for block in routes.remote_blocks if entry not in block.lacks]
 
 

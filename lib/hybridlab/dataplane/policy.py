@@ -187,7 +187,7 @@ class PolicyTable:
         return tuple(endpoint for endpoint in known if endpoint not in quiet)
 
     def _opened_nothing(self, new: Sequence[str]) -> set[str]:
-        """Return the Windows pods that opened no connection before their first policy was
+        """Return the new Windows pods that have opened no connection before their first policy was
         programmed."""
         listed = self._table.run(f"list counter ip cali {EARLY}")
         self._early = int(listed.partition("packets ")[2].partition(" ")[0])
@@ -210,7 +210,7 @@ class PolicyTable:
                     )
 
     def _concerned(self, update: PolicyUpdate) -> list[str]:
-        """Return endpoints with rules that have to be written anew."""
+        """Return the endpoints whose rules must be written again."""
         concerned = [
             e for e in dict.fromkeys((*update.endpoints, *update.reset)) if e in self._interfaces
         ]
@@ -284,7 +284,7 @@ class PolicyTable:
         return chains, frozenset(sets)
 
     def _entries(self, interface: str) -> dict[tuple[str, str], str]:
-        """Return where the maps lead for a pod's interface."""
+        """Return the verdict map entries for a pod's interface: which chain each map leads to."""
         if self._by_lists:
             return generations.entries(interface)
         key = f'"{interface}"'

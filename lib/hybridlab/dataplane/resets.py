@@ -95,7 +95,7 @@ class Resets:
             logger.exception("connections of %s could not be reset", ", ".join(targets))
 
     def _end(self, targets: Mapping[str, ResetTarget]) -> None:
-        """Make every pod send, and reset the peers of its ended connections."""
+        """Provoke an answer from every pod, and reset the peers of the connections that end."""
         theirs = concerning(targets)
         entries = self._conntrack.entries(lambda entry: alive(entry) and theirs(entry))
         waiting = dict.fromkeys(
@@ -130,8 +130,11 @@ class Resets:
     def _hear(
         self, waiting: dict[_Flow, None], targets: Mapping[str, ResetTarget], asked: Sequence[_Flow]
     ) -> None:
-        """Tell the far ends of those that answer, until all have or none has for a while; others
-        speak all the time."""
+        """Reset the far ends of the flows for which an answer arrives. Stop once all have answered,
+        or none has for a while.
+
+        Other flows of the pods may send at any time; they are ignored.
+        """
         until = time.monotonic() + _ANSWER_SECONDS
         while any(flow in waiting for flow in asked):
             late = time.monotonic() >= until

@@ -147,7 +147,7 @@ def ports(
 
 
 def ranges(ports: tuple[tuple[int, int], ...]) -> list[str]:
-    """Port ranges without overlaps, as nft wants them in one set."""
+    """Return port ranges without overlaps, as nft requires them in one set."""
     merged: list[tuple[int, int]] = []
     for first, last in sorted(ports):
         if merged and first <= merged[-1][1] + 1:

@@ -68,7 +68,7 @@ class DataplaneService:
         self._register(SCOPE, self._fabric.netns, node="", name=SCOPE, address="")
 
     def close(self) -> None:
-        """Let go of everything; closing the descriptors is all the kernel needs."""
+        """Give up everything. For the kernel it is enough that the descriptors are closed."""
         self._thread.shutdown(wait=True, cancel_futures=True)
         for sandbox in self._sandboxes:
             self._sandboxes.remove(sandbox.id)

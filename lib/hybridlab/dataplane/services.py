@@ -186,7 +186,8 @@ _Ends = set[tuple[str, int]]
 def _with_stale_flows(
     before: dict[str, ServicePort], after: dict[str, ServicePort]
 ) -> Iterator[tuple[ServicePort, _Ends]]:
-    """Yield the UDP ports that may have stale flows, with the backends that keep their flows."""
+    """Yield the UDP ports that may have stale flows, each with the backends to which flows stay
+    valid."""
     for name, port in before.items():
         left = after[name].backends if name in after else ()
         if port.protocol == "udp" and (name not in after or left != port.backends):
@@ -216,7 +217,7 @@ def _sets_of(ports: Collection[ServicePort]) -> dict[str, SetContent]:
 
 
 def _is_stale(connection: Connection, port: ServicePort, backends: _Ends) -> bool:
-    """Return whether this service port translated the flow, to an endpoint that it no longer
+    """Return whether this service port translated the flow to an endpoint that the port no longer
     has."""
     there = connection.original
     back = connection.reply
@@ -236,8 +237,8 @@ def _forget_port(change: TableChange, name: str, port: ServicePort) -> None:
 
 
 def _kept_by(name: str, port: ServicePort) -> list[str]:
-    """Return the chains (and sets of clients) of a port's backends, where clients stay with them
-    for a time."""
+    """Return the names of the chains (and client sets) of a port's backends, if clients stay with
+    their backend for a time."""
     if not port.sticky:
         return []
     return [
@@ -292,7 +293,8 @@ def _node_port_key(port: ServicePort) -> str:
 
 
 def _chain_name(port: ServicePort) -> str:
-    """Readable and unique: two services may differ only in characters that nft does not take."""
+    """Return a readable and unique name for a chain. Two Services may differ only in characters
+    that nft refuses."""
     identity = f"{port.name}/{port.protocol}"
     readable = re.sub(r"[^A-Za-z0-9-]", "-", port.name)[:60]
     return f"{readable}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"

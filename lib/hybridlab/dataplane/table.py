@@ -65,8 +65,8 @@ class Table:
         return self._nft.run(command)
 
     def apply(self, change: TableChange) -> None:
-        """Make it so; on NftError nothing has changed (unless the change had to be split: then part
-        of it may have)."""
+        """Apply the change in one transaction. If NftError is raised, nothing has changed, unless
+        the change had to be split."""
         real = self._reduce(change)
         steps = [step for step in self._steps(real) if step]
         if not steps:
@@ -79,7 +79,7 @@ class Table:
         self._remember(real)
 
     def _reduce(self, change: TableChange) -> TableChange:
-        """Drop changes that are already in place."""
+        """Return the change without the parts that are already in place."""
         return TableChange(
             chains={n: c for n, c in change.chains.items() if self.chains.get(n) != c},
             sets={n: c for n, c in change.sets.items() if self._sets.get(n) != c},

@@ -92,9 +92,8 @@ class Nft:
         self._lib.nft_ctx_buffer_error(self._context)
 
     def _open(self) -> int:
-        """Return a context whose socket has a number that libnftables can wait for, see
-        :func:`keep_numbers`.
-        """
+        """Return a context whose socket has a descriptor number that libnftables can wait for
+        (:func:`keep_numbers`)."""
         while True:
             last = not _kept
             if not last:
@@ -117,10 +116,12 @@ class Nft:
                 )
 
     def _enlarge_buffers(self, opened: list[int]) -> int:
-        """Let a transaction be as long as the machine allows, and no pod's process inherit the socket: its number.
+        """Enlarge the send buffer of the context's socket as far as the machine allows, and keep
+        the socket from pods' processes.
 
-        The context does not tell its netlink socket, and its own attempt (SO_SNDBUFFORCE) is refused in a user
-        namespace.  Other threads may open sockets at the same time, but none of netfilter's.
+        Return the socket's descriptor number. The context does not show its socket, and its own
+        attempt (SO_SNDBUFFORCE) is refused in a user namespace. Other threads may open sockets at
+        the same time, but none of netfilter's.
         """
         for fd in opened:
             with contextlib.suppress(OSError):  # another thread's descriptor, closed meanwhile

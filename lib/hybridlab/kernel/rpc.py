@@ -65,8 +65,8 @@ def client(
 class Server(Generic[T]):
     """The answering end of a Protocol's calls.
 
-    It gets the implementation apart from the Protocol so that a type checker compares the two: in a
-    single call any type would do as their common type.
+    The Protocol and the implementation are given in two calls, so that a type checker compares
+    them. In a single call, it would accept any type as their common type.
     """
 
     def __init__(self, contract: TypeForm[T], channel: Channel) -> None:

@@ -30,7 +30,8 @@ _NTF_SELF = 2
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """Netlink attributes by kind (the nested flag removed); of repeated kinds the last."""
+    """Return Netlink attributes by kind, without the nested flag. If a kind is repeated, the last
+    one counts."""
     found: dict[int, bytes] = {}
     offset = 0
     while offset + 4 <= len(data):

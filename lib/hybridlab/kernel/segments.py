@@ -94,10 +94,11 @@ def _checksum(data: bytes) -> int:
 
 
 class LinkSocket:
-    """Sends IPv4 packets into interfaces, and receives packets of interfaces while it listens.
+    """A socket that sends IPv4 packets into interfaces, and receives packets of interfaces while it
+    listens.
 
-    It stays open: opening and closing a socket takes the kernel 20 to 30 ms.  A filter keeps it
-    deaf meanwhile.
+    It stays open, since opening and closing a socket takes the kernel 20 to 30 ms. While it does
+    not listen, a filter drops all packets.
     """
 
     def __init__(self) -> None:

@@ -195,7 +195,7 @@ class Channel:
             )
 
     async def wait_closed(self) -> str:
-        """Return, once either side has closed, why."""
+        """Wait until either side has closed, and return the reason."""
         return await asyncio.shield(self._closed)
 
     @property
@@ -203,7 +203,7 @@ class Channel:
         return self._closed.done()
 
     def end(self, reason: str) -> None:
-        """Close, and have the other side close for the same reason."""
+        """Close the channel, and make the other side close with the same reason."""
         self.emit(_END, reason)
         self.close(reason)
 

@@ -38,7 +38,7 @@ class SourceCheckOn(Entries):
         )
 
     async def _follow(self) -> None:
-        """Have the fabric check the nodes that any such fault names."""
+        """Make the fabric check the sources of all nodes that active faults of this kind name."""
         await self._lab.dataplane.set_fabric(_fabric(self._lab))
 
 

@@ -146,7 +146,7 @@ class IPSet:
 
 
 def _without_covered(members: set[str]) -> set[str]:
-    """Return addresses and networks without those that another of them covers."""
+    """Return the addresses and networks that no other item of the list covers."""
     networks = {member: ipaddress.ip_network(member) for member in members}
     kept: set[str] = set()
     last: dict[int, int] = {}

@@ -110,7 +110,8 @@ def _ports(given: Sequence[Mapping[str, Any]]) -> PortsByProtocol:
 
 
 def simplified(ports: Sequence[int | str]) -> list[int | str]:
-    """Named ports first, then numbers in order, neighbours and overlaps merged into ``first:last``."""
+    """Return named ports first, then numbers in order. Neighbours and overlaps are merged into
+    ``first:last``."""
     named: list[int | str] = []
     numbers: list[PortRange] = []
     for port in ports:

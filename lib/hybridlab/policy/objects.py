@@ -13,7 +13,8 @@ POD_IP = "cni.projectcalico.org/podIP"
 
 
 def pod_facts(pod: Obj) -> PodFacts | None:
-    """Return a pod as an endpoint; None when it has no network of its own (yet, or any more)."""
+    """Return what policy rules match of a pod; None while it has no network of its own, or none any
+    more."""
     meta = pod["metadata"]
     spec = pod["spec"]
     status = pod.get("status") or {}

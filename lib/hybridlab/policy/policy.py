@@ -196,7 +196,8 @@ def networks(given: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def _canonical(net: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
-    """Return a network, one of IPv4 where it is written as mapped to IPv6."""
+    """Return a network as text; an IPv4 network that is written as mapped to IPv6 becomes IPv4
+    again."""
     mapped = getattr(net.network_address, "ipv4_mapped", None)
     return str(net) if mapped is None else f"{mapped}/{net.prefixlen - 96}"
 

@@ -91,7 +91,8 @@ class Release:
         )
 
     def policy_name(self, key: PolicyKey) -> str:
-        """Return Felix' name of a policy, without namespace and kind where it has these apart."""
+        """Return the name that Felix gives a policy, without namespace and kind in releases that
+        hold these in fields of their own."""
         if self.has_typed_names:
             return key.name
         staged = "staged:" if key.kind.startswith("Staged") else ""

@@ -333,7 +333,7 @@ class Graph:
         }
 
     def _spread(self, network_set: NetworkSet, labels: Labels) -> None:
-        """Bring a network set's networks into every set that selects it."""
+        """Put a network set's networks into every IP set that selects it."""
         full = NetworkSet(
             name=network_set.name,
             namespace=network_set.namespace,

@@ -27,7 +27,8 @@ BATCH = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 class Lines:
-    """The protocol's lines in both directions, and how long the program lives: what both agents have in common."""
+    """What both agents have in common: the lines of the protocol in both directions, and how long
+    the program lives."""
 
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
         self.process = process
@@ -46,7 +47,7 @@ class Lines:
         return {}
 
     def open(self) -> int:
-        """Attempts under way or waiting, or open ends of streams."""
+        """Return the number of attempts under way or waiting, or of open ends of streams."""
         raise NotImplementedError
 
     def under_way(self) -> bool:

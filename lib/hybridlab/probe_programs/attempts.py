@@ -186,7 +186,7 @@ class Attempt:
             raise Ended("TIMED_OUT", "no answer to the first packet") from None
 
     async def push(self, sock: socket.socket, data: bytes) -> None:
-        """Send it all.  Raise Expired, OSError."""
+        """Send all of the data. Raise Expired, OSError."""
         async with self.patience():
             await asyncio.get_running_loop().sock_sendall(sock, data)
             if not data:
@@ -200,7 +200,7 @@ class Attempt:
     async def resolve(
         self, query: str, record: str, *, tcp: bool, server: tuple[str, int] | None
     ) -> list[str]:
-        """Answers of a query; ends the attempt when there are none."""
+        """Return the answers to a query. End the attempt if there are none."""
         servers = [server] if server else [(nameserver, 53) for nameserver in self.net.nameservers]
         names = dns.candidates(query, record, None if server else self.net.searches)
         if not servers:
@@ -328,7 +328,7 @@ def payload(size: int) -> bytes:
 
 
 def winsock(error: OSError) -> tuple[str, str]:
-    """Verdict and detail of a failed socket call."""
+    """Return verdict and detail of a failed socket call."""
     return WINSOCK.get(error.errno or 0, ("BROKEN", str(error)))
 
 

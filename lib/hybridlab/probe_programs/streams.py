@@ -101,7 +101,7 @@ class End:
     def __init__(
         self, clock: Clock, tell: Tell, *, side: str, stream: str, every: float, stall: float
     ) -> None:
-        """``every`` and ``stall`` in ms."""
+        """Set up the end. ``every`` and ``stall`` are in ms."""
         self.clock = clock
         self.side = side
         self.stream = stream
@@ -133,8 +133,7 @@ class End:
             del self.events[KEPT // 2]
 
     def decide(self) -> None:
-        """Decide that the end has received its first heartbeat, or is over: called at least
-        once."""
+        """Note that the end has received its first heartbeat, or is over; called at least once."""
 
     def take(self, lines: Lines) -> None:
         self.lines = lines
@@ -295,7 +294,7 @@ class Opened(End):
         return {**super().report(), "recovered_ms": after, "recovery_tries": self.tries}
 
     async def _greet(self, word: str) -> tuple[Lines, str]:
-        """Return a new connection that was greeted, and the first heartbeat.  Raise Over."""
+        """Return a new connection after the greeting, and its first heartbeat. Raise Over."""
         lines: Lines | None = None
         sock = self.net.socket(
             socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET, socket.SOCK_STREAM
@@ -433,7 +432,7 @@ class Listener:
 
 
 def _lost(error: OSError) -> Over:
-    """Return how an open connection ended: neither RST nor FIN means that its own system gave it
+    """Return how an open connection ended. Without RST and FIN, the connection's own system gave it
     up."""
     verdict, detail = winsock(error)
     return Over(verdict if verdict in ("RESET", "BROKEN") else "ABORTED", detail)

@@ -102,9 +102,8 @@ def control_plane(profile: Profile) -> Machine:
 
 
 def dns_address(profile: Profile) -> str:
-    """Return the ClusterIP of ``kube-system/kube-dns``: the tenth address of the service range,
-    as with kubeadm.
-    """
+    """Return the ClusterIP of ``kube-system/kube-dns``. It is the tenth address of the service
+    range, as with kubeadm."""
     return str(ipaddress.IPv4Network(profile.network.service_cidr)[10])
 
 

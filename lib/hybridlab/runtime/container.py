@@ -175,7 +175,7 @@ class Container:
         return await self._start_main_program(argv, out, err)
 
     async def _live(self, work: asyncio.Task[int], outputs: tuple[LogStream, LogStream]) -> None:
-        """Accompany the container from the start of the main command to the end of everything."""
+        """Wait for the main command's end. Then end everything else in the container."""
         await asyncio.wait({work})
         status = (KILLED if self._stopping else TERMINATED) if work.cancelled() else work.result()
         self._stopping = True
@@ -319,8 +319,8 @@ class Container:
             running.kill()
 
     def _probe_program(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the command line of a real PowerShell where it runs this command; empty: it does
-        not."""
+        """Return the command line of a real PowerShell for a command that it has to run; empty: it
+        does not have to."""
         real = self._around.windows
         command = self._found.image.command(argv[0], self.spec.os) if argv and real else None
         if (
@@ -430,7 +430,11 @@ class Container:
         return 1
 
     async def _program_host(self, main: MainCommand | None = None) -> ProgramHost:
-        """Built once; building goes on when the command that needed it is cancelled, and is then there for the next."""
+        """Return the host of the container's real processes, which is built once.
+
+        If the command that needed it is cancelled, building goes on, and the next command finds it
+        built.
+        """
         if self._hosting is None or (
             self._hosting.done() and self._hosting.exception() is not None
         ):

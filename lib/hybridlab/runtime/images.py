@@ -89,7 +89,8 @@ def _oldest(host: int) -> int:
 
 
 def split_reference(reference: str) -> tuple[str, str]:
-    """Repository without tag and digest, and tag (``latest`` when there is neither)."""
+    """Return the repository without tag and digest, and the tag (``latest`` if there is
+    neither)."""
     repository, _, digest = reference.partition("@")
     head, slash, last = repository.rpartition("/")
     name, _, tag = last.partition(":")

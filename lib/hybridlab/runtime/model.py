@@ -67,7 +67,7 @@ class ContainerSpec:
 
     @property
     def lowest_port(self) -> int:
-        """Lowest port on which its programs may listen."""
+        """Return the lowest port on which the container's programs may listen."""
         return 0 if "NET_BIND_SERVICE" in self.capabilities else self.port_start
 
 

@@ -91,7 +91,8 @@ class ProgramHosts:
     """Makes :class:`ProgramHost` objects; owns the only thread that enters containers."""
 
     def __init__(self, reaper: Reaper, powershell: PowerShell | None = None) -> None:
-        """``powershell``: what Windows containers have, in which nothing else is a process."""
+        """Set up the maker. ``powershell``: the PowerShell of Windows containers, the only real
+        process there."""
         self._reaper = reaper
         self._builder = Builder(powershell)
         self._executor: ThreadPoolExecutor | None = None
@@ -163,7 +164,7 @@ class ProgramHosts:
         return host
 
     def environment(self, image: Image) -> dict[str, str]:
-        """Variables that an image's own interpreter needs here."""
+        """Return the variables that an image's own interpreter needs in this file system."""
         path = self._builder.python.library_path("/usr/local") if image.python else ""
         return {"LD_LIBRARY_PATH": path} if path else {}
 
@@ -335,7 +336,7 @@ _INIT_ENV = {"PATH": "/usr/bin"}
 
 
 def _drop(capabilities: Iterable[int]) -> None:
-    """Take capabilities from programs that the calling thread executes. Raise KernelError."""
+    """Remove capabilities from programs that the calling thread executes. Raise KernelError."""
     for capability in capabilities:
         if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             raise KernelError(f"drop capability {capability}", ctypes.get_errno())

@@ -71,8 +71,8 @@ class PowerShells:
 
     @contextlib.asynccontextmanager
     async def _start(self) -> AsyncIterator[Callable[[], None]]:
-        """Wait for a turn to start, which ends with a call of what is given, or when its time is
-        over."""
+        """Wait for a turn to start a PowerShell. The turn ends when the yielded function is called,
+        or when its time is over."""
         await self._free.acquire()
         held = [self._free]
 
@@ -135,7 +135,8 @@ class _Carried:
         """Called for output with a line's end."""
 
     async def carry(self) -> None:
-        """Carry until the program has ended, or nobody takes its output any more."""
+        """Copy the program's output until the program has ended, or nobody reads its output any
+        more."""
         os.close(self.writing)
         self.writing = -1
         loop = asyncio.get_running_loop()
@@ -152,8 +153,11 @@ class _Carried:
             self._reading = -1
 
     async def _read(self, loop: asyncio.AbstractEventLoop) -> bytes:
-        """Return what there is; nothing at the end, and once the program has ended also where
-        another process still holds the pipe."""
+        """Return the data that is there. Return nothing at the end of the pipe.
+
+        Also return nothing once the program has ended, even if another process still holds the
+        pipe.
+        """
         while True:
             with contextlib.suppress(BlockingIOError):
                 return os.read(self._reading, _READ_SIZE)
@@ -190,7 +194,7 @@ class RealWindows:
 
 
 async def trial(hosts: ProgramHosts, real: RealWindows) -> Lack | None:
-    """Start a PowerShell as in a container; return what keeps it from running, if anything does."""
+    """Start a PowerShell as in a container. Return what keeps it from running; None: it runs."""
     try:
         async with asyncio.timeout(_TRIAL_BOUND):
             why = await _tried(hosts, real)

@@ -166,7 +166,7 @@ class Builder:
         self._home[namespaces.CLONE_NEWNET] = namespaces.home_netns()
 
     def go_home(self) -> None:
-        """Back to labd's own namespaces, from wherever the thread is."""
+        """Move the thread back to labd's own namespaces, wherever it is."""
         for flag, fd in self._home.items():
             namespaces.setns(fd, flag)
 
@@ -273,10 +273,12 @@ class Builder:
         return directory
 
     def build(self, layout: Layout) -> BuiltRoot:
-        """Build and enter a new file system.  The thread stays in its mount, UTS and (for children) pid namespace.
+        """Build and enter a new file system. The thread stays in the mount and UTS namespace; its
+        children also start in the pid namespace.
 
-        The first process must run :func:`seal` before anything else: a ``/proc`` shows the pid namespace of whoever
-        mounts it, and the kernel allows a new one only where an old one is in sight.
+        The first process must run :func:`seal` before anything else: a ``/proc`` shows the pid
+        namespace of the process that mounts it, and the kernel allows a new one only while an old
+        one is visible.
         """
         try:
             self._enter_template()
@@ -389,7 +391,7 @@ _ALL_PROGRAMS: set[str] = set()
 
 
 def offer(programs: Iterable[str]) -> None:
-    """Name programs that images have; call it before the first container is built."""
+    """Add programs that images have. Must be called before the first container is built."""
     _ALL_PROGRAMS.update(programs)
 
 
@@ -412,7 +414,11 @@ def _checked(what: str, call: Callable[[], int]) -> None:
 
 
 def _bind(source: str, target: str, *, read_only: bool = True) -> None:
-    """Bind with everything below; read-only means that too, and no devices but those under /dev."""
+    """Bind a directory with everything mounted below it.
+
+    ``read_only`` also applies to what is mounted below, and forbids device files, except for
+    ``/dev``.
+    """
     namespaces.mount(source, target, "", MS_BIND | MS_REC)
     if read_only and not target.endswith("/dev"):
         attributes = struct.pack("QQQQ", _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)

@@ -171,14 +171,14 @@ class RuntimeService:
 
 
 class _HighPorts(socket.socket):
-    """A socket that binds to no port below the lowest."""
+    """A socket that refuses to bind to ports below the lowest allowed port."""
 
     def __init__(self, made: socket.socket, lowest: int) -> None:
         super().__init__(made.family, made.type, made.proto, made.detach())
         self._lowest = lowest
 
     def bind(self, address: Any) -> None:
-        """Bind like the kernel does for the pod; port 0 is any free port."""
+        """Bind like the kernel does for the pod. Port 0 means any free port."""
         if 0 < address[1] < self._lowest:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         super().bind(address)

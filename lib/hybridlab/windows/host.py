@@ -218,7 +218,7 @@ class WindowsHost:
         return found
 
     def _registry(self) -> dict[str, dict[str, object]]:
-        """Key below HKLM to its values; numbers are DWORDs."""
+        """Map each registry key below HKLM to its values. Numbers are DWORDs."""
         found: dict[str, dict[str, object]] = {}
         for path, value in self._machine.group.windows_registry.items():
             key, _, name = path.rpartition("\\")
@@ -245,8 +245,8 @@ class WindowsHost:
 
 
 def felix_command(version: str) -> tuple[str, str]:
-    """Name and command line of Felix' process on Windows, by felix-service.ps1: ``calico.exe`` from
-    v3.33 on."""
+    """Return name and command line of Felix' process on Windows, by felix-service.ps1:
+    ``calico.exe`` from v3.33 on."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
     if found and (int(found[1]), int(found[2])) >= (3, 33):
         return "calico.exe", "calico.exe component felix"

@@ -146,8 +146,8 @@ def test_a_network_that_stays_away_while_the_vni_is_changed(bench: Bench) -> Non
     said = bench.said
     assert bench.vni == 4097
     tries = (
-        r"the API server is away, and this run tries for up to (1\d|20) s"
-        " to put back what it has changed"
+        r"the API server does not answer; this run tries for up to (1\d|20) s"
+        " to restore what it has changed"
     )
     assert re.search(rf"^{tries}: ", said, re.MULTILINE), said
     assert re.search(rf"^\[\d+ s\] {tries}$", said, re.MULTILINE), said

@@ -31,8 +31,8 @@ def telling(target: Target) -> Kind:
 
 
 def asked_for(target: Target, kind: Kind) -> str:
-    """Return an attempt's request. At an echo server the request's path makes the answer name the
-    server's port, too; pages do not."""
+    """Return an attempt's request. On an echo server, the path of the request makes the answer name
+    the server's port, too; other servers return a page."""
     echo = (
         kind is Kind.HTTP and target.backends and (target.backend_port or target.port) != DEMO_PORT
     )
@@ -132,8 +132,8 @@ def altered(observation: Observation) -> bool:
 
 
 def as_wanted(observation: Observation, want: bool) -> bool:
-    """Return whether the observation shows an open path (``want``), or a closed path, as
-    expected."""
+    """Return whether the observation shows the expected state of the path: open (``want``) or
+    closed."""
     if want:
         return observation.verdict is Verdict.CONNECTED and not unexpected_backend(observation)
     return observation.verdict in DENIED_VERDICTS

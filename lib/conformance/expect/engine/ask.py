@@ -193,7 +193,7 @@ class _Round:
             )
 
     def _plan_if_due(self, source: Source, now: float) -> bool:
-        """Return whether a source is due now; if so, plan when it is due again."""
+        """Return whether a source is due now; if it is, also plan when it is due again."""
         if self._next_due(source) > now + TICK:
             return False
         # An agent that hangs, or is busy and behind, gets no further attempts meanwhile.
@@ -262,10 +262,11 @@ class _Round:
     def _wants_more(self, state: PathState, beside: float) -> bool:
         """Return whether another attempt could help to decide this path or a closed path.
 
-        Open paths are asked as long as closed paths are, in turns once they agree.  Controls must
-        connect beside the closed paths; any other open path must be open after the change took
-        effect, not only before.  ``beside``: paths that were asked last before that moment are
-        asked again.
+        Open paths are tried as long as closed paths are undecided; open paths that agree take
+        turns. A control must connect beside the closed paths. Any other open path must be open
+        after the change took effect, not only before.
+
+        ``beside``: a path whose last attempt is older than this moment is tried again.
         """
         if state.path.error is not None or (state.path.later and beside == float("inf")):
             return False
@@ -278,8 +279,8 @@ class _Round:
         return not state.may_be_complete
 
     def _wanted_beside(self) -> float:
-        """Return the moment after which open paths must be tried again as controls of closed paths.
-        In s."""
+        """Return the moment (s) after which open paths must be tried again, as controls of closed
+        paths."""
         never = -float("inf")
         always = float("inf")
         if any(self._wants_more(state, never) for state in self._closed_left):
@@ -287,8 +288,8 @@ class _Round:
         return max((state.last_asked for state in self._closed_left), default=never)
 
     def _may_begin(self, state: PathState) -> bool:
-        """Return whether an attempt that begins now can count: in time, or in a row that began in
-        time."""
+        """Return whether an attempt that begins now can count: it is in time, or belongs to a row
+        that began in time."""
         return (
             self._now <= self._deadline(state.path)
             or self._undecided(state)
@@ -304,8 +305,8 @@ class _Round:
         return path.rule.within
 
     def _undecided(self, state: PathState) -> bool:
-        """Return whether a row that began in time is under way, or may begin with an unanswered
-        attempt."""
+        """Return whether a row that began in time is still open, or an unanswered attempt may begin
+        such a row."""
         deadline = self._deadline(state.path)
         standing = state.standing
         if isinstance(standing, NotYet) and standing.row and standing.row[0].at <= deadline:
@@ -409,7 +410,8 @@ class _Round:
                 self._end(state)
 
     def _gives_more(self) -> bool:
-        """Give all paths that are left their budget once more, where the machine ran late; once."""
+        """Extend the budget of all undecided paths once, if the machine ran late; return whether it
+        was extended."""
         if self._given is None:
             self._given = self._machine.more(self._within, self._began)
             for state in self._left if self._given else ():
@@ -431,7 +433,7 @@ class _Round:
         self._looks = self._looked + LOOK_AFTER
 
     def _end(self, state: PathState) -> None:
-        """End a path's attempts; its standing stays."""
+        """End a path's attempts; its standing stays as it is."""
         state.is_left = False
         state.alone = False
         state.source.sooner = None
@@ -439,7 +441,8 @@ class _Round:
         self._closed_left.pop(state, None)
 
     def _drop_without_control(self) -> None:
-        """End closed paths that lost all their controls of one kind: they cannot be decided."""
+        """End closed paths for which all controls of one kind were lost: such paths cannot be
+        decided."""
         if not self._broke:
             return
         self._broke = False

@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 def at_once(calls: Sequence[Callable[[], T]]) -> list[Future[T]]:
-    """Return a future for each call, once all have ended; a call's exception is raised by its
-    result.
+    """Make all calls at once, and return a future for each once all calls have ended.
 
-    An interruption waits for none of them: the threads end with their process.
+    The result of a future raises the exception of its call. An interruption does not wait for the
+    calls: their threads end with the process.
     """
     futures = [Future[T]() for _ in calls]
     for call, future in zip(calls, futures, strict=True):

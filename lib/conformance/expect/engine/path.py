@@ -60,8 +60,8 @@ class Rule:
 
     @property
     def span(self) -> float:
-        """Return the seconds from the beginning of the first to that of the last time-out of a
-        row."""
+        """Return the least number of seconds between the beginnings of the first and the last
+        time-out of a row."""
         return self.agree_span + self.hold
 
 
@@ -147,7 +147,8 @@ class Path:
             insort(self._placed, (at, error))
 
     def owes(self, attempt: Try) -> bool:
-        """Return whether an attempt is unanswered although the target answered an earlier one."""
+        """Return whether this attempt is unanswered, although the path was already open when it was
+        sent."""
         return attempt.observation is None and attempt.asked > self._opened
 
     @property
@@ -157,18 +158,18 @@ class Path:
 
     @property
     def agree(self) -> int:
-        """Attempts in a row that decide it."""
+        """Return how many attempts in a row decide the path."""
         return max(self.rule.agree, STEADY * self._outages) if self.steady else self.rule.agree
 
     def may_waver(self, attempt: Try) -> bool:
-        """Return whether an unanswered attempt may show an outage: it left after the path had
+        """Return whether an unanswered attempt may show an outage: it was sent after the path had
         connected."""
         return self.steady and attempt.asked > self._opened
 
     @property
     def _outages(self) -> int:
-        """Return how often the path was lost or led elsewhere after it had connected; a row counts
-        once."""
+        """Return how many outages the path had after it first connected. Failures in a row count as
+        one outage."""
         if self._lost < self._opened:
             return 0
         kinds = [
@@ -221,8 +222,7 @@ class Path:
         )
 
     def pass_over(self, count: int, ended: Why | None) -> None:
-        """Exclude the first ``count`` of :meth:`answered` from the decision for good, whatever is
-        observed later.
+        """Exclude the first ``count`` of :meth:`answered` from the decision for good.
 
         ``ended``: the reason that ended the newest row among them.
         """
@@ -301,7 +301,7 @@ def began_at(attempt: Try) -> float:
 
 
 def _closest(moments: Sequence[float], moment: float) -> float:
-    """Distance to the nearest of some ordered moments."""
+    """Return the distance to the nearest of these moments, which are in order."""
     place = bisect_left(moments, moment)
     return min(
         (abs(number - moment) for number in moments[max(0, place - 1) : place + 1]),

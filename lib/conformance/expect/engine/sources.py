@@ -55,10 +55,12 @@ class Source:
 
     @property
     def resting(self) -> list[PathState]:
-        """Return agreeing open paths that are left out this time; other paths were left out the
-        last time. Some of its paths show as well as all that a source is alive. Paths that other
-        agents' closed paths need as controls are not left out: agents do not probe at the same
-        moments, and a busy machine probes less often.
+        """Return the agreeing open paths that are left out this time. The paths left out change
+        from time to time.
+
+        A few of a source's paths are enough to show that the source is alive. Paths that other
+        agents' closed paths need as controls are never left out, since agents do not probe at the
+        same moments, and a busy machine probes less often.
         """
         agreed = [
             state
@@ -151,7 +153,7 @@ class PathState:
 
 
 def stand_beside(states: Sequence[PathState]) -> None:
-    """Link open paths to the closed paths beside which they may stand."""
+    """Link each open path to the closed paths for which it may be a control."""
     by_path = {state.path: state for state in states}
     kinds: dict[int, list[PathState]] = {}
     for closed in states:

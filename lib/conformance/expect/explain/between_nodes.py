@@ -18,7 +18,8 @@ class Entries(Protocol):
     """The readings of nodes that are needed (``conformance.facts.networks.vxlan.VxlanFacts``)."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
-        """Overlay entries for ``toward``'s pods that are not as announced or configured."""
+        """Return the overlay entries for the pods of ``toward`` that are not as announced or
+        configured."""
 
 
 @dataclass(frozen=True)

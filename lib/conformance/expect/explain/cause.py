@@ -29,7 +29,7 @@ def passes(attempts: Sequence[Attempt], side: Side) -> str:
 
 
 def refuses(attempts: Sequence[Attempt], side: Side) -> str:
-    """Return where paths are refused that a policy should close silently."""
+    """Describe where paths are refused that a policy should close silently."""
     nodes = _sources(attempts) if side == "source" else _targets(attempts) or _sources(attempts)
     return (
         f"connections to pods on {_named(nodes)} are refused, not dropped"
@@ -74,7 +74,7 @@ def stays(attempts: Sequence[Attempt], side: Side) -> str:
 
 
 def closed(attempts: Sequence[Attempt], observations: Sequence[Observation]) -> str:
-    """Return why paths are closed that should be open.  ``seen``: the observations of the first
+    """Describe why paths that should be open are closed. ``seen``: the observations of the first
     path."""
     target = attempts[0].target
     path = target.path if target else None
@@ -96,12 +96,12 @@ def closed(attempts: Sequence[Attempt], observations: Sequence[Observation]) -> 
 
 
 def unresolved(attempts: Sequence[Attempt]) -> str:
-    """Return on which nodes names do not resolve."""
+    """Describe on which nodes names do not resolve."""
     return f"names do not resolve on {_named(_sources(attempts))}"
 
 
 def _unreached(attempts: Sequence[Attempt], does: str) -> str:
-    """Return between which nodes pods' own addresses are not reached; ``does``: how the paths
+    """Describe between which nodes pods' own addresses are not reached; ``does``: how the paths
     end."""
     sources = _sources(attempts)
     targets = _targets(attempts)
@@ -125,11 +125,11 @@ def _unreached(attempts: Sequence[Attempt], does: str) -> str:
 
 
 def _enforcing(attempts: Sequence[Attempt], side: Side, does: tuple[str, str]) -> str:
-    """Return the nodes of the end that enforces policies; ``does``: the verb of one, and of
-    several.
+    """Return the nodes at the end that enforces policies, with a verb. ``does``: the verb's
+    singular and plural.
 
-    If it may be either end, a node is named alone that is the client of some paths, the server of
-    others, and an end of all.
+    If either end may enforce them, the result is a node that is a client of some paths, a server of
+    others, and an end of all paths, if there is one.
     """
     sources = _sources(attempts)
     targets = _targets(attempts)

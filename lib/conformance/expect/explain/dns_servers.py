@@ -176,8 +176,8 @@ def telling_otherwise(
 
 
 def _question(asks: Asks, attempt: Attempt, servers: ClusterDns) -> Attempt:
-    """Return one question and no search list: where each name of a list waits for itself, the sum
-    says nothing."""
+    """Return a question for a known name, without a search list. With a list, each name would wait
+    on its own, and the total time would show nothing."""
     patience = LONGER * asks.timings.of(attempt.source.os).dns_give_up
     return replace(attempt, query=servers.known_name, record="A", give_up_after=patience)
 

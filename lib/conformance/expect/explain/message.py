@@ -119,7 +119,7 @@ def of_control(text: Text, when: str = "") -> Text:
     """Return a message reworded as the failure of a control: ``POL-1 control before the change
     failed: ns/client ...``.
 
-    ``when``: which control it is; replaces an earlier description.
+    ``when`` names the control, and replaces an earlier description.
     """
     kind = f"control {when} failed: " if when else CONTROL
     if isinstance(text, Explanation):

@@ -20,7 +20,7 @@ from conformance.model.observation import ARRIVED, Observation, Verdict
 
 SILENT = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
 """The verdicts of a path on which no packet arrives."""
-UDP_ALONE = ", by UDP: TCP to the same address and port connects"
+UDP_ALONE = ", by UDP, although TCP to the same address and port connects"
 TRIES = 2
 """How often a backend is probed by its own address, since one lost packet does not make a path
 closed."""
@@ -59,7 +59,7 @@ def nearest(
 
 
 def _udp_alone(asks: Asks, attempt: Attempt, last: Verdict) -> bool:
-    """Return whether TCP connects to the address and port where UDP is not answered."""
+    """Return whether TCP connects to the same address and port at which UDP gets no answer."""
     target = attempt.target
     if target is None or target.protocol != "udp" or last not in (*SILENT, Verdict.REFUSED):
         return False
@@ -98,7 +98,7 @@ def _nearest(
     if any(answer.verdict in ARRIVED for answers in own.values() for answer in answers):
         return Nearest(
             lines={
-                "own address": f"{results}: the pods are open, what leads to them is not",
+                "own address": f"{results}: the pods can be reached, but not through the Service",
                 "do": kube_proxy(attempt.source, target),
             }
         )

@@ -27,13 +27,13 @@ class Hosts(Protocol):
     """The readings of hosts that are needed (``conformance.probe.host.Hosts``)."""
 
     def linux(self, node: str) -> LinuxFacts:
-        """Networking of a Linux node."""
+        """Return the networking of a Linux node."""
 
     def hns_networks(self, node: str) -> Sequence[HnsNetwork]:
-        """HNS networks of a Windows node."""
+        """Return the HNS networks of a Windows node."""
 
     def hns_endpoints(self, node: str) -> Sequence[HnsEndpoint]:
-        """HNS endpoints of a Windows node."""
+        """Return the HNS endpoints of a Windows node."""
 
 
 @dataclass(frozen=True)

@@ -40,13 +40,16 @@ class Affinity(Subject):
         beside: Sequence[Workload],
         because: str,
     ) -> None:
-        """Expect the connections of each Windows client to stay with one backend from Server 2022
-        on, and with several before, where the limitation is LIFTED if they stay with one.
+        """Expect each Windows client's connections to stay with one backend from Server 2022 on.
 
-        ``plain``: the same backends without session affinity; ``beside``: Linux clients, which stay
-        with one backend.  Raise Nonconformance if a connection gets to no backend, or if a client
-        that should stay does not; ControlBroken if a client does not get to several backends by
-        ``plain``, or if a Linux client does not stay.
+        Before, they should reach several backends; if they stay with one, the limitation is LIFTED.
+
+        ``plain``: the same backends without session affinity. ``beside``: Linux clients, which stay
+        with one backend.
+
+        Raise Nonconformance if a connection gets to no backend, or if a client that should stay
+        does not. Raise ControlBroken if a client does not get to several backends by ``plain``, or
+        if a Linux client does not stay.
         """
         expect = self.expect
         everyone = [*beside, *clients]
@@ -84,7 +87,8 @@ class Affinity(Subject):
         self.check("behaviour", [(everyone[at], target, at) for at in places], judge)
 
     def _problem(self, polled: Polled, place: int) -> Exception | None:
-        """Return the failure of a client; None if it stays, or need not."""
+        """Return the failure of a client; None if the client stays with one backend, or does not
+        have to."""
         kept, plain = _newest(polled, place)
         index = 2 * place * CONNECTIONS
         names = _names(kept)
@@ -106,16 +110,20 @@ class Affinity(Subject):
 
 
 def _of(round_: Sequence[Observation], place: int) -> tuple[Sequence[Observation], ...]:
-    """Return a client's connections of a round, with session affinity and without."""
+    """Return a client's connections in one round: those with session affinity, and those
+    without."""
     start = 2 * place * CONNECTIONS
     middle = start + CONNECTIONS
     return round_[start:middle], round_[middle : middle + CONNECTIONS]
 
 
 def _newest(polled: Polled, place: int) -> tuple[list[Observation], list[Observation]]:
-    """Return the same of the newest rounds, as many as must agree: of those in which each of its
-    connections was answered, if there are so many, since a lost connection says nothing of where
-    the others went."""
+    """Return a client's connections in the newest rounds, as many rounds as must agree: with
+    session affinity, and without.
+
+    Rounds in which every connection was answered are preferred if there are enough of them, since a
+    lost connection does not show where the others went.
+    """
     rounds = [_of(one, place) for one in polled.settled.observations]
     whole = [one for one in rounds if all(map(_answered, one))]
     chosen = whole if len(whole) >= polled.agree else rounds

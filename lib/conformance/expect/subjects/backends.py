@@ -137,7 +137,8 @@ class Backends(Subject):
         self.lead_nowhere([(source, target) for source in sources], because=because)
 
     def lead_nowhere(self, pairs: Iterable[Pair], *, because: str) -> None:
-        """Expect as :meth:`none` of pairs of a source and a target.  Raise Nonconformance."""
+        """Expect no connection of any source to its target to be answered: the target has no
+        backend. Raise Nonconformance."""
         self._polled(
             [self._attempt(source, target, Kind.TCP) for source, target in pairs],
             lambda observation: observation.verdict in NOBODY,
@@ -160,7 +161,7 @@ class Backends(Subject):
         self._polled(
             attempts,
             lambda observation: as_wanted(observation, True),
-            "an answer of a backend of now",
+            "an answer of a present backend",
             because,
         )
 
@@ -201,8 +202,8 @@ class Backends(Subject):
         because: str,
         controls: int = 0,
     ) -> None:
-        """Ask until enough rounds in a row are right, each path by itself; the last ``controls``
-        are theirs."""
+        """Probe until enough rounds in a row are right, each path on its own. The last ``controls``
+        attempts are controls."""
         polled = poll(
             self.expect,
             attempts,
@@ -244,7 +245,7 @@ class Backends(Subject):
         seconds: float,
         because: str,
     ) -> Nonconformance:
-        """Return this source's failure; records a decision per backend it did not reach."""
+        """Return this source's failure, which describes its answers."""
         expected = f"{'all of ' if len(target.backends) > 1 else ''}{_listed(target)} and no other"
         text = message.explanation(
             self.expect.context.claims,
@@ -270,8 +271,11 @@ class _Row:
     rounds: list[list[list[Observation]]] = field(default_factory=list)
 
     def accepts(self, round_: list[list[Observation]]) -> bool:
-        """Return whether a round agrees; the last round of a row needs each source to reach each
-        backend."""
+        """Return whether enough rounds agree.
+
+        Each connection of a round must reach a backend. When the row is complete, each source must
+        also have reached each backend.
+        """
         if not all(_proper(observations) for observations in round_):
             self.rounds.clear()
             return False
@@ -283,13 +287,13 @@ class _Row:
 
 
 def _own(target: Target) -> Target:
-    """Return the address of a target's first backend, and the port that leads there."""
+    """Return the own address of the first backend, at the port to which the Service leads."""
     backend = target.backends[0]
     return (backend.udp if target.protocol == "udp" else backend.tcp)(target.backend_port)
 
 
 def _connections(backends: int, rounds: int) -> int:
-    """Return how many connections a source needs per round to get to all backends in these
+    """Return how many connections a source needs in each round to reach all backends within these
     rounds."""
     in_all = backends * math.log(max(backends, 1) / MISSED_BY_CHANCE)
     return max(AT_LEAST, math.ceil(in_all / rounds))
@@ -303,7 +307,7 @@ def _by_source(observations: Sequence[Observation], at_once: int) -> list[list[O
 
 
 def _proper(observations: Sequence[Observation]) -> bool:
-    """Return whether all connected, each to a backend."""
+    """Return whether all attempts connected, each to a backend of the target."""
     return all(
         observation.verdict is Verdict.CONNECTED and not unexpected_backend(observation)
         for observation in observations
@@ -311,7 +315,8 @@ def _proper(observations: Sequence[Observation]) -> bool:
 
 
 def _agreed(rounds: Sequence[Sequence[Observation]], target: Target, agree: int) -> bool:
-    """Return whether, in so many rounds on end, all backends and no other pod answered."""
+    """Return whether ``agree`` rounds in a row had answers from all backends and from no other
+    pod."""
     rows = (
         [each for round_ in rounds[last - agree : last] for each in round_]
         for last in range(agree, len(rounds) + 1)
@@ -328,8 +333,8 @@ def _listed(target: Target) -> str:
 
 
 def _describe(observations: Sequence[Observation], target: Target) -> str:
-    """Return which backends never answered, which other pods did, and how often; then other
-    ends."""
+    """Describe which backends never answered, which other pods answered and how often, and how
+    other attempts ended."""
     answers = [
         observation for observation in observations if observation.verdict is Verdict.CONNECTED
     ]

@@ -81,7 +81,7 @@ class Builds:
 
     @property
     def _versions(self) -> list[str | None]:
-        """Distinct Calico versions on Windows nodes."""
+        """Return the different Calico versions on Windows nodes."""
         there = [self.facts.calico_on(node.name).value for node in self.facts.by_os("windows")]
         return list(dict.fromkeys(there)) or [self.facts.calico_version.value]
 

@@ -48,7 +48,7 @@ class Ended(Protocol):
 
     @property
     def output(self) -> str:
-        """Standard output and error as text."""
+        """Return standard output and error as one text."""
 
     @property
     def seconds(self) -> float:
@@ -111,11 +111,11 @@ class Commands:
     def windows_resolves(
         self, clients: Sequence[Workload], name: str, to: Sequence[str], *, because: str
     ) -> None:
-        """Expect Windows' own resolver in each client to give these addresses for the name, as
-        for applications.
+        """Expect Windows' own resolver, which applications use, to return these addresses for the
+        name in each client.
 
         It uses the pod's suffix list, the DNS client's cache and its rules; one answer decides.
-        Raise Nonconformance if it gives other addresses or no such name, ProbeBroken if the
+        Raise Nonconformance if it returns other addresses or no such name, ProbeBroken if the
         command's output shows neither.
         """
         wanted = sorted(to)
@@ -227,8 +227,8 @@ class Commands:
 
 
 def _says(output: str, words: str) -> bool:
-    """Return whether an output has these words, wherever Format-List wrapped them (console width or
-    80)."""
+    """Return whether an output contains these words, even if Format-List wrapped them (at the
+    console's width or 80 columns)."""
     return "".join(words.split()) in "".join(output.split())
 
 

@@ -85,7 +85,7 @@ class ConnectionsDuringChange:
             for new, old in zip((*again, control), (*watched, begun.control), strict=True)
         ):
             self.streams.mark(
-                f"{counted(lost, 'stream')} that the policies' laying lost: opened again"
+                f"{counted(lost, 'stream')} lost when the policies were applied: opened again"
             )
         self._begun = _Begun(dict(zip(begun.streams, again, strict=True)), begun.beside, control)
         self.streams.mark("the change begins")
@@ -116,7 +116,7 @@ class ConnectionsDuringChange:
                 return
             again = self._come_back(watched, because)
             self._begun = replace(begun, streams=dict(zip(begun.streams, again, strict=True)))
-            self.streams.mark("streams that earlier changes lost: opened again")
+            self.streams.mark("streams lost by earlier changes: opened again")
             since = expect.clock.monotonic()
         raise ControlBroken(
             f"streams were lost {ROUNDS} times although nothing changed", control="quiet"
@@ -131,12 +131,14 @@ class ConnectionsDuringChange:
         still: Sequence[Row] = (),
         because: str,
     ) -> list[StreamState]:
-        """Expect each of these streams to survive the change or to come back; the Linux
-        one ``survives``.
+        """Expect each stream to survive the change or to come back, and the Linux stream
+        ``survives`` to survive.
 
-        Witnesses that the change took effect: paths that it ``opened``, or ``restarts``, which
-        testify for themselves. Without any, ControlBroken is raised. ``still``: rows that have the
-        same result before and after the change. Return the streams' states, in their order.
+        Paths that the change ``opened`` are witnesses that it took effect. So are ``restarts``,
+        which are their own witnesses. Without a witness, ControlBroken is raised.
+
+        ``still``: rows with the same result before and after the change. Return the streams'
+        states, in their order.
         """
         chosen, states = self._after(
             streams, survives, opened, restarts, still=still, because=because
@@ -145,7 +147,7 @@ class ConnectionsDuringChange:
             if state.lost:
                 self._say(stream, of_chance(True), f"{state.label}: {state.words}")
             else:
-                text = f"{state.label}: {state.words}, where it may be lost; {self.streams.marks[-1].what}"
+                text = f"{state.label}: {state.words}, which is not required; {self.streams.marks[-1].what}"
                 self._say(stream, of_chance(False), text)
         return states
 
@@ -289,10 +291,10 @@ class ConnectionsDuringChange:
     def _come_back(
         self, streams: Sequence[Stream], because: str, *, witnessed: bool = False
     ) -> list[Stream]:
-        """Wait until each stream is decided, reopen lost streams, return all.
+        """Wait until each stream is decided, reopen lost streams, and return all streams.
 
         Raise the errors of :meth:`_demand_recovery`, also for a stream that cannot be reopened: a
-        new connection that worked at once does not show that the next will.
+        new connection that worked at once does not show that the next one will.
         """
         states = self.streams.standing(streams, because=because)
         self._demand_recovery(streams, states, because, witnessed=witnessed)

@@ -139,7 +139,8 @@ class Continuity(Subject):
     def _problem(
         self, state: _PathState, all_closed: Sequence[_PathState], alive: set[_Way], because: str
     ) -> Exception | None:
-        """Return what is wrong with a path that should be closed."""
+        """Return the failure of a path that should be closed, or why it is undecided; None: it was
+        closed."""
         attempt = state.attempt
         all_seen = [observation for _, observation in state.observations]
         reached = [
@@ -231,7 +232,8 @@ class _Rounds:
 
 
 def _doubt(state: _PathState, alive: set[_Way]) -> str:
-    """Return why the answers of a path that was to be closed show nothing; empty: it was closed."""
+    """Return why the answers of a path that should be closed prove nothing; empty: it was
+    closed."""
     reached = [at for at, observation in state.observations if observation.verdict in ARRIVED]
     if reached:
         return (
@@ -249,7 +251,7 @@ def _way(state: _PathState) -> _Way:
 
 
 def _alive(opened: Iterable[_PathState]) -> set[_Way]:
-    """Return the clients and protocols whose newest attempt succeeded."""
+    """Return each client and protocol whose newest attempt on an open path succeeded."""
     return {
         _way(state)
         for state in opened

@@ -129,11 +129,12 @@ class Fragments(Subject):
         sent_back: bool = False,
         answered_in: float = 0.0,
     ) -> Attempt:
-        """Return an attempt with the patience that the slower end and the path need: a slow answer
-        is no silence.
+        """Return an attempt with the time limit that the slower end and the path need, so that a
+        slow answer does not look like silence.
 
-        Over TCP the payload is always ``sent_back``; a datagram only on request.  ``answered_in``:
-        s, for a small payload on the same path; no round trip takes longer.
+        Over TCP the payload is always ``sent_back``; a datagram is sent back only on request.
+        ``answered_in``: seconds that a small payload took on the same path; no round trip takes
+        longer.
         """
         ends = [
             self.expect.timings.of(system)
@@ -186,7 +187,8 @@ def _all_echoed(observations: Sequence[Observation]) -> bool:
 
 
 def _beyond(place: int, pair: Pair) -> int:
-    """Return the bytes that a path's sizes have beyond round sizes; each system has others."""
+    """Return how many bytes a path's sizes differ from round sizes; each operating system has its
+    own offsets."""
     return (37 * place + 69 * (pair[1].backends[0].os == "windows")) % 100
 
 

@@ -29,7 +29,7 @@ Round = dict[str, Verdict]
 
 
 class Ends(NamedTuple):
-    """How all rounds of a goal may end."""
+    """The ways in which all rounds of a goal may end."""
 
     documented: tuple[Verdict, ...]
     """Results as documented."""
@@ -66,10 +66,11 @@ class HostAttempts(Subject):
         control: Target,
         because: str,
     ) -> None:
-        """Record whether the hosts of these pods' nodes get no answer of a cloud's metadata service
-        (address and port), each time beside ``control``: silence is the known issue.
+        """Record whether the hosts of these pods' nodes get no answer from a cloud's metadata
+        service: silence is the known issue.
 
-        Raise MissingCapability without a service, else as :meth:`limited`.
+        ``service``: address and port. Each attempt is made beside ``control``. Raise
+        MissingCapability without a service, else as :meth:`limited`.
         """
         if service is None:
             raise MissingCapability(
@@ -95,7 +96,8 @@ class HostAttempts(Subject):
         check_witness: Callable[[str], None],
         ends: Ends,
     ) -> None:
-        """Try all goals, in rounds, each beside the control, and decide each by all rounds."""
+        """Try all goals in rounds, each goal beside the control. Decide each goal by all of its
+        rounds."""
         rounds: list[list[Round]] = []
         for _ in range(self.expect.timings.windows.agree):
             check_witness("")

@@ -26,7 +26,7 @@ class KnownIssue(Subject):
     def may_be_cut_off(
         self, source: Workload, targets: Sequence[Target], *, beside: Target, because: str
     ) -> None:
-        """Record as :meth:`may_fail`, with one witness for all."""
+        """Record the result of :meth:`may_fail` for these targets, with one witness for all."""
         self.may_fail(source, [(target, beside) for target in targets], because=because)
 
     def may_fail(

@@ -222,8 +222,10 @@ class Overlay:
     def _passing(
         self, polled: Polled, between: Sequence[Pair], blank: set[frozenset[str]]
     ) -> dict[frozenset[str], Blamed]:
-        """Return the traffic that passes between pairs of nodes (``blank``) whose paths are dead
-        for no known cause."""
+        """Return the traffic that passes between some pairs of nodes.
+
+        ``blank``: pairs of nodes whose paths are dead for no known cause.
+        """
         pods = {
             pod.uid: pod for source, target in between for pod in (source, *target.backends)
         }.values()

@@ -33,14 +33,17 @@ class OwnNode(Subject):
     of the backend's node."""
 
     def lets_in(self, *rows: Row, undecided: Mapping[str, str] | None = None) -> None:
-        """Expect clients that the policy does not admit to get in by the rows' paths.
+        """Expect clients that the policy does not admit ("strangers") to get in by the paths of the
+        rows.
 
-        Witnesses that are closed are the same strangers by pod address; those that are open are
+        Witnesses that are closed are the same strangers by pod address. Witnesses that are open are
         clients that the policy admits. ``undecided``: nodes that may or may not have the
         limitation, with the reason; a closed path from such a node is NOT_RUN. Any other closed
-        path means that the limitation is gone: LIFTED. Raise Nonconformance if a path has a third
-        result each time. Raise ControlBroken if ``admitted`` clients do not get in, if strangers
-        get in by pod address, or if a path is open at times and closed at others.
+        path means that the limitation is gone: LIFTED.
+
+        Raise Nonconformance if a path ends in a third way each time. Raise ControlBroken if
+        ``admitted`` clients do not get in, if strangers get in by pod address, or if a path is open
+        at times and closed at others.
         """
         of_rows = rows_of(rows)
         paths = [pair for pair, row in of_rows.items() if not row.witness]
@@ -91,7 +94,9 @@ class OwnNode(Subject):
             if len({each.verdict for each in observations}) == 1:
                 return Nonconformance(text, observations=observations)
             return ControlBroken(
-                text, control="a path that is now open and now closed", observations=observations
+                text,
+                control="a path that is open at times and closed at others",
+                observations=observations,
             )
 
         self.check("behaviour", polled.cases(), judge)

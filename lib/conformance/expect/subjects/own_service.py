@@ -20,8 +20,8 @@ class OwnService:
     nodes: WindowsNodes
 
     def is_reached(self, pairs: Iterable[Pair], *, because: str) -> None:
-        """Expect each pod to reach its own Service; NOT_RUN with the observation if DSR is not
-        known."""
+        """Expect each pod to reach its own Service. If it is not known whether a node uses DSR,
+        record NOT_RUN with the observation."""
         asked = list(pairs)
         unknown = [pair for pair in asked if pair[0].node in self.nodes.undecided]
         known = [pair for pair in asked if pair not in unknown]

@@ -100,12 +100,15 @@ class ExternalPaths(Subject):
         *,
         because: str,
     ) -> None:
-        """Expect the target to receive the address of each client's node as source, as it
-        receives that of ``node``.
+        """Expect the target to receive the address of the client's node as the source of each
+        client's traffic.
 
-        ``pools`` say whether they have natOutgoing. Raise MissingCapability if one has not, if
-        the target does not report the source to ``node``, or if a device beyond the nodes
-        translates, too; ControlBroken if it does not answer ``node``; Nonconformance like
+        ``node`` is the control: the target receives its address as it is. ``pools`` say whether
+        they have natOutgoing.
+
+        Raise MissingCapability if a pool has no natOutgoing, if the target does not report the
+        source to ``node``, or if a device beyond the nodes translates addresses, too. Raise
+        ControlBroken if the target does not answer ``node``, and Nonconformance like
         :meth:`Expect.sources`.
         """
         asked_for(pools)
@@ -217,12 +220,12 @@ class ExternalPaths(Subject):
         allowed: PodPairs,
         because: str,
     ) -> None:
-        """Decide under a policy whether Windows leaves out a rule that lets pings in on Linux.
+        """Decide whether Windows ignores a rule of the policy that lets pings in on Linux.
 
         ``linux``: pairs of Linux pods that this rule lets in; raise ControlBroken if one does not
-        answer.  ``skipped``: the same with Windows pods: CONFIRMED without an answer, LIFTED with
-        one.  ``kept``: pairs that no rule lets in, VIOLATED if one is answered.  ``allowed``:
-        pairs that a rule on ICMP alone lets in, the claim's part ``ICMP alone``.
+        answer. ``skipped``: such pairs with Windows pods: CONFIRMED without an answer, LIFTED with
+        one. ``kept``: pairs that no rule lets in, VIOLATED if one is answered. ``allowed``: pairs
+        that a rule on ICMP alone lets in, the claim's part ``ICMP alone``.
         """
         wanted = [*linux, *allowed]
         silent = [*skipped, *kept]
@@ -265,11 +268,11 @@ class ExternalPaths(Subject):
             opened.each([(*pair, pair) for pair in allowed], judge)
 
     def do_not_ping(self, sources: Sequence[Workload], *, because: str, beside: Workload) -> None:
-        """Expect no pod's ping beyond the cluster to be answered, however often; where a ping is
-        answered, the claim is LIFTED.
+        """Expect no answer to any ping from these pods to an address beyond the cluster. If a ping
+        is answered, the claim is LIFTED.
 
-        Raise ControlBroken when the target does not answer the ping of ``beside``, a Linux pod, any
-        more afterwards.
+        Raise ControlBroken if the target no longer answers the ping of ``beside``, a Linux pod,
+        afterwards.
         """
         address, _ = self._target
         pings = self._pings([(source, address) for source in sources], ECHOES)
@@ -322,8 +325,10 @@ class ExternalPaths(Subject):
     def _pings(
         self, pings: Sequence[tuple[Workload, str]], *echoes: int
     ) -> list[Future[list[_PingOutput]]]:
-        """Return the outputs of pings from each pod to its address, all at once; ``echoes``: first,
-        and later."""
+        """Start pings from each pod to its address, all at once, and return their outputs.
+
+        ``echoes``: the number of echo requests of the first ping, and of each later one.
+        """
         return at_once(
             [partial(self._until_answered, source, address, *echoes) for source, address in pings]
         )
@@ -331,8 +336,8 @@ class ExternalPaths(Subject):
     def _until_answered(
         self, source: Workload, address: str, first: int, *others: int
     ) -> list[_PingOutput]:
-        """Ping until one is answered, at most as many as verdicts must agree, or until one did not
-        ping."""
+        """Ping until a ping is answered, or could not be sent, or until as many pings as verdicts
+        must agree had no answer."""
         outputs = [self._ping(source, address, first)]
         while outputs[-1].silent and len(outputs) < self.expect.timings.of(source.os).agree:
             outputs.append(self._ping(source, address, *others or (first,)))
@@ -427,7 +432,7 @@ class ExternalPaths(Subject):
 
 
 def asked_for(pools: Mapping[str, Fact[str]]) -> None:
-    """Raise MissingCapability if one of these pools has no natOutgoing."""
+    """Raise MissingCapability unless each of these pools has natOutgoing."""
     for name, natted in pools.items():
         if natted.value != "True":
             raise MissingCapability(
@@ -438,7 +443,7 @@ def asked_for(pools: Mapping[str, Fact[str]]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _PingOutput:
-    """A ping that ended."""
+    """A ping command that has ended."""
 
     address: str
     echoes: int
@@ -454,7 +459,7 @@ class _PingOutput:
 
     @property
     def silent(self) -> bool:
-        """Return whether it pinged and nothing answered."""
+        """Return whether the source pinged and got no answer."""
         return self.pinged and not self.replied
 
     def __str__(self) -> str:

@@ -45,13 +45,14 @@ class PodChurn(Subject):
         left: Callable[[str], Fact[bool]],
         because: str,
     ) -> None:
-        """Have ten pods come to the node of each server and go, twice; then start one more.
+        """Create ten pods on the node of each server and delete them, twice; then start one more.
 
         The issue has happened on a node if the network plugin refuses a pod, the next pod has no
-        network, something is ``left`` of the pods that went, ``client`` does not reach the next
-        pod, or that pod does not reach ``name``.  The servers are the witnesses.  Raise
-        MissingCapability where a node has little room beside these pods, EnvironmentBroken for a
-        pod that does not start for another reason, or does not go.
+        network, something is ``left`` of the deleted pods, ``client`` does not reach the next pod,
+        or that pod does not reach ``name``. The servers are the witnesses.
+
+        Raise MissingCapability if a node has little room beside these pods, EnvironmentBroken for a
+        pod that does not start for another reason, or that is not deleted.
         """
         self._leave_room(servers)
         self.pods.prepare(self.pods.namespace)
@@ -75,7 +76,8 @@ class PodChurn(Subject):
             self.known.paths_may_fail(_both_ways(new, client, name), beside=beside, because=because)
 
     def _leave_room(self, servers: Group) -> None:
-        """Raise MissingCapability where other owners' pods could miss the room of these pods."""
+        """Raise MissingCapability if these pods would leave other owners' pods too little room on a
+        node."""
         for node in (server.node for server in servers if server.node in self.room):
             if self.room[node] < PODS + LEFT:
                 raise MissingCapability(
@@ -85,8 +87,10 @@ class PodChurn(Subject):
                 )
 
     def _next(self, server: Workload, new: list[Workload], because: str) -> str:
-        """Add the next pod of a server's node; return why it has no network, empty: it is ready.
-        Raise EnvironmentBroken for another reason."""
+        """Add the next pod on a server's node. Return why it has no network; empty: it is ready.
+
+        Raise EnvironmentBroken if it is not ready for another reason.
+        """
         try:
             new.extend(self.newcomers.twins(Group([server])))
         except EnvironmentBroken as error:
@@ -103,7 +107,7 @@ class PodChurn(Subject):
         return ""
 
     def _come_and_go(self, server: Workload) -> str:
-        """Return the plugin's words about a pod that it refused; empty: it refused none."""
+        """Return the network plugin's words about a pod that it refused; empty: it refused none."""
         pause = PausePods(self.pods, f"churn-{server.node}")
         node = next(node for node in self.pods.facts.nodes if node.name == server.node)
         try:

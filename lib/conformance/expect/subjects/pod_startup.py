@@ -58,7 +58,7 @@ class _Look:
 
 @dataclass
 class PodStartup(Subject):
-    """The expectations of a test about new pods; a pod is NOT_OBSERVED if its egress was held
+    """The expectations of a test about new pods. A pod is NOT_OBSERVED if its egress was held
     back."""
 
     def accept_nothing(
@@ -70,13 +70,13 @@ class PodStartup(Subject):
         because: str,
         port: int = ECHO_PORT,
     ) -> None:
-        """Expect that no new pod answers ``client`` from its first moment on; the control
-        ``beside`` does.
+        """Expect that no new pod ever answers ``client``, and that the control ``beside`` does.
 
-        Each is watched until its first action is ``done``, and for a while after that began: before
-        it, a new Windows pod may have no network at all.  A refusal is an answer: packets reached
-        the pod.  Raise Nonconformance or ControlBroken; EnvironmentBroken if an action does not end
-        in time.
+        Each new pod is watched until its first action is ``done``, and for a while after that
+        action began; before, a new Windows pod may have no network at all. A refusal is an answer:
+        packets reached the pod.
+
+        Raise Nonconformance or ControlBroken; EnvironmentBroken if an action does not end in time.
         """
         self._answers(client, new_pods, beside, because, port, can_happen=False)
 
@@ -89,19 +89,19 @@ class PodStartup(Subject):
         because: str,
         port: int = ECHO_PORT,
     ) -> None:
-        """Decide whether ``client`` reached each pod before its policy, which lets nothing through,
-        took effect; a refusal is an answer.
+        """Decide whether ``client`` reached each pod before the pod's policy took effect. The
+        policy lets nothing through.
 
-        Raise Nonconformance if the policy closes a pod not at all, ControlBroken or
-        EnvironmentBroken like :meth:`accept_nothing`.
+        A refusal is an answer. Raise Nonconformance if the policy never closes a pod, and
+        ControlBroken or EnvironmentBroken like :meth:`accept_nothing`.
         """
         self._answers(client, new_pods, beside, because, port, can_happen=True)
 
     def may_have_sent(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
-        """Decide whether each pod's first action got through before its policy, which lets nothing
-        through, took effect.
+        """Decide whether each pod's first action got through before the pod's policy took effect.
+        The policy lets nothing through.
 
-        Raise ControlBroken when a policy does not take effect at all.
+        Raise ControlBroken if a policy does not take effect at all.
         """
         expect = self.expect
         attempts = [self.expect.attempt(new_pod.pod, target, want=False) for new_pod in new_pods]
@@ -370,8 +370,9 @@ class PodStartup(Subject):
     def _past_policy(
         self, text: Explanation, client: Workload | None, *observations: Observation
     ) -> Exception:
-        """Return a violation if the client connected past the policy (decided here with
-        ``client``), else a broken control.
+        """Return a violation if the client connected in spite of the policy, else a broken control.
+
+        Without ``client``, the violation is at the source.
         """
         attempt = observations[-1].attempt
         pods = [attempt.source, *(attempt.target.backends if attempt.target else ())]
@@ -398,8 +399,10 @@ class PodStartup(Subject):
         because: str,
         held_up: str,
     ) -> Exception | None:
-        """Return the error that the looks at one new pod show; None: nothing is wrong.
-        ``held_up``: why."""
+        """Return the error that the observations of one new pod show; None: nothing is wrong.
+
+        ``held_up``: the cluster's reason why the pod has not started.
+        """
         claims = self.expect.context.claims
         last = looks[-1]
         observations = [look.new_pod for look in looks]

@@ -52,11 +52,13 @@ class Readings:
         """Expect every fact to be ``right``: a value, or a rule, which ``expected`` puts into
         words.
 
-        ``on``: the nodes of ``facts``, by name; a pod stands for its node. A wrong reading of a
-        node counts when it lasts as long as Services may take, since calico-node sets routes when
-        a block is claimed, and again when it starts. ``lifted``: the rule for a wrong fact that
-        Calico itself makes without the limitation. ``do``: the command or step that mends a wrong
-        fact.
+        ``on``: the nodes of ``facts``, by name; a pod stands for its node.
+
+        A wrong reading of a node counts if it lasts as long as Services may take to change, since
+        calico-node sets routes when a block is claimed, and again when it starts.
+
+        ``lifted``: the rule for a wrong fact that Calico itself makes if the limitation is gone.
+        ``do``: the command or step that repairs a wrong fact.
 
         Raise Unmet if a fact is wrong, MissingCapability if nothing could be read.
         """
@@ -135,7 +137,7 @@ class Readings:
         return text
 
     def _compare(self, demand: _Demand[T], node: str, settled: Settled[Found[T]]) -> None:
-        """Raise Unmet where a fact is otherwise."""
+        """Raise Unmet if a fact is not as demanded."""
         found = settled.last
         wrong = list(demand.otherwise(found))
         rows = [
@@ -188,7 +190,7 @@ class _Demand(Generic[T]):
         return found
 
     def otherwise(self, found: Found[T]) -> dict[str, Fact[T]]:
-        """Return the facts that are not right, by their names."""
+        """Return the facts that are wrong, by their names."""
         right = self.right
         check: Callable[[T], bool] = right if callable(right) else lambda value: value == right
         return {
@@ -230,8 +232,8 @@ def deviation(
     do: str,
     tries: str,
 ) -> str:
-    """Return the message about the facts of these names, the first of them first; ``tries``: how
-    often it was read."""
+    """Return the message about the facts of these names; the first name leads. ``tries``: how often
+    they were read."""
     name = wrong[0]
     fact = facts[name]
     wanted = fact.wanted if isinstance(fact, Announced) and fact.wanted else expected

@@ -49,7 +49,8 @@ class RenderedLists(Subject):
         self.check("behaviour", [(None, pod, pod) for pod in pods], judge)
 
     def _compared(self, pod: Workload) -> tuple[Difference, ...]:
-        """Return what HNS lacks and has beside the list that fits best."""
+        """Return the rules that HNS lacks or has in addition, compared with the expected list that
+        fits best."""
         observed = observed_list(self.acls(pod.node, pod))
         return min((compare(each, observed) for each in self.expected(pod)), key=len)
 

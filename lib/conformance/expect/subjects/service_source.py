@@ -34,9 +34,11 @@ OWN_NODE = "XSVC-5"
 
 @dataclass
 class ServiceSource(Subject):
-    """Clients' paths to servers through a Service of each, before and under a policy that admits these clients alone.
+    """The paths from clients to servers through a Service each, before and under a policy that
+    admits only these clients.
 
-    ``stranger`` is another client, which the policy does not admit; ``service`` gives a server's ClusterIP.
+    ``stranger`` is another client, which the policy does not admit; ``service`` gives a server's
+    ClusterIP.
     """
 
     facts: Facts
@@ -134,8 +136,8 @@ class ServiceSource(Subject):
     # --- how ----------------------------------------------------------------------------------------------------------
 
     def _lift_beside(self, hidden: PodPairs, kept: PodPairs) -> None:
-        """Mark the stranger's decisions as beside the pairs that they control: alone they confirm
-        no limitation."""
+        """Decide LIFTED for the stranger's paths at servers whose limitation is lifted: alone,
+        these paths confirm no limitation."""
         text = "the policy was in force beside it: a stranger was kept out of the servers, and of nothing else"
         ends = {workload.uid for pair in kept for workload in pair} - {
             workload.uid for pair in hidden for workload in pair
@@ -193,7 +195,7 @@ class ServiceSource(Subject):
     def _keep_judged(
         self, observations: dict[PodPair, list[Observation]]
     ) -> dict[PodPair, list[Observation]]:
-        """Return the observations that can be judged; from here on the other pairs are none of this
+        """Return the observations that can be judged. Leave the other pairs out of the rest of the
         test."""
         unknown = [pair for pair in observations if pair[0].node in self.nodes.undecided]
         self.pod_pairs = PodPairs(pair for pair in self.pod_pairs if pair not in unknown)
@@ -210,7 +212,8 @@ class ServiceSource(Subject):
         wanted: Callable[[Workload, Workload], tuple[str, ...]],
         because: str,
     ) -> None:
-        """Judge that each pair's server receives a wanted address, and always the same.
+        """Expect each pair's server to receive one of the wanted addresses, the same at each
+        attempt.
 
         Raise Nonconformance if a server does not.
         """

@@ -109,12 +109,14 @@ class Sizes(Subject):
         node: Workload,
         because: str,
     ) -> None:
-        """Expect pods of ``by``'s system to keep their own MTU, while ``followed_by`` shows the
-        setting in force.
+        """Expect pods of the operating system ``by`` to keep their own MTU, while ``followed_by``
+        shows the setting in force.
 
-        Pairs are of one system and one node each, so that only their own MTU limits them.
-        ``node``: a pod in the network of a Linux node; its MTU gives what Windows takes without any
-        setting.  Raise MissingCapability if nothing is set, or the setting has just that value.
+        The two pods of a pair run on one node and one operating system, so that only their own MTU
+        limits them. ``node``: a pod in the network of a Linux node; its MTU shows what Windows uses
+        without a setting.
+
+        Raise MissingCapability if nothing is set, or if the setting has exactly that value.
         """
         remedy = "set Installation .spec.calicoNetwork.mtu lower than the nodes' MTU - 50 and start new pods"
         if setting.value is None:
@@ -320,8 +322,8 @@ class Sizes(Subject):
         ]
 
     def _vanishing(self, carried: Carried) -> str:
-        """Return which sizes vanish and where, up to the pod's MTU, which its own system refuses to
-        exceed."""
+        """Describe which sizes vanish and where. The range ends at the pod's MTU, beyond which its
+        own system refuses to send."""
         source = carried.above.attempt.source
         target = carried.above.attempt.target
         nodes = (
@@ -377,7 +379,7 @@ class Sizes(Subject):
             _no_silence(carried),
             {
                 "beside": f"packets of {SMALLEST} bytes in the same rounds: {message.summary(small)}",
-                "do": "look at the server's pod: it answers now and then",
+                "do": "look at the server's pod: it answers only at times",
             },
         )
         flat = [*above, *small]

@@ -139,7 +139,7 @@ class Watched:
         return [(began, ended) for began, ended in found if ended - began > GAP]
 
     def shows(self, *, open: bool) -> bool:
-        """Return whether an observation shows that the path was certainly open (or closed) at some
+        """Return whether the observations show that the path was certainly open (or closed) at some
         time."""
         return any(stretch.open is open and stretch.sure for stretch in self.stretches)
 
@@ -272,8 +272,10 @@ class _OfNode:
         return bool(path.gone and at > path.gone - noticed)
 
     def _pauses(self, path: Watched, since: float, until: float) -> list[Mapping[str, Any]]:
-        """Return the turns in which the run had the node of an end to itself. Each includes the
-        time afterwards in which policy may still be missing."""
+        """Return the turns in which the run had a node at either end to itself.
+
+        A turn includes the time after its end in which policy may still be missing.
+        """
         nodes = {end.node for end in path.ends}
         after = self._patience(path)
         return [
@@ -285,7 +287,8 @@ class _OfNode:
         ]
 
     def _outlasted(self, path: Watched, stretch: Stretch) -> list[Mapping[str, Any]]:
-        """Return the pauses in which a path surely became so, if it was so after them, too."""
+        """Return the pauses in which a path certainly came into this state, if the state outlasted
+        the pauses."""
         is_over = stretch.sure and not self._pauses(path, stretch.asked[2], stretch.asked[2])
         return self._pauses(path, *stretch.asked[:2]) if is_over else []
 
@@ -305,10 +308,11 @@ class _OfNode:
         )
 
     def _opened(self, path: Watched) -> Exception | None:
-        """Return the error of a denied path that opened after its denial, or that was never closed.
+        """Return the error for a denied path that opened after it was closed, or that was never
+        closed.
 
-        Until a change of policy must have had its effect, the denial may only be coming, and a lost
-        packet looks like it.
+        Until a change of policy must have taken effect, the denial may still be coming; a lost
+        packet then looks like a denial.
         """
         denied = False
         patience = self._patience(path)
@@ -339,8 +343,11 @@ class _OfNode:
     def _not_back(
         self, path: Watched, stretch: Stretch, pause: Mapping[str, Any], *, same: bool
     ) -> Exception:
-        """Return the error of a denied path that opened in a pause of the watch, and is open after
-        its policy had to be back; ``same``: between the pods between which it was closed before."""
+        """Return the error for a denied path that opened in a pause of the watch and stayed open
+        after its policy had to be back.
+
+        ``same``: the path is between the same pods as when it was closed before.
+        """
         (began, _, ended) = stretch.asked
         test = pause["test"].rpartition("::")[2]
         since = f"{ended - pause['released']:.0f} s after {test} ended"
@@ -386,7 +393,7 @@ class _OfNode:
         return None
 
     def _was_free(self, since: float, until: float) -> bool:
-        """Return whether paths that no policy selects were surely open all the while."""
+        """Return whether paths that no policy selects were certainly open the whole time."""
         beside = [
             stretch
             for path in self._of("free")
@@ -431,7 +438,7 @@ class _OfNode:
             so=f"policy of node {self.node} {so}",
             further={
                 "lasted": lasted,
-                "policies": "the watch's own: into the pod Kubernetes', out of it Calico's",
+                "policies": "the watch's own: into the pod a Kubernetes policy, out of it Calico's",
                 "do": f"read Felix' log on node {self.node} for that second",
             },
         )
@@ -473,9 +480,8 @@ class _OfNode:
         return "; ".join(found)
 
     def _then(self, at: float) -> str:
-        """Return the tests that ran then, and the changes of policies; what exceeds a line is
-        counted.
-        """
+        """Describe the tests that ran at this moment, and the changes of policies. Entries beyond
+        the fourth are only counted."""
         ran = [
             turn["test"] for turn in self.turns if turn["began"] - 1 <= at <= turn["released"] + 1
         ]

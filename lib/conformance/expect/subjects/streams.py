@@ -46,7 +46,8 @@ class StreamExpect:
     # --- for tests --------------------------------------------------------------------------------------------
 
     def open(self, *pairs: PodPair) -> list[Stream]:
-        """Open a stream for each pair.  Raise ControlBroken when the network lets one not open."""
+        """Open a stream for each pair. Raise ControlBroken if the network does not let a stream
+        open."""
         try:
             opened = self.streams.open(pairs)
         except NotOpened as failed:
@@ -91,8 +92,9 @@ class StreamExpect:
         return states
 
     def not_recovered(self, state: StreamState) -> str:
-        """Return the expectation about a lost stream without a new connection in time; empty if
-        it is not lost, or came back in time.
+        """Return the unmet expectation about a lost stream that got no new connection in time.
+
+        Empty if the stream is not lost, or came back in time.
         """
         within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
         after = state.recovered_after
@@ -160,11 +162,11 @@ class StreamExpect:
         *,
         too_late: bool = False,
     ) -> Exception:
-        """Return the error for a wrong outcome, unless a replaced pod or a foreign policy changed
-        since the opening explains it.
+        """Return the error for a wrong outcome; another error if a replaced pod, or a foreign
+        policy that changed since the stream opened, explains it.
 
-        ``then``: the events after the observations of both ends. ``too_late``: only a budget is
-        exceeded, which is excused if the lab's machine was overwhelmed throughout.
+        ``then``: the events after the observations of both ends. ``too_late``: only a time limit
+        was exceeded, which is excused if the lab's machine was overwhelmed throughout.
         """
         context = self.expect.context
         source = state.client.workload
@@ -257,8 +259,8 @@ class StreamExpect:
 
     @staticmethod
     def _decided(state: StreamState, patience: Sequence[OsTimings]) -> bool:
-        """Return whether it is lost for good or recovered: an end ended, or was silent for two
-        stall times."""
+        """Return whether the stream is lost, as an end closed or was silent for two stall times,
+        and a new connection was made."""
         stall = 2 * max(timings.stream_stall for timings in patience)
         gone = any(
             end.lost and (end.verdict is not StreamVerdict.STALLED or (end.quiet or 0.0) >= stall)

@@ -54,8 +54,11 @@ class WindowsNodes:
         return self._by_dsr(False, "without direct server return")
 
     def on_l2bridge(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Return the nodes, of the named nodes or of all, whose pods no overlay carries.  Raise
-        NotAboutThisCluster; MissingCapability if none is known to be such a node."""
+        """Return the nodes whose pods no overlay carries, of the named nodes or of all.
+
+        Raise NotAboutThisCluster if there is none, MissingCapability if none is known to be such a
+        node.
+        """
         covered = [node.name for node in self._covered("") if names is None or node.name in names]
         # A look into a node may have found its plane after the nodes were chosen.
         planes = {node.name: node.plane for node in self.facts.nodes if node.name in covered}
@@ -85,8 +88,8 @@ class WindowsNodes:
     def leave_undecided(
         self, context: Context, observed: Sequence[tuple[Pair, str]], *, nothing_else: bool
     ) -> None:
-        """Record for paths from :attr:`undecided` nodes that the expectation is not known, and the
-        observation.
+        """Record NOT_RUN, with the observation, for paths from :attr:`undecided` nodes: it is not
+        known what to expect there.
 
         Raise MissingCapability if there was nothing else to decide.
         """

@@ -209,7 +209,7 @@ def _of_pod(pod: Workload, streams: Sequence[StreamState]) -> list[StreamState]:
 
 
 def _entries(rules: Rules, others: Rules) -> int:
-    """Return the number of pairs of addresses in rules that the other list does not have."""
+    """Return the number of address pairs in those rules that the other list does not have."""
     return sum(
         max(1, len(rule.local_addresses.split(","))) * max(1, len(rule.remote_addresses.split(",")))
         for rule in rules
@@ -218,7 +218,7 @@ def _entries(rules: Rules, others: Rules) -> int:
 
 
 def _difference(had: Rules, now: Rules) -> str:
-    """Return both lists with one rule a line; ``-``: only before, ``+``: only after."""
+    """Return both lists as text with one rule per line; ``-``: only before, ``+``: only after."""
     return "\n".join(
         line.rstrip()
         for line in ndiff([str(acl_rule) for acl_rule in had], [str(acl_rule) for acl_rule in now])

@@ -43,8 +43,8 @@ class BgpFacts:
     def __init__(
         self, calico: CalicoObjects, hosts: Hosts, looked_into: Collection[str] = ()
     ) -> None:
-        """``looked_into``: Windows nodes that may be looked into to tell which end of a session is
-        down."""
+        """Set up the facts. ``looked_into``: Windows nodes that may be read to find out which end
+        of a session is down."""
         self._hosts = hosts
         self._calico = calico
         self._looked_into = looked_into
@@ -91,9 +91,10 @@ class BgpFacts:
         return found
 
     def reflected(self, windows: str) -> dict[str, Fact[str]]:
-        """Return from which node a Windows node learns the blocks of nodes that are not its peers:
-        ``by a Linux node``, which reflects them, or what is missing. Raise MissingCapability if no
-        block can reach the node by a reflector.
+        """Return from which node a Windows node learns the blocks of nodes that are not its peers.
+
+        The value is ``by a Linux node``, which reflects the blocks, or the fault. Raise
+        MissingCapability if no block can reach the node by a reflector.
         """
         observed = self._anew(windows)
         source = f"Get-BgpPeer and Get-BgpRouteInformation on node {windows}"
@@ -118,8 +119,11 @@ class BgpFacts:
     def _linux_peers(
         self, windows: str, host: BgpHost
     ) -> tuple[dict[str, NodeFacts], list[NodeFacts]]:
-        """Return a Windows host's peers that are Linux nodes, by their names there, and the nodes
-        that are no peers of its own; none of these where it has no such peer."""
+        """Return the Linux nodes among a Windows host's peers, keyed by the names that the host
+        uses, and the nodes that are not its peers.
+
+        The second list is empty if the host has no Linux peer.
+        """
         names = {peer.address: peer.name for peer in host.peers}
         others = [node for node in self._calico.facts.nodes if address_of(node)]
         near = [node for node in others if address_of(node) in names]
@@ -128,8 +132,10 @@ class BgpFacts:
         return linux, beyond if linux else []
 
     def _learned(self, host: BgpHost, block: str, linux: Mapping[str, NodeFacts]) -> str:
-        """Return by whom a Windows host learns a block, or what is missing; ``linux``: its peers
-        that are Linux nodes, by their names there."""
+        """Return by whom a Windows host learns a block, or what is missing.
+
+        ``linux``: the Linux nodes among its peers, keyed by the names that the host uses.
+        """
         names = sorted({route.peer for route in host.routes if route.network == block})
         if any(name in linux for name in names):
             return self.BY_A_REFLECTOR
@@ -149,7 +155,7 @@ class BgpFacts:
         routers = self._routers(windows)
         if not routers:
             raise MissingCapability(
-                f"no BGPPeer gives node {windows} a peer that is no node",
+                f"no BGPPeer gives node {windows} a router outside the cluster as its peer",
                 "make a BGPPeer with the router's peerIP that selects it",
             )
         observed = self._anew(windows)
@@ -165,8 +171,8 @@ class BgpFacts:
         }
 
     def _routers(self, windows: str) -> dict[str, bool]:
-        """Addresses that BGPPeers give a node for peers and that are no node's; whether each surely
-        is one."""
+        """Map each peer address that BGPPeers give the node, and that belongs to no node, to
+        whether it certainly is a peer."""
         nodes = {node.name: node for node in self._calico.facts.nodes}
         addresses = {address_of(node) for node in nodes.values()}
         found = dict[str, bool]()

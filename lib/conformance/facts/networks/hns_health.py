@@ -104,7 +104,8 @@ class HnsHealth:
         find: Callable[[Look], Deviations],
         looks: int = 2,
     ) -> Fact[tuple[str, ...]]:
-        """Return what each of some looks shows; a clean look is the last."""
+        """Return the deviations that every look shows. A look without deviations is the last
+        one."""
         look = read(node)
         found = dict(find(look))
         taken = 1

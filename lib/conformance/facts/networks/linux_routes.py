@@ -67,7 +67,7 @@ class LinuxRoutes:
                 yield net, route
 
     def by_ipip(self, linux: str) -> dict[str, Fact[list[str]]]:
-        """Routes of a Linux node by the device of IPIP."""
+        """Return the routes of a Linux node that use the IPIP device."""
         routes = [route.destination for route in self.look(linux).routes if route.device == IPIP]
         return {f"routes of node {linux} by {IPIP}": Fact(routes, f"ip route on node {linux}")}
 

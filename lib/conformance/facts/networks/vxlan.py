@@ -124,12 +124,12 @@ class VxlanFacts:
         }
 
     def device_port(self, linux: str) -> dict[str, Fact[int]]:
-        """UDP port of a Linux node's VXLAN device."""
+        """Return the UDP port of a Linux node's VXLAN device."""
         return self._device_port(self._hosts.linux(linux))
 
     def device_vni(self, linux: str) -> dict[str, Fact[str]]:
-        """VNI of a Linux node's VXLAN device against the configured one: ``the configured VNI``, or
-        which it is."""
+        """Compare the VNI of a Linux node's VXLAN device with the configured VNI: ``the configured
+        VNI``, or the VNI of the device."""
         return self._device_vni(self._hosts.linux(linux))
 
     def vsid(self, windows: str) -> dict[str, Fact[str]]:
@@ -148,7 +148,7 @@ class VxlanFacts:
         if not own or not _announcing(announced):
             return {}
         if not noted:
-            missing = f"annotation {ADDRESS} is missing, so that no node has a way to its pods"
+            missing = f"annotation {ADDRESS} is missing, so no node has a route to its pods"
             return {f"address of node {node}": Fact("none is announced", missing)}
         value = ANNOUNCED if noted in own else f"{noted} is announced, which the node does not have"
         return {
@@ -181,8 +181,8 @@ class VxlanFacts:
         }
 
     def _configured_port(self, host: LinuxFacts) -> dict[str, Fact[str]]:
-        """Return the port of a Linux node's device where it is not the configured one; nothing
-        where it is, or has none."""
+        """Return the port of a Linux node's VXLAN device where it differs from the configured port;
+        empty where it does not, or the node has no such device."""
         wanted = self._setting("vxlanPort", host.node)
         return {
             name: Fact(
@@ -216,7 +216,8 @@ class VxlanFacts:
         )
 
     def _against_the_vni(self, told: str, where: str, node: str) -> Fact[str]:
-        """Raise EnvironmentBroken where it is another, and another run is changing the VNI."""
+        """Compare a VNI with the configured VNI. Raise EnvironmentBroken if they differ while
+        another run is changing the VNI."""
         wanted = self._setting("vxlanVNI", node)
         value = CONFIGURED if told == str(wanted.value) else f"{told}, the VNI is {wanted.value}"
         if value != CONFIGURED and (by := self._vni_changed()):
@@ -238,10 +239,10 @@ class VxlanFacts:
         return [network for network in self._hosts.hns_networks(windows) if network.pods]
 
     def _peers(self, node: str, only: Collection[str] = (), *, macs: bool = True) -> list[Peer]:
-        """Return the other nodes, or ``only`` those, as they announce themselves now; ``macs``:
-        with those not announced.
+        """Return the other nodes (or only those in ``only``), as they announce themselves now.
 
-        To a block that two nodes have no route is right: that is IPAM's matter.
+        ``macs``: read MAC addresses that are not announced, too. If two nodes claim the same block,
+        it is left out: no route to it is right, and that is a matter of IPAM.
         """
         now = self._calico.annotations()
         blocks = self._calico.blocks(of_all=True)
@@ -296,5 +297,5 @@ def _merged(several: Iterable[Mapping[str, Fact[str]]]) -> dict[str, Fact[str]]:
 
 
 def _management(networks: Sequence[HnsNetwork]) -> list[str]:
-    """Addresses of the node's own that its networks stand on."""
+    """Return the node's own addresses on which its HNS networks are based."""
     return [network.management_address for network in networks if network.management_address]

@@ -93,7 +93,8 @@ def forwarding(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
 def _forwarding_problem(peer: Peer, macs: set[str], mac: str, ends: set[str]) -> str:
     """Return what is wrong with a Linux node's entries for a peer's tunnel; empty: nothing.
 
-    ``macs``: of its neighbour entries; ``mac``: of the tunnel; ``ends``: where frames for that go.
+    ``macs``: the MAC addresses in its neighbour entries. ``mac``: the tunnel's MAC address.
+    ``ends``: where frames for that MAC address go.
     """
     problems = (
         (peer.os == "windows" and not peer.mac, f"node {peer.name} announces no MAC address"),
@@ -116,8 +117,8 @@ def _ends(host: LinuxFacts, mac: str) -> set[str]:
 
 
 def _end(entry: FdbEntry) -> str:
-    """Describe an entry's destination and its differences from the device; the kernel reports only
-    these."""
+    """Describe an entry's destination, with its port and VNI if they differ from the device's. The
+    kernel reports no others."""
     port = f" port {entry.port}" if entry.port is not None else ""
     vni = f" with VNI {entry.vni}" if entry.vni is not None else ""
     return f"{entry.destination}{port}{vni}"
@@ -152,12 +153,13 @@ def remote_subnets(
 
 
 def named(networks: Sequence[HnsNetwork]) -> str:
-    """Return the networks of pods of a node, by their names; ``of pods`` where it has none."""
+    """Return the names of a node's pod networks; ``of pods`` if it has none."""
     return ", ".join(network.name for network in networks) or "of pods"
 
 
 def _otherwise(policies: Sequence[RemoteSubnet], peer: Peer, vni: int) -> str:
-    """Return what in policies for a block differs from the peer; ``as announced``: nothing."""
+    """Return how the policies for a block differ from what the peer announces; ``as announced``:
+    they do not differ."""
     if not policies:
         return NO_ROUTE + peer.unannounced
     fields = (
@@ -173,7 +175,7 @@ def _otherwise(policies: Sequence[RemoteSubnet], peer: Peer, vni: int) -> str:
 
 
 def listed(values: Iterable[object]) -> str:
-    """Values in order, or ``none``."""
+    """Return the values in order, or ``none``."""
     return ", ".join(sorted(map(str, values))) or "none"
 
 

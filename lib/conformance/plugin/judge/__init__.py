@@ -138,7 +138,7 @@ class Judge:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Count attachments and requests for this test from here on."""
+        """Assign attachments and requests from now on to this test."""
         self.state.attachments.enter(nodeid)
         if self.run.provider:
             self.run.provider.enter(nodeid)
@@ -196,7 +196,7 @@ class Judge:
 
     @staticmethod
     def _skip(item: pytest.Item, found: Finding) -> BaseException:
-        """Note why a test does not run; the skip that says so."""
+        """Record why a test does not run, and return the skip exception with the reason."""
         item.stash[STATEMENT].say(found)
         return _skipped(
             f"{found.verdict}: {found.reason}{f'; {found.remedy}' if found.remedy else ''}"
@@ -368,7 +368,7 @@ class Judge:
         )
 
     def _builds(self, item: pytest.Item, part: ClaimPart) -> dict[str, str]:
-        """Return Windows builds that a part has to reach, with a node of each."""
+        """Return the Windows builds that a part must be decided on, each with one of its nodes."""
         if not (self.run.facts and item.stash[PLANNED].needs.windows and part.about_windows):
             return {}
         return builds_of(self.catalog[part.claim], self.run.facts, self.run.settings, part.applies)
@@ -391,7 +391,7 @@ class Judge:
         return sorted(wrong) if set(builds) - wrong else []
 
     def _demand_decisions(self, item: pytest.Item) -> None:
-        """Check that a body that returned decided something, on every node.
+        """Check that a test whose body returned has decided something on every node.
 
         Raise EnvironmentBroken if a node could not be judged, _Undecided if a result is NOT_RUN.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the judge keeps with each test, and its words for tests that are run later."""
+"""What the judge keeps with each test, and its advice about tests that are to be run later."""
 
 import pytest
 

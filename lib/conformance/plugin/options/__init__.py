@@ -64,21 +64,21 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--external-target=ADDRESS[:PORT]": "a host beyond the cluster that answers ping, and TCP on this port "
         "(default 80); a lab has one of its own",
         "--calico-version=VERSION": "judge by this version instead of the detected one",
-        "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, where it is another and cannot be "
+        "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, if it differs and cannot be "
         "read (AKS, services by hand)",
         "--timings=FILE": "YAML with timings in place of the packaged ones, or calibration.json",
         "--restore": "put the cluster back as it was before runs that died, remove what they left, and end",
         "--janitor": "the same as --restore; with --dry-run only list what there is",
-        "--run=ID": "with --restore or --janitor: only of this run, whose machine is known to be gone",
+        "--run=ID": "with --restore or --janitor: only this run, whose machine you know to be gone",
         "--dry-run": "print every change that the selected tests (or --janitor) would make, and make none",
     },
     ("covered nodes", "nodes that the conformance suites decide on"): {
         "--max-nodes-per-os=N": f"cover up to N nodes of each operating system (default {Cover.at_most}); one of each "
         "Windows build is covered always",
-        "--nodes=NAME,...": "cover exactly these, of each operating system of which one is named (repeatable)",
+        "--nodes=NAME,...": "cover exactly these; an operating system without a named node is covered as usual (repeatable)",
         "--node-selector=KEY[=VALUE],...": "cover exactly the nodes with these labels",
         "--every-node": "cover all nodes that take pods",
-        "--workers-per-windows-node=N": "let -n auto start N workers where Windows nodes bound it, "
+        "--workers-per-windows-node=N": "let -n auto start N workers where Windows nodes limit it, "
         "and N PowerShells at once on such a node, with agents to match (default 2, or what "
         "--timings says)",
     },
@@ -86,7 +86,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--claim=ID": "run only tests of this claim (repeatable)",
         "--world=FILE": "run only this world of policies, or those of a folder (docs/policy.md)",
         "--story=FILE": "run only this story of events, or those of a folder (docs/stories.md)",
-        "--explore=MINUTES": "run only random stories, for so long; needs the extra `explore`",
+        "--explore=MINUTES": "run only random stories, for MINUTES; needs the extra `explore`",
         "--seed=N": "with --explore: which stories (default 1)",
         "--smoke": "run only a quick check of every node: agent, exec, image pull, one path",
         "--quick": "run the tests that show most known faults in a few minutes, none of them "
@@ -99,14 +99,14 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--list-claims": "list the catalog and which claims have tests, and end",
         "--long": "with --list-claims: each claim's sources, how it is checked, what is observed",
         "--allow-disruptive": "also run tests that change a whole node (restart Felix, say)",
-        "--allow-cluster-disruptive": "also those that change what the whole cluster shares (VXLAN-9, VXLAN-10), where "
+        "--allow-cluster-disruptive": "also run tests that change what the whole cluster shares (VXLAN-9, VXLAN-10), if "
         "its owner has opted in",
-        "--max-disrupted-nodes=N": "of so many Windows nodes at most (default: 4)",
+        "--max-disrupted-nodes=N": "disrupt at most so many Windows nodes (default: 4)",
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
-        "--allow-node-fill": "also tests that cordon a Windows node and fill it with pause "
+        "--allow-node-fill": "also run tests that cordon a Windows node and fill it with pause "
         "pods (IPAM-4, IPAM-7, XLC-4; on labs IPAM-2, IPAM-9, IPAM-13 and XSVC-11, too)",
-        "--allow-load-balancer": "also tests that ask for load balancers, which a cloud charges "
-        "for (XSVC-10)",
+        "--allow-load-balancer": "also run tests that ask for load balancers, which a cloud "
+        "charges for (XSVC-10)",
         "--disruptive-node=NAME": "make changes of a whole node, such as a drain, on this node only",
         "--no-disruptive": "run no disruptive tests, not even on the run's own lab",
         "--capture-packets": "after a failure capture packets of one failing pair on the nodes of both ends, while it "

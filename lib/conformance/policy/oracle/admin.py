@@ -46,7 +46,7 @@ def place(kind: str, spec: Obj, where: str) -> tuple[str, float]:
 
 
 def subject(given: Any, where: str) -> Chooser:
-    """Return the test of the pods that a policy is about."""
+    """Return the predicate for the pods that a policy is about."""
     chosen = _pods(fields.mapping(given, where, {"namespaces", "pods"}), where)
     if chosen is None:
         raise UsageProblem(f"{where}: neither namespaces nor pods")
@@ -91,7 +91,7 @@ def _peer(given: Any, direction: str, where: str) -> Peer:
 
 
 def _pods(given: Obj, where: str) -> Chooser | None:
-    """Return the test of pods, by namespaces alone or by their labels, too; None: neither."""
+    """Return the predicate for pods, by namespaces alone or also by labels; None: not given."""
     pods = fields.mapping(given.get("pods"), where, {"namespaceSelector", "podSelector"})
     is_of_spaces = given.get("pods") is None
     if is_of_spaces and given.get("namespaces") is None:

@@ -40,10 +40,9 @@ def unread(given: Any, where: str, why: str) -> list[Rule]:
 
 
 def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | None:
-    """Return a rule of a Calico policy; ``home``: the policy's namespace; None: it is a Log rule,
-    which decides nothing.
+    """Return a rule of a Calico policy; None: it is a Log rule, which decides nothing.
 
-    Raise UsageProblem, with the ``owner``'s name.
+    ``home``: the policy's namespace. Raise UsageProblem with the name of the ``owner``.
     """
     place = f"{owner} {where}"
     rule = fields.mapping(given, place, _RULE)
@@ -68,8 +67,8 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
 
 
 def _version(rule: Obj, protocols: Mapping[str, int], place: str) -> int | None:
-    """Return the IP version that a rule is about alone: what it says, or that of its protocol; a
-    notProtocol decides none."""
+    """Return the only IP version that a rule is about, by itself or by its protocol; None: both.
+    A notProtocol implies no version."""
     version = rule.get("ipVersion")
     if version not in (None, 4, 6):
         raise UsageProblem(f"ipVersion 4 or 6 is expected, not {fields.shown(version)}")
@@ -120,13 +119,13 @@ def _peer(given: Any, home: str | None, where: str) -> Peer:
 
 
 def of_labels(selector: Selector, member: Member) -> Truth:
-    """Return whether a selector of Calico selects a pod, also by its account, or a network set."""
+    """Return whether a selector selects a network set, or a pod, also by its account's labels."""
     is_unknown = isinstance(member, Pod) and member.account_labels is None
     return None if is_unknown and OF_ACCOUNTS in selector.text else selector.selects(member.labels)
 
 
 def _chooser(peer: Obj, home: str | None, where: str) -> Chooser:
-    """Return the test of a peer's selectors: of namespaces, accounts and labels together."""
+    """Return the predicate for a peer: its selectors of namespaces, accounts and labels."""
     spaces = peer.get("namespaceSelector")
     fields.of_pods(peer.get("selector"), f"{where} selector")
     if isinstance(spaces, str) and spaces.strip() != "global()":

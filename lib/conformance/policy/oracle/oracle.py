@@ -64,8 +64,8 @@ class Decision:
 
 
 def of_way(ends: Iterable[Decision]) -> Verdict:
-    """Return the verdict of a path: denied if either end denies, not said if an end has no verdict
-    and none denies."""
+    """Return the verdict of a path: denied if either end denies. Otherwise an end without a
+    verdict leaves the path without one."""
     verdicts = {decision.verdict for decision in ends}
     return next(
         one
@@ -156,7 +156,7 @@ class Oracle:
         switches: Switches,
         release: Minor | None = None,
     ) -> Switches:
-        """Return the fewest switches that give the verdict of all; none: it is the promise's."""
+        """Return the fewest switches that give the verdict of all; empty: so does the promise."""
         asked = partial(self.verdict, pod, direction, packet, release=release)
         wanted = asked(switches)
         return next(some for some in subsets(switches) if asked(some) is wanted)
@@ -168,7 +168,7 @@ class Oracle:
         switches: Switches = PROMISE,
         release: Minor | None = None,
     ) -> tuple[InForce, ...]:
-        """Return the tiers asked, in order: those with a policy about pod and direction."""
+        """Return the tiers with a policy about this pod and direction, in order."""
         key = (pod, direction, Switch.STAGED in switches, release)
         if key not in self._in_force:
             self._in_force[key] = tuple(self._ordered(*key))
@@ -191,7 +191,7 @@ class Oracle:
 
     @cached_property
     def _ready_only(self) -> World | None:
-        """Return the world without members of Services that are not ready, where they matter."""
+        """Return the world with only ready members of Services; None: this changes nothing."""
         every = (
             rule for policy in self.policies for listed in policy.rules.values() for rule in listed
         )
@@ -202,7 +202,7 @@ class Oracle:
 
 
 def _grouped(policies: Iterable[Policy], release: Minor | None) -> tuple[tuple[Policy, ...], ...]:
-    """Return policies in their order; policies between which it is unknown are together."""
+    """Return policies in their order, in groups. The order within a group is unknown."""
 
     def key(policy: Policy) -> tuple[float, str]:
         return policy.order, policy.tie(release) if release else ""
@@ -240,7 +240,7 @@ class Walk:
         return replace(found[0], verdict=Verdict.NOT_SAID, rule="", policy="", why=why)
 
     def _unknown_service(self) -> str:
-        """Name a Service of the rules whose members no object states."""
+        """Return that the members of a Service in the rules are not known; empty: all are known."""
         peers = (
             peer
             for one in self.order
@@ -257,8 +257,8 @@ class Walk:
         return f"the members of Service {unknown[0]} are not known" if unknown else ""
 
     def outcomes(self) -> list[Decision]:
-        """Return the possible fates of the packet, a decision for each verdict; more than a single
-        decision where policies of equal order differ, or where a part cannot be read."""
+        """Return the possible fates of the packet, one decision for each verdict: several if
+        policies of equal order differ, or if a part cannot be read."""
         return list(self._tier(0, ANY_PORTS, ()).values())
 
     def _tier(self, place: int, ports: Ports, passed: tuple[str, ...]) -> Outcomes:
@@ -283,7 +283,7 @@ class Walk:
         passed: tuple[str, ...],
         found: Outcomes,
     ) -> bool:
-        """Add what its first rule about the packet makes of it; return whether a rule surely is."""
+        """Add what the first matching rule does; return whether a rule certainly matches."""
         if policy.staged:
             staged = (*passed, f"{policy.label} is staged and ends its tier")
             return self._met(self.order[place].tier.end, place, ports, staged, found=found)
@@ -312,8 +312,8 @@ class Walk:
         return False
 
     def _alternatives(self, rule: Rule, ports: Ports) -> Iterator[tuple[Truth, Ports]]:
-        """Yield whether a rule is about the packet, and the ports that are left then; of a rule to
-        a Service, which Windows writes as an entry for each port, once for each."""
+        """Yield whether a rule matches the packet, and the remaining ports. A rule to a Service
+        yields once for each port, since Windows writes an entry for each."""
         packet = self.packet
         service = rule.destination.service if self.combines else None
         is_known = NOT_KNOWN not in (packet.port, packet.protocol)
@@ -331,7 +331,7 @@ class Walk:
                 yield about, (sources, _combined(ports[1], Peer(ports=((port, port),))))
 
     def _ports(self, rule: Rule, ports: Ports) -> tuple[Truth, Ports]:
-        """Return whether a rule is about the packet, and the ports that are left then."""
+        """Return whether a rule matches the packet, and the remaining ports."""
         numbered = not any(
             peer.named or peer.not_ports or peer.not_named
             for peer in (rule.source, rule.destination)
@@ -358,10 +358,9 @@ class Walk:
         found: Outcomes,
         by: tuple[str, str] = ("", ""),
     ) -> bool:
-        """Add the result of an action on the packet; return whether the action certainly meets the
-        packet.
+        """Add the result of an action on the packet; return whether it certainly applies.
 
-        ``by``: policy and rule, empty where the end of the tier acts.
+        ``by``: policy and rule; empty if the end of the tier acts.
         """
         tier = self.order[place].tier.name
         if action == "Pass" and place + 1 < len(self.order):
@@ -381,7 +380,7 @@ class Walk:
 
 
 def _combined(behind: tuple[Range, ...] | None, peer: Peer) -> tuple[Range, ...] | None:
-    """Ports of Pass rules together with those of the rule behind them, as Felix on Windows combines them."""
+    """Return the ports of Pass rules combined with those of the next rule, as on Windows."""
     if behind is None or not peer.ports:
         return behind or peer.ports or None
     met = [

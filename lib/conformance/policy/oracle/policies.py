@@ -77,7 +77,7 @@ class Policy:
         return (release >= _CLUSTER_KIND) is (self.names[0] == "ClusterNetworkPolicy")
 
     def tie(self, release: Minor) -> str:
-        """Return what sorts policies of the same order (felix/calc/policy_sorter.go)."""
+        """Return the key that sorts policies of the same order (felix/calc/policy_sorter.go)."""
         kind, space, name = self.names
         if release >= _CLUSTER_KIND:
             return f"{name}/{space}/{_FELIX_KINDS.get(kind, kind)}"
@@ -164,7 +164,7 @@ def _policy_of(obj: Obj, api: str, kind: str, label: str, *, strict: bool) -> Po
 def _rules(
     read: Callable[[Any, str], Iterable[Rule]], given: Any, direction: Direction, *, strict: bool
 ) -> Iterator[Rule]:
-    """Yield a direction's rules; not ``strict``: the known part of one that cannot be read."""
+    """Yield a direction's rules; if not ``strict``, only the known part of an unreadable rule."""
     for number, one in enumerate(given, start=1):
         where = f"{direction} rule {number}"
         try:

@@ -208,7 +208,7 @@ def _at_port(
     chosen: Sequence[tuple[Member, Truth]] | None,
     there: Sequence[Member] | None,
 ) -> Iterator[Truth]:
-    """Yield whether the peer's ports, by number or by members' names for them, include a port."""
+    """Yield whether a port is among the peer's ports, by number or by a member's name for it."""
     if peer.has_ports:
         yield any_of((within(port, peer.ports), _named(peer.named, chosen, packet, port)))
     if peer.not_ports or peer.not_named:
@@ -223,7 +223,7 @@ def _named(
     packet: Packet,
     port: int | None,
 ) -> Truth:
-    """Return whether a pod among some members, each with whether it is meant, calls its port so."""
+    """Return whether a member that the peer means calls the port by one of the names."""
     if not names or port is None:
         return False
     if members is None or any(isinstance(one, Pod) and one.ports is None for one, _ in members):
@@ -237,7 +237,7 @@ def _named(
 
 
 def _of_service(peer: Peer, packet: Packet, world: World, *, of_destination: bool) -> Truth:
-    """Return whether the end is a member of the Service; a destination also at its port."""
+    """Return whether the end is a member of the Service, and a destination at one of its ports."""
     backends = world.backends_of(peer.service) if peer.service else ()
     if backends is None:
         return None

@@ -77,7 +77,7 @@ def subsets(switches: Switches) -> Iterator[Switches]:
 
 
 def as_shipped(release: Minor) -> Switches:
-    """Calico for Windows as this release was shipped."""
+    """Return the switches of Calico for Windows as this release was shipped."""
     return WINDOWS | {
         defect for defect in DEFECTS if defect.since is not None and release >= defect.since
     }

@@ -182,7 +182,7 @@ class World:
         return True
 
     def _take_beside(self, obj: Obj, kind: str) -> bool:
-        """Take what only tells more about pods and Services."""
+        """Take an object that only adds details about pods and Services; return whether it is."""
         if kind == "RuntimeClass":
             selector = (obj.get("scheduling") or {}).get("nodeSelector") or {}
             self._classes[obj["metadata"]["name"]] = selector

@@ -258,7 +258,8 @@ def broken_on(claim: Mapping[str, Any]) -> str:
 
 
 def _cells(claim: Mapping[str, Any]) -> dict[str, str]:
-    """Column to verdict, of a claim that was decided on some node."""
+    """Map each column of the page to the claim's verdict there. The columns are Windows builds, and
+    Linux."""
     decisions = [
         from_plain(Decision, decision)
         for result in claim["results"]

@@ -114,7 +114,7 @@ class Handler:
 
     @staticmethod
     def _failed(request: web.BaseRequest, error: ApiError) -> web.Response:
-        """Answer with an error, or cut the connection when the answer has begun already."""
+        """Answer with an error. If the answer has begun already, cut the connection instead."""
         if request.get(STREAMING):
             if request.transport is not None:
                 request.transport.abort()
@@ -284,7 +284,8 @@ class Handler:
     async def _create_only(
         self, request: web.BaseRequest, target: Target, user: User
     ) -> web.Response:
-        """Answer objects that are created and never stored: reviews and bindings."""
+        """Answer a request for an object that is created and never stored: a review or a
+        binding."""
         body = await body_of(request, JSON)
         if not isinstance(body, dict):
             raise bad_request("the request body is not an object")
@@ -413,10 +414,10 @@ class _Note:
 
 
 def _asked(about: Request, fields: str) -> Target:
-    """Return the target of the rights check: for a list or watch with the only name that it
-    selects.
+    """Return the target of the rights check. If a list or watch selects one name, the target
+    includes this name.
 
-    A role with resourceNames allows it then (``NewRequestInfo`` of k8s.io/apiserver,
+    A role with resourceNames then allows the request (``NewRequestInfo`` of k8s.io/apiserver,
     pkg/endpoints/request).
     """
     name = required_name(fields) if about.verb in {"list", "watch"} else None
@@ -426,7 +427,8 @@ def _asked(about: Request, fields: str) -> Target:
 
 
 def _shown_as(resource: Any, accept: str, include: str) -> Callable[[Obj], Obj]:
-    """Return the form that the events of a watch take."""
+    """Return the function that converts the objects in a watch's events to the form that the client
+    accepts."""
     if wants(accept, "Table"):
         first = True
 

@@ -171,7 +171,8 @@ def _name(shape: str, group: str) -> str:
 
 
 def _paths(resource: Resource, reference: str) -> dict[str, Obj]:
-    """Return the paths of a resource, as far as clients look whether a verb takes a parameter."""
+    """Return the paths of a resource, as far as clients read them: to find out whether a verb takes
+    a parameter."""
     root = (
         f"/apis/{resource.group}/{resource.version}"
         if resource.group
@@ -207,7 +208,7 @@ def _paths(resource: Resource, reference: str) -> dict[str, Obj]:
 
 
 def _old_style(operation: Obj) -> Obj:
-    """Turn an operation into that of OpenAPI v2."""
+    """Return an OpenAPI v3 operation as an OpenAPI v2 operation."""
     schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
     changed = {**operation, "responses": {"200": {"description": "OK", "schema": schema}}}
     if "parameters" in operation:

@@ -55,7 +55,7 @@ def encoded(swagger: Obj) -> bytes:
 
 
 def _named(schemas: Obj) -> bytes:
-    """Schemas by name: of definitions and of properties."""
+    """Return schemas by name, those of definitions or of properties."""
     return b"".join(
         _field(_ONLY, _text(_NAME, name) + _field(_VALUE, _schema(schema)))
         for name, schema in schemas.items()

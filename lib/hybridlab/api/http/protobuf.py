@@ -38,7 +38,7 @@ def _messages() -> Messages:
 
 
 def decode(raw: bytes) -> Obj:
-    """Return the object in a body; ApiError 400 when it is none that is known."""
+    """Return the object in a body. Raise ApiError 400 if the body holds no known object."""
     if not raw.startswith(_MAGIC):
         raise bad_request("the request body is not in Kubernetes' protobuf encoding")
     try:

@@ -114,7 +114,7 @@ class Watching:
         *,
         bookmarks: bool,
     ) -> None:
-        """Send events until the watch ends.  Raise _FallsSilent."""
+        """Send events until the watch ends. Raise _FallsSilent if a fault silences the watch."""
         pending: asyncio.Task[list[Event]] | None = None
         try:
             while True:

@@ -102,7 +102,7 @@ class PolicyStrategy(CalicoStrategy):
 
 
 def net_problems(nets: list[str], at: str) -> Iterator[Cause]:
-    """Return which of a list of networks (or single addresses) are not any."""
+    """Yield a problem for each item of the list that is no network and no single address."""
     for index, net in enumerate(nets):
         try:
             ip_network(net, strict=False)

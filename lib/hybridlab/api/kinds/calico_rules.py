@@ -230,7 +230,8 @@ def _service_problems(entity: Obj, at: str) -> Iterator[Cause]:
 
 
 def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
-    """Return where networks of a rule are of both families, or not of the family that it says."""
+    """Return the places where a rule has networks of both IP versions, or of another version than
+    the rule says."""
     observed: set[int] = set()
     for side in _SIDES:
         for field in ("nets", "notNets"):

@@ -76,7 +76,8 @@ def _by_kubeadm(profile: Profile, api_port: int) -> list[tuple[str, Obj]]:
 
 
 def _managed_by_eks() -> list[tuple[str, Obj]]:
-    """Amazon runs the control plane out of sight; nodes join by the roles that ``aws-auth`` maps."""
+    """Return the objects of a cluster on EKS. Amazon runs the control plane, so it is not visible;
+    nodes join by the roles in ``aws-auth``."""
     role = "arn:aws:iam::111122223333:role"
     roles = (
         f"- rolearn: {role}/linux-nodes\n  username: system:node:{{{{EC2PrivateDNSName}}}}\n"

@@ -149,8 +149,8 @@ class Plane(ABC):
         return FabricTable()
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
-        """Take note that a program of Calico's (container of its pod, or service of the host) began
-        or ended."""
+        """Record that a program of Calico's (a pod's container, or a service of the host) began or
+        ended."""
         return
 
     def on_change(self, listener: Callable[[], None]) -> None:

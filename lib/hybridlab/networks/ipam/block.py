@@ -44,7 +44,7 @@ class Block:
 
     @property
     def free(self) -> tuple[int, ...]:
-        """Free ordinals, the next one to be used first."""
+        """Return the free ordinals, the next one to be used first."""
         return tuple(self._free)
 
     @property
@@ -53,7 +53,7 @@ class Block:
         return self._used
 
     def address(self, ordinal: int) -> str:
-        """Dotted quad of an ordinal."""
+        """Return an ordinal's address as a dotted quad."""
         return str(self.cidr[ordinal])
 
     def ordinal(self, address: str) -> int:

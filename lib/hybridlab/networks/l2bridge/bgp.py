@@ -139,7 +139,7 @@ class Bgp:
         return self._os.get(node) == "linux"
 
     def configured(self, node: str) -> bool:
-        """Return whether a node's peers are configured."""
+        """Return whether BGP's configuration on a node has its peers."""
         if self.is_linux(node):
             return True
         is_configured = self._configures and node not in self.wrong("unrendered")
@@ -198,12 +198,12 @@ class Bgp:
                 )
 
     def routed(self, facts: RoutingFacts) -> list[tuple[str, str]]:
-        """Return (network, node) of all routes that the underlay's routers learn."""
+        """Return (network, node) for all routes that the underlay's routers learn."""
         own = [address for address, router in self._routers.items() if router.underlay]
         return sorted({learned for address in own for learned in self._at(address, facts)})
 
     def _at(self, router: str, facts: RoutingFacts) -> Iterator[tuple[str, str]]:
-        """Yield (network, node) of the networks that nodes announce to a router."""
+        """Yield (network, node) for the networks that nodes announce to a router."""
         silent = {*self.wrong("withheld"), *self.wrong("astray")}
         peers = {
             node: {peer.address: peer for peer in self.peers(node, facts)}
@@ -221,8 +221,10 @@ class Bgp:
         return bool(self.teachers(node, owner, facts))
 
     def teachers(self, node: str, owner: str, facts: RoutingFacts) -> list[str]:
-        """Return the nodes by whose sessions a node learns another node's routes: that node
-        itself, or reflecting Linux nodes, which pass routes from and to their clients.
+        """Return the nodes from whose sessions a node learns another node's routes.
+
+        They are that node itself, or Linux nodes that reflect: these pass on routes from and to
+        their clients.
         """
         if owner in self.wrong("withheld"):
             return []
@@ -260,7 +262,8 @@ class Bgp:
         return own + [network for name, network in self.wrong("more") if name == node]
 
     def _routes(self, node: str, other: str, facts: RoutingFacts) -> bool:
-        """Return whether the nodes agree on a session that is up, or that they still remember."""
+        """Return whether two nodes agree on a session that is up, or whose routes they still
+        keep."""
         up = (self.speaks(name) or self._kept(name) for name in (node, other))
         return self._agreed(node, other, facts) and all(up)
 
@@ -276,8 +279,10 @@ class Bgp:
         )
 
     def _kept(self, node: str) -> bool:
-        """Return whether a program of the node ended by itself so recently that other nodes keep
-        its routes.
+        """Return whether a program of the node ended so recently that other nodes still keep the
+        node's routes.
+
+        Programs that a fault has stopped do not count.
         """
         return self._left.get(node, 0.0) > time.monotonic() and node not in {
             name for name, _ in self.wrong("stopped")

@@ -11,7 +11,8 @@ class Missing:
     """The missing routes of a cluster, each by the id of its fault."""
 
     def __init__(self, words: Callable[[Machine], str]) -> None:
-        """``words``: with which a node's plugin refuses a pod once no address is left."""
+        """Set up the tables. ``words``: the words in which a node's plugin refuses a pod once no
+        address is left."""
         self.words = words
         self.node_routes: dict[str, tuple[str, str]] = {}
         """A node, and the node to which it has no route."""

@@ -120,8 +120,11 @@ class Routed(Plane):
         return NodeEnd(address=announced) if announced else None
 
     def _networks(self, facts: RoutingFacts) -> Iterator[tuple[str, str]]:
-        """Yield (network, node): podCIDRs, and where the platform gives the addresses the networks
-        that it set aside, of which the API says nothing."""
+        """Yield (network, node) for each network of pods.
+
+        These are podCIDRs. If the platform assigns addresses, they are the networks that it
+        reserves, which the API does not show.
+        """
         if self.profile.network.ipam == "platform":
             yield from ((self._network_of(name), name) for name in self._machines)
         else:
@@ -165,8 +168,11 @@ class Routed(Plane):
         return (self.profile.network.pod_cidr,)
 
     def _unmasqueraded(self, windows: WindowsNode | None) -> tuple[str, ...]:
-        """Return the networks to which pods keep their addresses. On Linux a cloud's plugin alone
-        has any; Calico's masquerades whatever leaves the pools."""
+        """Return the networks to which pods keep their addresses.
+
+        On Linux, only a cloud's plugin has such networks; Calico's plugin masquerades all traffic
+        that leaves the pools.
+        """
         if windows is None and self.plugin.on_linux == "calico":
             return ()
         return self.plugin.unmasqueraded()

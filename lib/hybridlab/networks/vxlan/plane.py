@@ -126,7 +126,10 @@ class Vxlan(Plane):
             return str(error)
 
     def mtu(self, override: int | None) -> int:
-        """Deduced for Windows: Calico's Windows CNI sets no MTU."""
+        """Return the MTU inside pods.
+
+        For Windows it is deduced: Calico's Windows CNI plugin sets no MTU.
+        """
         return override if override is not None else self.profile.network.underlay_mtu - OVERHEAD
 
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:

@@ -264,7 +264,7 @@ async def tcp_server(
 
 
 def _left(connection: socket.socket) -> bool:
-    """Return whether the peer only connected, and has left already: most probes do no more."""
+    """Return whether the peer has already closed after connecting, as most probes do."""
     try:
         return not connection.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
@@ -276,8 +276,11 @@ def _left(connection: socket.socket) -> bool:
 def http_server(
     sock: socket.socket, handler: Handler, *, server: str = "", odd: Mapping[str, int] | None = None
 ) -> contextlib.AbstractAsyncContextManager[None]:
-    """Answer HTTP on a listening socket inside the block; ``server`` is the Server header, ``odd``
-    how odd requests end, which are answered otherwise."""
+    """Answer HTTP on a listening socket inside the block.
+
+    ``server`` is the Server header. ``odd`` gives the status with which odd requests are answered;
+    0 means that the connection is closed.
+    """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while (got := await _read_request(reader, writer)) is not None:

@@ -133,7 +133,7 @@ def test_a_full_block_confirms_all_and_the_node_is_cordoned_and_empty_again() ->
         ({"refused": WORDS}, (BAD, UNKNOWN, UNKNOWN), "observed one refused: cannot"),
         ({"late": [False]}, (BAD, UNKNOWN, UNKNOWN), "observed it with 10.0.0.9"),
         ({"late": [False], "given": "10.0.0.70"}, (BAD, BAD, BAD), "with 10.0.0.70"),
-        ({"late": [True, True]}, (GOOD, BAD, GOOD), "observed it waits after 7 s: cannot"),
+        ({"late": [True, True]}, (GOOD, BAD, GOOD), "observed it still waiting after 7 s: cannot"),
         ({"given": "10.0.0.70"}, (GOOD, BAD, GOOD), "an address of it, observed 10.0.0.70"),
     ],
 )
@@ -270,7 +270,7 @@ def test_only_a_lab_with_a_full_pool_shows_that_a_windows_node_borrows_nothing(
         ({"late": [False]}, BAD, "observed it with 10.0.0.9, of the block of Windows node win"),
         ({"late": [False], "given": "10.0.0.70"}, UNKNOWN, "got 10.0.0.70 of linux-1, so that"),
         ({"late": [False], "given": "1.2.3.4"}, UNKNOWN, "got 1.2.3.4 of no node, so that"),
-        ({"refused": WORDS}, UNKNOWN, "not all of them: cannot allocate"),
+        ({"refused": WORDS}, UNKNOWN, "pods did not get all of them: cannot allocate"),
         ({"words": "timeout acquiring mutex"}, UNKNOWN, "IPAM is not the reason: timeout"),
     ],
 )

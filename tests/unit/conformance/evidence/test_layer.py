@@ -29,7 +29,8 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "leak: the list blocks the packet, as it should": (
         PathEvidence(should_be_open=False, ends=[SOUND], arrives=True),
-        "the list of win-1 is as it should be, blocks the packet, and it arrives: below HNS' list",
+        "the list of win-1 is as it should be and blocks the packet, yet the packet arrives: the "
+        "fault is below HNS' list",
     ),
     "leak: the list blocks the packet, as it should, and the packet arrives no more": (
         PathEvidence(should_be_open=False, ends=[SOUND]),
@@ -43,7 +44,8 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "leak: the list differs, blocks the packet, and it arrives": (
         PathEvidence(should_be_open=False, ends=[replace(SOUND, difference=LACKS)], arrives=True),
-        f"the list of win-1 differs ({LACKS}), blocks the packet, and it arrives: below HNS' list",
+        f"the list of win-1 differs ({LACKS}) and blocks the packet, yet the packet arrives: the "
+        "fault is below HNS' list",
     ),
     "leak: the release renders rules that allow the packet": (
         PathEvidence(should_be_open=False, ends=[OPEN]),
@@ -52,8 +54,8 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "leak: a known defect of the release opens the list": (
         PathEvidence(should_be_open=False, ends=[replace(OPEN, defects=DEFECT)]),
-        f"the list of win-1 allows the packet by a known defect of this release ({DEFECT}): Felix "
-        "rendered the policies so",
+        f"the list of win-1 allows the packet because of a known defect of this release "
+        f"({DEFECT}), with which Felix renders the policies",
     ),
     "leak: a list is not read": (
         PathEvidence(should_be_open=False, ends=[UNREAD]),
@@ -68,7 +70,7 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
         PathEvidence(
             should_be_open=True, unready="pod web on win-1 is not Ready since T", overlay="no route"
         ),
-        "pod web on win-1 is not Ready since T: the backend, not the network",
+        "pod web on win-1 is not Ready since T: the backend is at fault, not the network",
     ),
     "closed: a route is missing": (
         PathEvidence(should_be_open=True, ends=[OPEN], overlay="route of node a: no route"),
@@ -87,8 +89,8 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     ),
     "closed: a known defect of the release closes the list": (
         PathEvidence(should_be_open=True, ends=[OPEN, replace(SOUND, defects=DEFECT)]),
-        f"the list of win-1 blocks the packet by a known defect of this release ({DEFECT}): Felix "
-        "rendered the policies so",
+        f"the list of win-1 blocks the packet because of a known defect of this release "
+        f"({DEFECT}), with which Felix renders the policies",
     ),
     "closed: the Service has no load balancer": (
         PathEvidence(
@@ -103,7 +105,7 @@ ROWS: dict[str, tuple[PathEvidence, str]] = {
     "closed: the Service's load balancer is right": (
         PathEvidence(should_be_open=True, backends_answer=True, balancer_node="w"),
         "the load balancer on w is as the EndpointSlices say, and the backends answer by their own "
-        "addresses: below kube-proxy, in HNS",
+        "addresses: the fault is below kube-proxy, in HNS",
     ),
     "closed: a Service by a Linux node": (
         PathEvidence(should_be_open=True, backends_answer=True),

@@ -85,7 +85,7 @@ EMPTY = Group()
 )
 def test_a_case_of_an_empty_group_is_refused(clients: Group, servers: Group, row: str) -> None:
     with pytest.raises(
-        UsageProblem, match=f"{row}: asks nothing, since one of its groups is empty"
+        UsageProblem, match=f"{row}: it has no path, since one of its groups is empty"
     ):
         Case(clients, servers, tcp=80, open=False, because="no rule admits it")
 
@@ -94,7 +94,7 @@ def test_a_case_may_be_without_a_server_where_it_says_so() -> None:
     outside = Case(CLIENTS, [], optional=True, open=False, because="no rule lets it out")
     inside = Case(CLIENTS, SERVER, tcp=80, open=False, because="no rule admits it")
     assert (outside.pairs, list(rows_of([outside, inside]))) == ([], inside.pairs)
-    with pytest.raises(UsageProblem, match="asks nothing: name a case that has one"):
+    with pytest.raises(UsageProblem, match="has no path: name a case that has one"):
         rows_of([outside])
     with pytest.raises(UsageProblem, match="one of its groups is empty"):
         Case(EMPTY, [], optional=True, open=False, because="no rule lets it out")

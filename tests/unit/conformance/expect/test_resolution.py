@@ -289,7 +289,7 @@ def test_the_dns_pod_that_tells_otherwise_is_named_with_what_it_tells() -> None:
     text, _ = failing(stale, Dns())
     first, *rest = text.splitlines()
     assert (
-        ", and DNS pod ns/coredns-2 (linux, node linux-3) answers otherwise than the rest ("
+        ", and DNS pod ns/coredns-2 (linux, node linux-3) answers differently from the rest ("
         in first
     )
     assert (

@@ -59,7 +59,7 @@ def test_an_expectation_that_asks_nothing_is_refused(expect: Make) -> None:
         lambda one: one.matrix(Paths([], open=True, because="x")),
     ]
     for ask in asks:
-        with pytest.raises(UsageProblem, match="an expectation of paths asks nothing"):
+        with pytest.raises(UsageProblem, match="an expectation of paths has no path"):
             ask(expect(friend=[UP]))
 
 

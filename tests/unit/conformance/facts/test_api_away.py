@@ -38,8 +38,8 @@ def away(tmp_path: Path) -> Iterator[Any]:
 def test_the_group_is_not_among_those_that_are_served_and_the_reason_is_told(away: Any) -> None:
     facts = detect(away)
     assert facts.calico_apis.value == ("crd.projectcalico.org/v1", "operator.tigera.io/v1")
-    assert facts.calico_apis.source == f"/apis; {V3} is listed, and not served now: {SAID}"
-    assert f"{V3} is listed, and not served now: {SAID}" in header.assumptions(facts)
+    assert facts.calico_apis.source == f"/apis; {V3} is listed but not served now: {SAID}"
+    assert f"{V3} is listed but not served now: {SAID}" in header.assumptions(facts)
 
 
 def test_the_plan_takes_kubernetes_twin_and_advises_to_mend_the_server(away: Any) -> None:
@@ -49,7 +49,7 @@ def test_the_plan_takes_kubernetes_twin_and_advises_to_mend_the_server(away: Any
     assert prospect_of(twin, catalog(), facts, Settings()).verdict is None
     alone = PlannedTest(test="t", parts=parts, needs=Needs(calico_policy=True))
     found = prospect_of(alone, catalog(), facts, Settings())
-    assert f"{V3} is not served (/apis; {V3} is listed, and not served now: 503" in found.reason
+    assert f"{V3} is not served (/apis; {V3} is listed but not served now: 503" in found.reason
     assert ADVICE in found.remedy
     assert "install" not in found.remedy
 

@@ -252,7 +252,9 @@ ROUTER = {"peerIP": "10.0.0.250", "asNumber": 64600}
     ],
 )  # fmt: skip
 def test_without_a_router_that_is_its_peer_nothing_is_asked_of_a_node(spec: dict[str, Any]) -> None:
-    with pytest.raises(MissingCapability, match="no BGPPeer gives node w1 a peer that is no node"):
+    with pytest.raises(
+        MissingCapability, match="no BGPPeer gives node w1 a router outside the cluster as its peer"
+    ):
         facts(peering=[spec]).external("w1")
 
 

@@ -68,7 +68,7 @@ OTHER = {"metadata": {"name": "other"}, "spec": {"cidr": "172.16.0.0/16", "natOu
         (Kube(POOL, ends=("10.0.0.9", "192.168.7.7")), IN_POD, "192.168.7.7 is of IP pool pods"),
         (Kube(POOL, OTHER, ends=("172.16.1.1",)), IN_POD, "172.16.1.1 is of IP pool other"),
         (Kube(POOL, server="192.168.9.9"), IN_POD, "192.168.9.9 is of IP pool pods"),
-        (Kube(POOL, server="api.example"), IN_POD, "names are asked of the cluster's DNS"),
+        (Kube(POOL, server="api.example"), IN_POD, "the cluster's DNS resolves names"),
         (Kube(NO_NAT), IN_POD, "IP pool pods has no natOutgoing"),
         (Kube(UNSAID), IN_POD, "IP pool pods has no natOutgoing"),
     ],

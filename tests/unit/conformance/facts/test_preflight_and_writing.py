@@ -56,7 +56,7 @@ def test_all_reasons_are_given_at_once(kube: Any, world: Any) -> None:
     assert "u may not list namespaces in all namespaces, needed to find what dead runs left" in text
     assert "u may not list pods in all namespaces" in text
     assert "the cluster has no Windows node (nodes: lin (linux))" in text
-    assert "no Calico found" in text
+    assert "Calico was not found" in text
     assert len(caught.value.reasons) == 4
 
 

@@ -199,7 +199,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no authority": (None, "certificates or key cannot be used: .*No such file.*no-ca.pem"),
     "oidc that ended": (
         {"auth-provider": {"name": "oidc", "config": {"idp-issuer-url": "https://127.0.0.1:1"}}},
-        "id-token has ended, and https://127.0.0.1:1 gave no other",
+        "id-token has expired, and https://127.0.0.1:1 gave no new one",
     ),
     "oidc in clear": (
         {

@@ -99,7 +99,7 @@ def lost(node: dict[str, Any], **behind: float) -> str:
         ({"taints": ["drain:NoExecute"]}, "taint drain:NoExecute, which its pods do not tolerate"),
         ({"uid": "u2"}, "it was deleted, and made anew at 2026-11-24T12:00:00Z (uid u2)"),
         ({"boot": "b2"}, "it was booted anew (boot id b2, at the run's beginning b1)"),
-        ({"age": 55}, "its kubelet has not renewed its lease for 55 s, by what others have renewed theirs"),
+        ({"age": 55}, "its kubelet has not renewed its lease for 55 s longer than the kubelets of other nodes"),
     ],
 )  # fmt: skip
 def test_a_node_that_died_is_named_with_what_says_so(node: dict[str, Any], says: str) -> None:
@@ -142,7 +142,7 @@ def test_a_node_that_lives_is_not(node: dict[str, Any]) -> None:
 def test_a_node_that_takes_no_more_pods_is_told_with_why(node: dict[str, Any], says: str) -> None:
     cluster: Any = Cluster(one=node)
     assert NodeWatch(cluster).closed("one") == (
-        f"{says}: who drains it takes its pods away" if says else ""
+        f"{says}: whoever drains it evicts its pods" if says else ""
     )
     assert NodeWatch(cluster).closed("another") == ""
 

@@ -356,7 +356,7 @@ def _nodes(node: tree_sitter.Node) -> list[tree_sitter.Node]:
 @pytest.mark.parametrize("part", ['"', "%COMSPEC%", "\n", "\r", "\0"])
 def test_what_cmd_would_obey_within_quotes_is_not_asked(part: str) -> None:
     one, node = hosts(Get_Content=["{}"])
-    with pytest.raises(ProbeBroken, match=r"is not asked of a Windows host"):
+    with pytest.raises(ProbeBroken, match=r"is not sent to a Windows host"):
         one.file("w1", rf"C:\k{part} & calc")
     assert node.asked == []
 

@@ -23,7 +23,7 @@ def test_the_rest_is_judged_by_what_the_same_tests_took_before() -> None:
 def test_before_a_twentieth_of_the_tests_has_ended_packaged_seconds_give_a_range() -> None:
     seconds = dict.fromkeys(map(str, range(40)), 30.0)
     pace = Pace(seconds, (600.0, 1800.0))
-    packaged = "left by packaged seconds"
+    packaged = "left (packaged estimate)"
     assert pace.line(3.0) == f"0 of 40 tests done, 0 decisions; 10 to 30 min {packaged}"
     pace.ended("0", 1, failed=True)
     assert pace.line(900.0) == (

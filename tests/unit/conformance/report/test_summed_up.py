@@ -276,7 +276,7 @@ def test_the_summary_has_every_line_in_its_tone_and_order() -> None:
         ("gate: vxlan: yes", "good"),
         ("gate: policy: no", "bad"),
         ("      POL-1 not selected: x", "bad"),
-        ("gate: also VIOLATED, and in no set that is required: DEMO-7", "bad"),
+        ("gate: also VIOLATED, but in no required set: DEMO-7", "bad"),
         ("label: release=rc1", "plain"),
         ("claims: 2 VIOLATED, 1 CONFIRMED", "plain"),
         (

@@ -111,7 +111,7 @@ def test_a_vni_that_nothing_carries_to_windows_nodes_is_said_before_the_run() ->
     assert plan.prospect_of(test, catalog(), facts(), settings).verdict is None
     by_hand = plan.prospect_of(test, catalog(), facts(install="manual"), settings)
     assert by_hand.verdict is ClaimVerdict.NOT_RUN
-    assert by_hand.reason.startswith("nothing in the cluster carries a VNI to Windows nodes")
+    assert by_hand.reason.startswith("nothing in the cluster delivers a VNI to Windows nodes")
     assert "reinstalled" in by_hand.remedy
 
 

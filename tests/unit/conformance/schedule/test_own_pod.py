@@ -78,7 +78,7 @@ def test_the_only_node_is_left_alone_and_another_system_is_not_concerned() -> No
 def test_a_pod_that_does_not_know_its_node_takes_no_node() -> None:
     refused = prospect(WINDOWS_NODE, settings(OwnPod()))
     assert refused.verdict is ClaimVerdict.NOT_RUN
-    assert "on which node this run's own pod is, is not known" in refused.reason
+    assert "it is not known on which node this run's own pod is" in refused.reason
 
 
 def test_a_named_node_is_not_the_runs_own() -> None:

@@ -127,7 +127,7 @@ def test_a_row_that_an_outage_of_two_give_ups_could_fill_is_refused(
     file = tmp_path / "t.yaml"
     file.write_text(f"{os}:\n  agree_span: {round(1000 * (outage - sound.hold))} ms\n")
     with pytest.raises(
-        UsageProblem, match=rf"{os}.agree_span and {os}.hold are .* an outage of two give-up times"
+        UsageProblem, match=rf"{os}.agree_span \+ {os}.hold is .* an outage of two give-up times"
     ):
         load_timings(file, lab=lab)
 

@@ -85,9 +85,7 @@ def test_services_that_stay_dead_are_a_problem(renewed: list[str]) -> None:
 def test_a_node_that_takes_no_pods_is_named() -> None:
     world = World()
     assert world.problem(["w1"], without_pods=["w1"]) == ""
-    assert world.told == [
-        "node w1 takes no pods, so whether Services work from there was not looked at"
-    ]
+    assert world.told == ["node w1 takes no pods, so Services were not checked from there"]
 
 
 def test_a_kube_proxy_that_does_not_come_back_is_no_dead_service() -> None:

@@ -74,7 +74,7 @@ def test_a_covered_node_of_which_nothing_was_asked_is_told_unless_its_reason_was
     one = Attempt(source=a_workload("client"), target=None, kind=Kind.TCP, give_up_after=1.0)
     path = Watched(node="linux-1", way="in", attempt=one)
     found = standing_watch.unasked(["linux-1", "linux-2", "windows-2019"], {"linux-2"}, [path])
-    assert found == {"windows-2019": "its pods were never there to be asked"}
+    assert found == {"windows-2019": "its pods never existed, so they were not probed"}
 
 
 def test_what_is_watched_here_no_test_watches_for_as_long_as_its_denial_is_seen_or_may_be_soon(

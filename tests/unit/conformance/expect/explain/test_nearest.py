@@ -113,8 +113,8 @@ def test_a_service_whose_backend_is_open_is_what_fails() -> None:
     first, *rest = message(only_the_service_is_closed, COMPANY_WIDE)
     assert first.endswith("observed TIMED_OUT")
     assert rest[2:] == [
-        "  own address  192.168.9.9:8080/tcp (server, windows, node windows-2): CONNECTED: the pods are open, what "
-        "leads to them is not",
+        "  own address  192.168.9.9:8080/tcp (server, windows, node windows-2): CONNECTED: "
+        "the pods can be reached, but not through the Service",
         "  do           compare kube-proxy's rules on node linux-1 with the Service's EndpointSlices: kubectl get pods "
         "-A -o wide --field-selector=spec.nodeName=linux-1",
     ]
@@ -339,8 +339,8 @@ def test_a_control_that_always_connected_came_too_seldom_and_nothing_is_said_of_
     )
     first, *rest = str(broken).splitlines()
     assert first.endswith(
-        "observed CONNECTED (2 tries, 17.3 s): each try connected, but too seldom to cover every "
-        "time-out, so the denial of ns/stranger cannot be judged"
+        "observed CONNECTED (2 tries, 17.3 s): every try connected, but there were too few to cover "
+        "every time-out, so the denial of ns/stranger cannot be judged"
     )
     assert rest[-1].startswith(
         "  do          look at the load of node linux-1 and of the machine that runs the suite"

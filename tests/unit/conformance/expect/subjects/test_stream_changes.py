@@ -54,7 +54,7 @@ def test_no_loss_is_not_observed_and_names_the_witness() -> None:
     changed(expected)
     expected.survive_or_reconnect()
     (reason,) = expected.unobserved
-    assert "server SURVIVED, where it may be lost; witness: 1 path opened" in reason
+    assert "server SURVIVED, which is not required; witness: 1 path opened" in reason
 
 
 def test_streams_are_opened_before_the_policy_is_laid_and_the_witness_decides_no_claim() -> None:
@@ -74,7 +74,9 @@ def test_a_stream_that_the_policy_s_laying_lost_is_opened_again_and_says_nothing
     expected.survive_or_reconnect()
     (reason,) = expected.unobserved
     assert "SURVIVED" in reason
-    assert "1 stream that the policies' laying lost: opened again" in expected.attached["streams"]
+    assert (
+        "1 stream lost when the policies were applied: opened again" in expected.attached["streams"]
+    )
 
 
 @pytest.mark.parametrize("closes", [True, False])
@@ -91,7 +93,7 @@ def test_a_stream_that_came_back_once_and_does_not_open_again_is_a_violation(clo
 
     policy.apply = apply  # type: ignore[method-assign]
     said = (
-        r"expected new connections after the loss, observed client RESET, server heard nothing for 9\.0 s, "
+        r"expected new connections after the loss, observed client RESET, server received nothing for 9\.0 s, "
         r"a new connection after 0\.02 s, then TIMED_OUT no answer \(5 tries, 4\.1 s\)"
     )
     with pytest.raises(Nonconformance, match=said):
@@ -230,7 +232,7 @@ def test_what_earlier_changes_lose_late_is_opened_again_before_the_change() -> N
     expected.connections_during_change.quiet(because="no change is left")
     assert expected.prober.clock.now - began > TIMINGS.windows.policy_effect
     marks = [mark.what for mark in expected.streams.marks]
-    assert marks[-1] == "streams that earlier changes lost: opened again"
+    assert marks[-1] == "streams lost by earlier changes: opened again"
 
 
 def test_streams_that_nothing_loses_are_waited_for_once_and_others_are_a_broken_control() -> None:

@@ -64,7 +64,8 @@ def test_the_message_of_a_loss_has_both_ends_on_one_time_line() -> None:
     first, *rest = str(caught.value).splitlines()
     assert first.startswith(
         f"RST-1: linux-1 to windows-1 (9000/tcp): expected a new connection within {RECOVER:g} s of the loss, "
-        "observed client RESET, server heard nothing for 9.0 s, no new connection in 1 try (1 try, "
+        "observed client RESET, server received nothing for 9.0 s, no new connection in 1 try (1 "
+        "try, "
     )
     assert rest == [
         "  path     ns/linux (linux, node linux-1) -> 192.168.0.5:9000/tcp (windows, windows, node windows-1)  stream",
@@ -244,7 +245,7 @@ def changed(expected: Expectations, **more: Any) -> None:
 def test_words_of_a_state() -> None:
     assert (
         replace(BACK, recovered_after=None).words
-        == "client RESET, server heard nothing for 9.0 s, no new connection in 1 try"
+        == "client RESET, server received nothing for 9.0 s, no new connection in 1 try"
     )
 
 
