@@ -157,7 +157,7 @@ def pytest(checkout: Path, *arguments: str) -> list[str]:
     return FAILED.findall(done.stdout) or ([*arguments] if done.returncode else [])
 
 
-def tests_by_line(checkout: Path) -> CoverageData:
+def coverage_by_test(checkout: Path) -> CoverageData:
     """Run the unit tests once, and record which test executes which line.
 
     Prints the tests that fail: they notice no change. Raises SystemExit if pytest itself fails.
@@ -274,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         checkout = Path(folder)
         copy_checkout(checkout)
         print("The unit tests run once, and what each executes is recorded.", flush=True)
-        data = tests_by_line(checkout)
+        data = coverage_by_test(checkout)
         files = [path.relative_to(checkout) for path in (checkout / JUDGE).rglob("*.py")]
         number, of = options.part
         drawn = chosen(checkout, files, options.lines, options.seed or head.strip())

@@ -18,6 +18,7 @@ from tools.mutate import (
     Mutation,
     changed,
     chosen,
+    coverage_by_test,
     covering,
     environment,
     is_python,
@@ -25,7 +26,6 @@ from tools.mutate import (
     node_id,
     outcome,
     part,
-    tests_by_line,
     tried,
 )
 
@@ -164,7 +164,7 @@ def test_a_test_that_fails_before_any_change_is_printed_and_the_others_are_recor
         "def test_two():\n    assert half(2) == 3\n"
         "def test_four():\n    assert half(4) == 2\n"
     )
-    contexts = tests_by_line(tmp_path).contexts_by_lineno(str(module))
+    contexts = coverage_by_test(tmp_path).contexts_by_lineno(str(module))
     assert [one.rpartition(".")[2] for one in sorted(contexts[2])] == ["test_four", "test_two"]
     name = "tests/unit/conformance/test_halves.py::test_two"
     assert capsys.readouterr().out == f"fails before anything is changed: {name}\n"
