@@ -160,7 +160,7 @@ def test_a_network_that_comes_back_after_the_run_had_given_it_up(bench: Bench) -
     run = bench.start("15 min")
     bench.changed(run)
     bench.proxy.go_away()
-    bench.until(run, lambda: "the API server is away" in bench.said)
+    bench.until(run, lambda: "the API server does not answer" in bench.said)
     assert bench.vni == 4097
     bench.proxy.away = False
     assert run.wait(WITHIN) == 6, bench.said
