@@ -170,8 +170,15 @@ def within(value: int | None, ranges: Sequence[Range]) -> Truth:
 
 def is_at(peer: Peer, address: int, world: World) -> Truth:
     """Return whether a peer's selectors and networks match an address, ports and Services aside."""
-    bare = replace(peer, service=None) if peer.service else peer
-    return all_of(_meets(bare, Packet(address, address, NOT_KNOWN), world, False, False))
+    return all_of(
+        _meets(
+            replace(peer, service=None) if peer.service else peer,
+            Packet(address, address, NOT_KNOWN),
+            world,
+            False,
+            False,
+        )
+    )
 
 
 def _meets(
