@@ -113,7 +113,7 @@ def test_the_tests_that_execute_powershell_are_a_step_where_there_is_one(
     out = process.communicate(timeout=60)[0]
     assert process.returncode == 0, out
     assert re.findall(r"^ran (\S+) ", out, re.MULTILINE)[:2] == ["test", "check-powershell"]
-    assert "=== make check-powershell (limit: 10 min) ===" in out
+    assert "=== make check-powershell (limit: 8 min) ===" in out
     assert out.splitlines()[-1] == "=== the gate is green ==="
 
 
