@@ -103,7 +103,7 @@ class LoadBalancers(PassingServices):
         settled = until(
             self._given,
             bool,
-            within=self._patience.load_balancer,
+            within=0.0 if self._changes.dry_run else self._patience.load_balancer,
             every=self._patience.pod_status,
             description="a Service gets the address of a load balancer",
         )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -73,10 +74,10 @@ class Asked:
         return {"status": {"loadBalancer": {"ingress": first}}}
 
 
-def load_balancers(asked: Asked) -> LoadBalancers:
+def load_balancers(asked: Asked, seconds: float = 0.05) -> LoadBalancers:
     cluster = Cluster()
     asked.apply = cluster.apply  # type: ignore[attr-defined]
-    timings = replace(load_timings(lab=True).run, load_balancer=0.05, pod_status=0.01)
+    timings = replace(load_timings(lab=True).run, load_balancer=seconds, pod_status=0.01)
     return LoadBalancers(asked, cluster, SimpleNamespace(run=timings))  # type: ignore[arg-type]
 
 
@@ -95,4 +96,6 @@ def test_a_service_to_which_no_load_balancer_gives_an_address_is_not_decided() -
 def test_a_dry_run_waits_for_no_load_balancer() -> None:
     asked = Asked([])
     asked.dry_run = True
-    assert load_balancers(asked).over(Group([SERVER])).host == "10.96.0.9"
+    began = time.monotonic()
+    assert load_balancers(asked, seconds=10.0).over(Group([SERVER])).host == "10.96.0.9"
+    assert time.monotonic() - began < 10.0
