@@ -24,8 +24,9 @@ SANDBOX = "cni.projectcalico.org/containerID"
 """Annotation of Calico's CNI plugin with the id of a pod's sandbox, with which the name of its
 endpoint begins (containernetworking/plugins pkg/hns, ConstructEndpointName)."""
 OF_HOST = "_ep"
-"""End of the name of the endpoint that Calico gives to the host itself
-(cni-plugin/pkg/dataplane/windows)."""
+"""End of the name of the endpoint that Calico and flannel give to the host itself
+(cni-plugin/pkg/dataplane/windows).  Where an administrator gives it by hand, as for win-bridge, it
+has the network's name (microsoft/SDN Kubernetes/windows/start-kubelet.ps1)."""
 PROTOCOLS = {"TCP": 6, "UDP": 17}
 LOCAL = "Local"
 
@@ -138,11 +139,13 @@ class HnsHealth:
         )
 
     def _endpoints(self, node: str) -> list[HnsEndpoint]:
-        networks = {one.id for one in self.hosts.hns_networks(node) if one.pods}
+        names = {one.id: one.name for one in self.hosts.hns_networks(node) if one.pods}
         return [
             one
             for one in self.hosts.hns_endpoints(node, remote=True)
-            if one.network in networks and not one.name.endswith(OF_HOST)
+            if one.network in names
+            and not one.name.endswith(OF_HOST)
+            and one.name != names[one.network]
         ]
 
 

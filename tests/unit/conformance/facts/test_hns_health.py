@@ -178,9 +178,10 @@ class Hosts:
     def __init__(self, *looks: list[HnsEndpoint]) -> None:
         self.looks = list(looks)
         self.taken = 0
+        self.network = "Calico"
 
     def hns_networks(self, node: str) -> list[HnsNetwork]:
-        pods = HnsNetwork(id="N", name="Calico", type="Overlay", pods=True)
+        pods = HnsNetwork(id="N", name=self.network, type="Overlay", pods=True)
         return [pods, HnsNetwork(id="nat", name="nat", type="nat")]
 
     def hns_endpoints(self, node: str, *, remote: bool = False) -> list[HnsEndpoint]:
@@ -227,9 +228,13 @@ def test_a_deviation_counts_if_two_looks_show_the_same(
     assert f"looks: {taken} within {30 * (taken - 1)} s" in fact.source
 
 
-def test_the_hosts_own_endpoint_and_other_networks_are_no_pods() -> None:
-    own = HnsEndpoint(id="E", name="Calico_ep", address="192.168.1.2", mac="", network="N")
+@pytest.mark.parametrize(
+    ("network", "name"), [("Calico", "Calico_ep"), ("cbr0", "cbr0_ep"), ("cbr0", "cbr0")]
+)
+def test_the_hosts_own_endpoint_and_other_networks_are_no_pods(network: str, name: str) -> None:
+    own = HnsEndpoint(id="E", name=name, address="192.168.1.2", mac="", network="N")
     hosts = Hosts([A, own, endpoint("d", "172.16.0.2", network="nat")])
+    hosts.network = network
     found = health(hosts, Pod=[pod("p", "192.168.1.3", "a")]).endpoints_of_nobody("w")
     assert [fact.value for fact in found.values()] == [(), ()]
 
