@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that may end Felix on a node. It is noted before it is made, watched, and removed when
-Felix ends.
+"""A policy that may end Felix on a node. It is recorded before it is created; Felix is watched, and
+the policy is removed when Felix ends.
 
-A Felix that ends in this way starts, reads the policy and ends again. Until the policy is gone, no
-change of policy reaches any pod of the node.
+A Felix that ends because of a policy starts, reads the policy and ends again. Until the policy is
+gone, no change of policy reaches any pod of the node.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ ENDING_POLICY = Healer(
 
 
 class Named(Removable, Protocol):
-    """The policies of a test, by the names under which they are removed if the run dies."""
+    """The policies of a test, with the names under which they are removed if the run dies."""
 
     @property
     def names(self) -> list[str]: ...

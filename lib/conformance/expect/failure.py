@@ -27,9 +27,10 @@ from conformance.model.observation import Observation, Verdict
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 SHOWN = 12
-"""Rows of a table that a message shows whole; of a larger one it shows those that are wrong."""
+"""The number of rows up to which a message shows a table completely; of a larger table it shows the
+wrong rows."""
 NAMED = 6
-"""Pairs of nodes that a message names."""
+"""The number of pairs of nodes that a message names."""
 SENT_AGAIN = 0.9
 """s. A connection that takes longer than this each time needs a repeated SYN, which is sent after 1
 s (RFC 6298)."""
@@ -42,9 +43,9 @@ def failure(
     seconds: float,
     removed: bool = False,
 ) -> Exception | None:
-    """Return the worst failure of the paths, which names the others; None: all are as expected.
+    """Return the failure of the worst path, which names the others; None: all are as expected.
 
-    ``removed``: the policies were removed just now, so that the paths are to be open again.
+    ``removed``: the policies were removed just now, so the paths should be open again.
     """
     wrong = sorted(
         (outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank
@@ -89,8 +90,8 @@ class _Failure:
 
     @property
     def side(self) -> advice.Side:
-        """Return the end whose node enforces the policies; of both, the end whose pods differ
-        from their peers."""
+        """Return the end whose node enforces the policies. If both may, return the end whose pods
+        differ from their peers."""
         side = self.first.at or self.expect.context.enforced_at or "both"
         want = self.first.path.want
         held = [each.path.attempt for each in self.outcomes if each.held and each.path.want is want]
@@ -272,7 +273,7 @@ class _Failure:
 
 
 def _age(pod: Workload) -> str:
-    """Return how old a pod is; empty: its beginning is not known."""
+    """Return how old a pod is; empty if its start is not known."""
     if not pod.created:
         return ""
     created = datetime.datetime.fromisoformat(pod.created)
@@ -374,8 +375,8 @@ def _when(outcome: Outcome) -> str:
 
 
 def _how_it_leaks(outcome: Outcome) -> str:
-    """Describe how packets passed on a path that should be closed: the denial wore off, or only
-    held for first packets."""
+    """Describe how packets passed on a path that should be closed: the denial ended after some
+    time, or held only for first packets."""
     path = outcome.path
     if not outcome.passes_policy:
         return ""
