@@ -83,7 +83,7 @@ class HnsHealth:
         }
 
     def left_behind(self, node: str) -> Fact[bool]:
-        """Return whether a local endpoint belongs to no pod, or a pod of the run has none."""
+        """Return whether a local endpoint belongs to no pod, or a pod of the run has no endpoint."""
         wrong = [
             f"{name}: {', '.join(fact.value)}"
             for name, fact in self.endpoints_of_nobody(node).items()
@@ -92,7 +92,9 @@ class HnsHealth:
         return Fact(bool(wrong), "; ".join(wrong) or f"HNS of node {node} has nothing left over")
 
     def services_without_balancer(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
-        """Return whether a local endpoint belongs to no pod, or a pod of the run has no endpoint."""
+        """Return the ports of ClusterIP Services that did not change between the reads and whose
+        load balancer is missing or has other members. The fact's source names load balancers that
+        are left of Services without endpoints."""
         name = f"load balancers of Services that are missing or wrong on node {node}"
         return {name: self._lasting(node, self._of_services, wrong_balancers, looks=3)}
 
@@ -103,9 +105,7 @@ class HnsHealth:
         find: Callable[[Look], Deviations],
         looks: int = 2,
     ) -> Fact[tuple[str, ...]]:
-        """Return the ports of ClusterIP Services that did not change between the reads and whose
-        load balancer is missing or has other members. The fact's source names load balancers that
-        are left of Services without endpoints."""
+        """Return the deviations that every read shows. A read without deviations is the last one."""
         look = read(node)
         found = dict(find(look))
         taken = 1
@@ -147,8 +147,7 @@ class HnsHealth:
 
 
 def shared_addresses(look: Look) -> Deviations:
-    """Return the lasting deviations, which every read shows. A read without deviations is the last
-    one."""
+    """Return the addresses that several local endpoints have, each with the endpoints' names."""
     found: dict[str, list[HnsEndpoint]] = {}
     for endpoint in look.of_pods:
         found.setdefault(endpoint.address, []).append(endpoint)
@@ -160,7 +159,7 @@ def shared_addresses(look: Look) -> Deviations:
 
 
 def endpoints_of_nobody(look: Look) -> Deviations:
-    """Return the addresses that several local endpoints have, each with the endpoints' names."""
+    """Return the local endpoints that belong to no pod."""
     return {
         endpoint.id: f"{endpoint.name} with {endpoint.address or 'no address'}"
         for endpoint in look.of_pods
@@ -169,7 +168,7 @@ def endpoints_of_nobody(look: Look) -> Deviations:
 
 
 def pods_without_endpoint(look: Look, is_own: Callable[[Obj], bool]) -> Deviations:
-    """Return the local endpoints that belong to no pod."""
+    """Return the run's own ready pods that have no endpoint."""
     return {
         str(pod["metadata"]["uid"]): f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         for pod in look.pods

@@ -161,7 +161,7 @@ def named(networks: Sequence[HnsNetwork]) -> str:
 
 
 def _otherwise(policies: Sequence[RemoteSubnet], peer: Peer, vni: int) -> str:
-    """Return how the policies for a block differ from what the peer announces; ``as announced``:
+    """Return how the policies for a block differ from what the peer announces; ``as announced`` if
     they do not differ."""
     if not policies:
         return NO_ROUTE + peer.unannounced
