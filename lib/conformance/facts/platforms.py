@@ -97,7 +97,7 @@ def virtual(meta: Obj) -> str:
 
 
 def _of_node(node: Obj) -> Iterator[str]:
-    """Yield what may be a mark of a platform on a node, with the node's name."""
+    """Yield every text of a node that may be a mark of a platform, with the node's name."""
     meta = node["metadata"]
     for kind in ("label", "annotation"):
         yield from (f"{kind} {key} of node {meta['name']}" for key in mapping_at(meta, f"{kind}s"))

@@ -285,13 +285,13 @@ def _cluster(chosen: Chosen) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Oidc:
     """The auth-provider oidc: its id-token, and a new one from its issuer once the token has
-    expired. The official client makes that request, with TLS verified by the authority that the
+    expired. The official client makes that request; it verifies TLS by the authority that the
     kubeconfig names, or else by this machine's authorities. Nothing is written into the kubeconfig.
     """
 
     chosen: Chosen
     config: dict[str, Any]
-    """Of the provider; a refresh-token that the issuer replaced is kept here."""
+    """The provider's configuration; a refresh-token that the issuer replaced is stored here."""
 
     def read(self) -> Credential:
         """Return the id-token; get a new token if it has expired."""
@@ -332,7 +332,8 @@ Source = Credential | TokenFile | Plugin | Oidc
 
 
 def impersonation(chosen: Chosen) -> list[tuple[str, str]]:
-    """Return the headers by which requests are made as somebody else; a key may stand repeatedly.
+    """Return the headers by which requests are made in the name of another user; a key may occur
+    repeatedly.
 
     Raise UsageProblem for groups, uid or extra without a user, which kubectl refuses.
     """
@@ -355,10 +356,11 @@ PEM = rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----"
 VALIDITY = re.compile(
     rb"\x30.(?:\x17\x0d\d{12}|\x18\x0f\d{14})Z(?:\x17\x0d|\x18\x0f)(?P<ends>\d{12,14})Z", re.DOTALL
 )
-"""A certificate's notBefore and notAfter in DER: the only two times in a row (RFC 5280,
+"""Matches a certificate's notBefore and notAfter in DER: the only two times in a row (RFC 5280,
 4.1.2.5)."""
 YEAR_WITH_CENTURY = 14
-"""Digits of a GeneralizedTime; a UTCTime has no century, and its years before 50 are 20xx."""
+"""The number of digits of a GeneralizedTime; a UTCTime has no century, and its years before 50 are
+20xx."""
 
 
 def end_of(token: str) -> datetime | None:
@@ -374,7 +376,8 @@ def end_of(token: str) -> datetime | None:
 
 
 def end_of_certificate(pem: bytes) -> datetime | None:
-    """Return when a client certificate ends (``notAfter``, RFC 5280), the first of PEM.
+    """Return when a client certificate ends (``notAfter``, RFC 5280), by the first certificate in
+    the PEM text.
 
     None: there is no certificate, or its end cannot be read.
     """
