@@ -43,7 +43,7 @@ class Chosen:
     """A context of one or several kubeconfig files, with its cluster and its user."""
 
     files: str
-    """The files, in the form of KUBECONFIG."""
+    """The files, joined as in KUBECONFIG."""
     context: str
     server: str
     user: str

@@ -47,9 +47,9 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class PutBack:
-    """One line for each change."""
+    """The result of restoring the changes of the run's processes."""
 
     lines: tuple[str, ...] = ()
-    """Why the cluster may not be as before, in one line; empty: it is as before."""
+    """One line for each change."""
     problem: str = ""
     """Why the cluster may not be as before, in one line; empty: it is as before."""

@@ -18,9 +18,10 @@ REMEDY = "run again on nodes that stay: keep autoscalers from them, or name othe
 
 
 def gone(kube: Kube, names: Iterable[str], *, by_list: bool = False) -> MissingCapability | None:
-    """Return the error if one of these nodes is gone or being deleted; None while all are there.
+    """Return the error if one of these nodes is deleted or being deleted; None as long as all
+    exist.
 
-    ``by_list``: read all nodes by one request (:meth:`NodeWatch.lists`).  Raise ApiUnreachable.
+    ``by_list``: read all nodes by one request (:meth:`NodeWatch.lists`). Raise ApiUnreachable.
     """
     try:
         listed = (

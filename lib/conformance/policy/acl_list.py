@@ -28,16 +28,17 @@ from conformance.policy.oracle.world import Backend, Member, Pod, World
 ANY_PROTOCOL = 256
 _ACTIONS = {"Allow": "Allow", "Deny": "Block", "Pass": "Pass"}
 SHOWN = 4
-"""Addresses of a rule that its text names."""
+"""The number of a rule's addresses that its text names."""
 _SMALLEST_BITSET = 19
-"""Bits that Felix' set of ports begins with (``2 ^ 16 + 1`` in Go, where ^ is exclusive or)."""
+"""The number of bits that Felix' set of ports has at first (``2 ^ 16 + 1`` in Go, where ^ is
+exclusive or)."""
 
 Ranges = tuple[Range, ...]
 """Addresses or ports, sorted, neighbours merged; empty: any."""
 
 
 class FelixPanics(SuiteError):
-    """Policies that end Felix: HNS is given no list."""
+    """Policies that make Felix end: HNS gets no list."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class HnsRule:
     policy: str = ""
     """``NetworkPolicy shop/web``, ``the end of tier default`` or ``no policy``."""
     where: str = ""
-    """``ingress rule 2``; empty where no rule of a policy gave it."""
+    """The rule's place, ``ingress rule 2``; empty if no rule of a policy gave it."""
 
     @property
     def effect(self) -> "HnsRule":
@@ -83,11 +84,11 @@ def acl_list(
 ) -> tuple[HnsRule, ...]:
     """Return the rules of a pod on a Windows node, in order, ingress before egress.
 
-    ``switches``: departures from the promise; None: those of the release as shipped.  With
+    ``switches``: departures from the documents; None: those of the release as shipped. With
     ``WINDOWS`` alone the list has none of the release's defects.
 
-    Raise UsageProblem for a release whose code nobody has read, and for policies of which a part
-    is not known; FelixPanics where there is no list.
+    Raise UsageProblem for a release whose code nobody has read, and for policies of which a part is
+    not known; FelixPanics if there is no list.
     """
     if release not in RELEASES:
         known = " to ".join(f"v{major}.{minor}" for major, minor in (RELEASES[0], RELEASES[-1]))
@@ -131,7 +132,7 @@ def merged(ranges: Iterable[Range]) -> Ranges:
 
 
 def _tier(one: InForce, direction: Direction, world: World, switches: Switches) -> list[HnsRule]:
-    """Return the rules of a tier's policies, and its end."""
+    """Return the rules of a tier's policies, followed by the rule at the end of the tier."""
     found: list[HnsRule] = []
     for policy in (policy for group in one.groups for policy in group):
         if policy.staged:
@@ -145,7 +146,7 @@ def _tier(one: InForce, direction: Direction, world: World, switches: Switches) 
 def _rules(
     rule: Rule, policy: Policy, direction: Direction, world: World, switches: Switches
 ) -> Iterator[HnsRule]:
-    """Yield a rule's rules of HNS: none where HNS cannot express it or no address can match."""
+    """Yield HNS' rules for a policy's rule; none if HNS cannot express it or no address can match."""
     if rule.unread:
         raise UsageProblem(f"{policy.label}, {rule.where}: {rule.unread}")
     ends = (rule.source, rule.destination)
@@ -180,7 +181,7 @@ def _to_service(
 ) -> Iterator[HnsRule]:
     """Yield a rule for each protocol and port of a Service.
 
-    ``alone``: everything else in the policy's rule is ignored, a defect (XPOL-7).
+    ``alone``: everything else in the policy's rule is ignored, which is a defect (XPOL-7).
     """
     source = () if alone else _addresses(rule.source, world)
     if source is None:

@@ -2,8 +2,9 @@
 """The command line: options, and the settings that they mean. Each contradiction or unknown value
 gives one clear line.
 
-Messages write ``--kubeconfig=PATH`` with the equals sign: before pytest knows these options it takes a separate word
-that is an existing path for a test path, and looks for its configuration there instead of in the checkout.
+Messages write ``--kubeconfig=PATH`` with the equals sign: before pytest knows these options it
+takes a separate word that is an existing path for a test path, and searches for its configuration
+there instead of in the checkout.
 """
 
 import os
@@ -35,7 +36,7 @@ from conformance.settings import (
 )
 
 GRACE = "CALICO_CONFORMANCE_GRACE"
-"""Environment variable with the seconds that Kubernetes gives the run's pod to end."""
+"""The environment variable with the seconds that Kubernetes gives the run's pod to end."""
 GRACE_LEFT = 30.0
 """s. The part of this time that is kept for the report, after everything is restored."""
 
@@ -128,8 +129,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--label=KEY=VALUE": "label the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
     },
 }
-"""Groups, and each option with its argument, mapped to their help.  Without an argument it is a
-flag."""
+"""Map each group, and each option with its argument, to the help. An option without an argument is
+a flag."""
 EXAMPLES = {
     "-n auto": "everything, on a lab of its own",
     "-k vxlan": "one subject; --claim DEMO-7: one claim",
@@ -167,7 +168,7 @@ def help_lines(command: str) -> list[str]:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Register them with pytest, before pytest's own."""
+    """Register the options with pytest, before pytest's own."""
     before = "_anonymous"
     for (name, about), options in OPTIONS.items():
         group = parser.getgroup(name, about, after=before)
@@ -186,8 +187,7 @@ WITH_PATHS = (
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """Return the command line with ``--option=PATH`` for ``--option PATH``, where the value is a
-    path."""
+    """Return the command line with ``--option=PATH`` for ``--option PATH`` if the value is a path."""
     found: list[str] = []
     for argument in arguments:
         if found and found[-1] in WITH_PATHS:
@@ -198,15 +198,16 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 
 WORKERS_PER_CPU = 3
-"""Maximum for a lab, with nodes that share this machine with the workers.  A whole run uses 90 to
-130 s of CPU.  With six workers on two cores, at load 10, a change of policy took at most 5.6 s of
-its 10 s, and all verdicts were those of four workers; with eight workers and attempts every 100 ms
-Felix was late by more than its budget, and healthy policies were VIOLATED."""
+"""The maximum number of workers per CPU for a lab, whose nodes share this machine with the workers.
+A whole run uses 90 to 130 s of CPU. With six workers on two cores, at load 10, a change of policy
+took at most 5.6 s of its 10 s, and all verdicts were those of four workers. With eight workers and
+attempts every 100 ms Felix was late by more than its budget, and healthy policies were VIOLATED."""
 _LAB_MOST = max(1, min(Workers.at_most, WORKERS_PER_CPU * (os.cpu_count() or 1)))
 LAB_WORKERS = Workers(
     at_most=_LAB_MOST, per_windows_node=_LAB_MOST, agents=200, agents_per_windows_node=200
 )
-"""On an embedded lab PowerShell starts and agents cost next to nothing, unless they are real."""
+"""The maximum number of workers on an embedded lab, on which PowerShell starts and agents cost next
+to nothing, unless they are real."""
 
 
 def read_choice(config: pytest.Config) -> Choice:
@@ -285,9 +286,8 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
 
 
 def clearing_up(environ: Mapping[str, str]) -> float:
-    """Return the seconds for clearing up after an interruption; a Job in the cluster sets them by
-    its pod's grace period. Raise UsageProblem.
-    """
+    """Return the seconds for cleaning up after an interruption; a Job in the cluster sets them by
+    its pod's grace period. Raise UsageProblem."""
     if not (text := environ.get(GRACE, "")):
         return Settings.clearing_up
     try:
@@ -297,7 +297,7 @@ def clearing_up(environ: Mapping[str, str]) -> float:
 
 
 def _workers(option: Any, choice: Choice, timings: Timings) -> Workers:
-    """Return the bounds of ``-n auto``; a lab of the run's own has no real Windows nodes."""
+    """Return the limits of ``-n auto``; a lab of the run's own has no real Windows nodes."""
     watch = 0 if option.no_watch else Workers.watch
     wanted: int | None = option.workers_per_windows_node
     if choice.stands_in and wanted is None:
