@@ -25,8 +25,7 @@ UNTOLD = (
     "linux-to-linux", "linux-to-windows", "windows-to-linux", "windows-to-windows", "linux-node", "same-node",
     "other-windows-node", "kubernetes", "calico", "ingress", "egress", "disruptive", "smoke",
 )  # fmt: skip
-"""The result for words that can be matched only after collection: ids of parameters, and words of
-the plan."""
+"""Words that can be matched only after collection: ids of parameters, and words of the plan."""
 
 
 def subjects(catalog: Catalog) -> dict[str, str]:

@@ -11,8 +11,8 @@ from conformance.model.endpoint import Target, Workload
 
 NAMESPACE = "kube-system"
 SELECTOR = "k8s-app=kube-dns"
-"""The namespace and label of CoreDNS by kubeadm, the managed platforms and RKE2. OpenShift's is in
-a namespace of its own."""
+"""The label of the cluster's DNS pods, in the namespace that kubeadm, the managed platforms and
+RKE2 use for CoreDNS. OpenShift's is in a namespace of its own."""
 PORT = 53
 
 

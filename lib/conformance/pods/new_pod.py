@@ -26,7 +26,8 @@ _SERVER = "server"
 _CONNECTED = 0
 _NO_ANSWER = 3
 _NO_NETWORK = 4
-"""Matches the last words of a container without network (manifests/new-pod/windows.yaml)."""
+"""The exit code of the first action if the container has no network
+(manifests/new-pod/windows.yaml)."""
 
 
 def role_of(os: OS) -> str:

@@ -202,7 +202,7 @@ def _to_service(
 
 
 def _by_port(service: tuple[str, str], world: World) -> Iterator[tuple[int, int, Ranges]]:
-    """Yield protocol, port and the addresses of a Service's members there."""
+    """Yield each protocol and port of a Service, with the addresses of its members there."""
     found: dict[tuple[int, int], set[int]] = {}
     for backend in _members_of(service, world):
         for there in backend.ports:
@@ -213,7 +213,7 @@ def _by_port(service: tuple[str, str], world: World) -> Iterator[tuple[int, int,
 
 
 def _members_of(service: tuple[str, str], world: World) -> Sequence[Backend]:
-    """Return a Service's members, ready or not, as Felix takes them."""
+    """Return a Service's members, ready or not, as Felix uses them."""
     backends = world.backends_of(service)
     if backends is None:
         raise UsageProblem(f"the members of Service {'/'.join(service)} are not known")
@@ -225,7 +225,7 @@ def _of_ipv4(addresses: Iterable[int]) -> Ranges:
 
 
 def _addresses(peer: Peer, world: World) -> Ranges | None:
-    """Return the addresses that an end of a rule may have; empty: any address, None: no address."""
+    """Return the addresses that an end of a rule may have. Empty: any address; None: no address."""
     parts: list[Ranges] = []
     if peer.nets:
         parts.append(merged(one for one in peer.nets if one[0] < IPV6))
@@ -245,7 +245,7 @@ def _addresses(peer: Peer, world: World) -> Ranges | None:
 
 
 def _chosen(peer: Peer, world: World) -> Iterator[Range]:
-    """Yield the IPv4 addresses of the members that a peer's selectors choose."""
+    """Yield the IPv4 addresses of the members that a peer's selectors select."""
     assert peer.choose is not None
     nowhere = set(world.without_address)
     members: list[Member] = [pod for name, pod in world.pods.items() if name not in nowhere]
@@ -265,7 +265,7 @@ def _of_pod(pod: Pod) -> Iterator[Range]:
 def met(one: Ranges, other: Ranges) -> Ranges:
     """Return the intersection of two lists of ranges; an empty list means any value.
 
-    Two lists without a common value also give an empty list: the caller tells this apart.
+    Two lists without a common value also give an empty list: the caller must check this before.
     """
     if not one or not other:
         return one or other
@@ -279,8 +279,8 @@ def met(one: Ranges, other: Ranges) -> Ranges:
 def _flattened(tiers: Sequence[Sequence[HnsRule]], combines: bool) -> list[HnsRule]:
     """Return the tiers as one list; traffic that the last tier passes is blocked.
 
-    ``combines``: if a Pass rule and a rule behind it have no common port, the result has any port,
-    a defect (XPOL-6).
+    ``combines``: if a Pass rule and a rule after it have no common port, the result has any port,
+    which is a defect (XPOL-6).
     """
     last = [replace(one, action="Block") if one.action == "Pass" else one for one in tiers[-1]]
     found, *behind = [*tiers[:-1], last]
@@ -294,7 +294,7 @@ def _flattened(tiers: Sequence[Sequence[HnsRule]], combines: bool) -> list[HnsRu
 
 
 def _behind(passing: HnsRule, tier: Iterable[HnsRule], combines: bool) -> Iterator[HnsRule]:
-    """Yield the rules of a tier, limited to the traffic that a Pass rule passes to it."""
+    """Yield the rules of a tier, limited to the traffic that a Pass rule passes to the tier."""
     for rule in tier:
         protocols = {passing.protocol, rule.protocol} - {ANY_PROTOCOL}
         local, remote = met(passing.local, rule.local), met(passing.remote, rule.remote)
@@ -344,7 +344,7 @@ def _addresses_text(ranges: Ranges) -> str:
 
 
 def _range_text(first: IPv4Address, last: IPv4Address) -> str:
-    """Return addresses as text, a network as such."""
+    """Return addresses as text; a range that is a network is written as a network."""
     found = list(summarize_address_range(first, last))
     return str(found[0]).removesuffix("/32") if len(found) == 1 else f"{first}-{last}"
 

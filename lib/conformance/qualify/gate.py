@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate: whether a report shows what a named set demands, on each Windows build, and the
-obstacles.
+"""The gate: decides whether a report shows what a named set requires, on each Windows build, and
+names the obstacles.
 
-Three answers: ``qualified``; ``not qualified``, since something is decided and not acceptable;
-``incomplete``, since something is not decided.  A lab qualifies nothing, and the answer says so.
+There are three answers: ``qualified``; ``not qualified``, since something is decided and not
+acceptable; ``incomplete``, since something is not decided. A lab qualifies nothing, and the answer
+says so.
 """
 
 from collections import Counter
@@ -30,7 +31,7 @@ NO_BUILD = "no Windows build"
 
 ACCEPTED_BY = "--accept-unverified-tls accepts it"
 WHOLE = REPORT, RUN = "the report", "the run"
-"""Names of obstacles that concern no claim."""
+"""The names of obstacles that concern no claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class Obstacle:
     """The obstacle is a decision about the cluster; otherwise nothing is known."""
 
     def __str__(self) -> str:
-        """``VXLAN-9 (changed) NOT_RUN: it needs --allow-disruptive``."""
+        """Return ``VXLAN-9 (changed) NOT_RUN: it needs --allow-disruptive``."""
         what = f"{self.claim} ({self.part})" if self.part else self.claim
         return str(self.waiver) if self.waiver else f"{what} {self.found}: {self.reason}"
 
@@ -61,7 +62,7 @@ class GateResult:
     build: str
     evidence: str
     obstacles: tuple[Obstacle, ...]
-    """Obstacles, decisions first."""
+    """The obstacles, decisions first."""
     is_unverified: bool = False
     """The evidence came over an unverified connection."""
 
