@@ -79,7 +79,8 @@ class GateResult:
 
     @property
     def word(self) -> str:
-        """Return the answer as a word; for a lab, a word that nobody takes for a qualification."""
+        """Return the answer as a word; for a lab, a word that cannot be mistaken for a
+        qualification."""
         return WOULD if self.answer == "qualified" and self.evidence != "field" else self.answer
 
     @property
@@ -151,8 +152,7 @@ def exit_code(results: Sequence[GateResult]) -> int:
 
 
 def unused(waivers: Sequence[Waiver], results: Sequence[GateResult]) -> tuple[Waiver, ...]:
-    """Return the waivers that accepted nothing: the excepted result no longer occurs, or never
-    did."""
+    """Return the waivers that accepted nothing: the excepted result no longer occurs, or never did."""
     used = {
         id(obstacle.waiver)
         for result in results
@@ -198,7 +198,8 @@ def _of_build(facts: Facts, build: str) -> Facts:
 def _excused(
     report: Report, claim: ClaimOutcome, demand: Demand, build: str, claims: Catalog
 ) -> set[str]:
-    """Return parts of a claim ("": the whole) that are not about this cluster's nodes of a build.
+    """Return the parts of a claim ("": the whole) that do not apply to this cluster's nodes of a
+    build.
 
     If that would leave no part of the claim, return only those with a condition that the set names.
     """
