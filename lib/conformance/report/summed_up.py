@@ -133,8 +133,8 @@ def _undecided(claim: Claim, known: Iterable[str]) -> str:
 
 
 def _is_within(cause: str, line: str) -> bool:
-    """Return whether a known cause explains a first line: pods find no node because their node was
-    lost."""
+    """Return whether a known cause explains a first line: the line contains the cause, or the cause
+    is the loss of a node and the line names this node as tainted."""
     lost = _LOST.match(cause)
     return cause in line or bool(lost and f"{lost[1]} is tainted node.kubernetes.io/" in line)
 

@@ -74,7 +74,7 @@ class Images:
     choices: Mapping[str, ImageChoice] = field(default_factory=dict)
     """Map a published image with its tag, as ``--list-images`` prints it, to its replacement."""
     pull_secrets: tuple[str, ...] = ()
-    """Names of secrets of namespace ``default`` that the kubelets pull all images with."""
+    """Names of secrets of namespace ``default`` with which the kubelets pull all images."""
 
     @property
     def all_pull_secrets(self) -> tuple[str, ...]:
@@ -85,10 +85,11 @@ class Images:
 
 @dataclass(frozen=True, kw_only=True)
 class PodLimits:
-    """Limits of every container of the suite, for clusters that refuse pods without."""
+    """Limits of every container of the suite, for clusters that refuse pods without limits."""
 
     cpu: str
-    """``2`` or ``1500m``.  Windows throttles by it, and PowerShell's start takes a core for seconds."""
+    """``2`` or ``1500m``. Windows throttles a container at this limit, and PowerShell's start takes
+    a core for seconds."""
     memory: str
     """``1Gi``."""
 

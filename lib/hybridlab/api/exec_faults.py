@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of ``kubectl exec`` for the lab's faults: which execs, how, and how many of them.
+"""Failures of ``kubectl exec`` for the lab's faults: which execs fail, how, and how many of them.
 
 A fault affects an exec when it starts, or, if the exec runs already, when it next writes or
-receives data.  An affected exec stays so until the fault is healed; ``first`` limits how many execs
-are affected in all, so that the next attempt succeeds.
+receives data. An affected exec stays affected until the fault is removed; ``first`` limits how many
+execs are affected in all, so that the next attempt succeeds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KINDS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The execs or requests that a fault affects; an empty field: all."""
+    """The execs or requests that a fault affects; an empty field means all."""
 
     node: str = ""
     namespace: str = ""
@@ -67,13 +67,15 @@ class ExecFault:
     first: int = 0
     """The fault affects only this many execs; 0: all."""
     argv: tuple[str, ...] = ()
-    """wrong-binary: the program that answers.  other-words: the words, and those in their place."""
+    """For wrong-binary: the program that answers. For other-words: the words, and those that
+    replace them."""
     seconds: float = 0.0
-    """slow: how late the command starts."""
+    """For slow: how late the command starts, in seconds."""
     start_error: Callable[[Obj, str, tuple[str, ...]], str] = lambda pod, container, argv: (
         "no such program"
     )
-    """missing-binary, start-times-out, dial-fails: why, in real words, from pod, container and command."""
+    """For missing-binary, start-times-out and dial-fails: returns the error in the words of real
+    systems, given pod, container and command."""
     caught: set[int] = field(default_factory=set)
     healed: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -18,7 +18,7 @@ from hybridlab.api.operations import Operations
 from hybridlab.api.resources import Resource
 
 BOOKMARK_SECONDS = 60.0
-"""How often a watch that allows bookmarks gets one."""
+"""The interval at which a watch that allows bookmarks gets a bookmark."""
 _DEFAULT_SECONDS = (1800, 3600)
 """A watch without timeoutSeconds ends after a random time in this range, as on the real server."""
 INITIAL_END = "k8s.io/initial-events-end"
@@ -35,7 +35,7 @@ class _FallsSilent(Exception):
 
 
 async def _silent() -> None:
-    """Stay open until the client goes away, which cancels this."""
+    """Stay open until the client disconnects, which cancels this."""
     await asyncio.Event().wait()
 
 
