@@ -239,8 +239,9 @@ class RunTimings:
     and must fail three times before it counts (tigera/operator, pkg/render/windows.go), and its
     kubelet starts it again after 10 s and 20 s, the first times."""
     watch_least: float
-    """s. The least time for which the standing watch goes on, in addition to ``denial_watch``,
-    however few tests there are: as long as one change of policy may take."""
+    """s. The least time for which the standing watch goes on, however few tests there are: as long
+    as one change of policy may take. If ``denial_watch`` is longer, the watch goes on for that
+    time."""
     watch_every: float
     """s. The pause between two attempts on each path of the standing watch, as in Calico's e2e; a
     path that opens is tried again at once."""

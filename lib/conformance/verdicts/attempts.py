@@ -83,7 +83,8 @@ def silenced(
 def of_planned(
     outcome: TestOutcome | None, silent: TestOutcome, before: TestOutcome | None
 ) -> TestOutcome:
-    """Return the outcome that counts of a planned test; ``before``: from before its worker died.
+    """Return the outcome that counts for a planned test; ``before``: the outcome from before its
+    worker died.
 
     ``silent``: the outcome if nothing was reported, or if it crashed and was tried again.
     """

@@ -45,14 +45,15 @@ class Watching:
     def __init__(
         self, operations: Operations, caught: Callable[[str | None], bool] = lambda namespace: False
     ) -> None:
-        """``caught`` says whether a watch in a namespace that would write now falls silent for good (a fault)."""
+        """Set up the watches. ``caught`` returns whether a watch in a namespace that is about to
+        send an event becomes silent for good (a fault)."""
         self._operations = operations
         self._caught = caught
 
     async def serve(
         self, request: web.BaseRequest, resource: Resource, namespace: str | None, show: Shown
     ) -> web.StreamResponse:
-        """Answer a watch request; ``show`` gives events the form that the client asked for."""
+        """Answer a watch request; ``show`` converts events to the form that the client requested."""
         query = request.query
         labels = query.get("labelSelector", "")
         fields = query.get("fieldSelector", "")
