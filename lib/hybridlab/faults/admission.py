@@ -28,7 +28,8 @@ DOES = (
     "times-out",
 )
 PRIORITY = {"priorityClassName": "tenants", "preemptionPolicy": "Never"}
-"""Fields of the owner's PriorityClass that is the cluster's default (``globalDefault``)."""
+"""Fields of the PriorityClass of another owner that is the cluster's default (``globalDefault``).
+"""
 REFUSALS = {
     "quota": "failed quota: compute: must specify limits.cpu,limits.memory",
     "quota-exceeded": "exceeded quota: compute, requested: pods=1, used: pods=20, limited: pods=20",

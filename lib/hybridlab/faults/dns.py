@@ -23,7 +23,7 @@ from hybridlab.faults.rules import RuleFault
 
 TYPES = Types()
 WRONG_ADDRESS = "203.0.113.9"
-"""Address in a range for documentation (RFC 5737): nothing answers there."""
+"""An address in a range for documentation (RFC 5737), at which nothing answers."""
 ANOTHER: Final = "another-address"
 EXTRA: Final = "extra-address"
 AAAA_DENIED: Final = "aaaa-nxdomain"
@@ -183,7 +183,8 @@ def dns_backend_dead(lab: LabParts, identity: str, parameters: Mapping[str, str]
 
 
 def _with_dead(port: ServicePort) -> ServicePort:
-    """Return a port of the DNS Service with a backend that nobody has any more."""
+    """Return a port of the DNS Service with an additional backend whose address no pod has any
+    more."""
     dead = Backend(address=WRONG_ADDRESS, port=53)
     is_dns = port.name.startswith("kube-system/kube-dns:") and port.port == 53
     return replace(port, backends=(*port.backends, dead)) if is_dns else port

@@ -13,10 +13,11 @@ from hybridlab.faults.rules import NOWHERE, RuleFault, expression
 TYPES = Types()
 
 FLOW = "ct original ip saddr . ct original ip daddr . ct original proto-src . ct original proto-dst"
-"""Key of a flow, from its first packet: the same for all of its packets, answers and repetitions
-among them, whatever Services and NAT make of the addresses."""
+"""The key of a flow, from its first packet: the same for all of its packets, including answers and
+repetitions, whatever Services and NAT change in the addresses."""
 SEED = "0xf10"
-"""One for all nodes: between two nodes that both lose flows no more are lost than by one of them."""
+"""The same seed for all nodes: between two nodes that both lose flows, no more flows are lost than
+by one of them."""
 MOST = 1000
 LONGEST_MS = 10_000
 
@@ -52,7 +53,7 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
 
 
 def _devices(lab: LabParts) -> str:
-    """Return the devices by which packets come from other nodes, and go there."""
+    """Return the devices through which packets come from other nodes, and go there."""
     return f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
 
 
