@@ -25,8 +25,8 @@ from hybridlab.kernel.nft import Nft
 _MASQUERADE = "0x4000"
 """kube-proxy's packet mark; the connection mark stays free."""
 TRANSLATED = "0x8000"
-"""Packet mark on Windows: the packet goes to a pod here, and the mark has the source that it will
-get; after policy the packet has its own again."""
+"""Packet mark on Windows: before policy, the packet to a pod of this node got the source that it
+will have in the end; after policy it gets its own source again."""
 _KEPT = "0x2000"
 """Packet mark of traffic to a NodePort that keeps its clients' addresses."""
 

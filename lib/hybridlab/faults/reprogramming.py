@@ -38,14 +38,14 @@ class NoResetRecovery(Fault):
         self._lab = lab
         self._identity = identity
         self._seconds = seconds("seconds", parameters["seconds"], for_good=True)
-        """0: for good."""
+        """s. The duration; 0: for good."""
         self._felixes = {
             node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])
         }
         self._cut: dict[str, dict[str, asyncio.Task[None] | None]] = {
             node: {} for node in self._felixes
         }
-        """By node: addresses that are cut off, with what ends that."""
+        """Map each node to the addresses that are cut off, each with the task that ends this."""
 
     async def inject(self) -> None:
         for node, felix in self._felixes.items():

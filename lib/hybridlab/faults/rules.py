@@ -15,9 +15,9 @@ TYPES = Types()
 
 FABRIC = "fabric"
 NOWHERE = "192.0.2.1"
-"""Nobody's address (RFC 5737): what is sent there vanishes."""
+"""An address that no host has (RFC 5737): packets to it vanish."""
 NodeRules = Mapping[str, list[tuple[str, str]]]
-"""Scope (a node's name or ``fabric``) to (chain, rule)."""
+"""Map each scope (a node's name or ``fabric``) to (chain, rule)."""
 
 
 class RuleFault(Fault):
@@ -60,8 +60,7 @@ class RuleFault(Fault):
 
 
 def expression(name: str, words: str) -> str:
-    """Return a parameter's match, written in words of nft with _ for each space.  Raise
-    BadFault."""
+    """Return a parameter's match, written in nft's language with _ for each space. Raise BadFault."""
     if not re.fullmatch(r"[A-Za-z0-9_.:/<>=!{},&*-]*", words):
         raise BadFault(
             f"{name} is {words!r}, expected words of nft with _ between them, such as tcp_dport_443"

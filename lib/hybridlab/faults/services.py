@@ -25,7 +25,7 @@ from hybridlab.windows.reserved import source_vip
 TYPES = Types()
 
 _OWN = "ip saddr"
-"""The source that a packet comes with."""
+"""The source address with which a packet arrives."""
 
 
 @TYPES.fault(

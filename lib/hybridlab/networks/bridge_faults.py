@@ -14,7 +14,7 @@ TYPES = Types()
 
 
 def _fabric(lab: LabParts) -> FabricTable:
-    """Return the underlay's table, with what faults change in it."""
+    """Return the underlay's table, with the changes that faults make to it."""
     return lab.calico.plane.fabric(lab.calico.typha.routing)
 
 
@@ -62,7 +62,7 @@ class HostEndpointMissing(RuleFault):
         ]
 
     async def inject(self) -> None:
-        """Take the endpoints away, and with them the way out."""
+        """Remove the endpoints, and with them the pods' way out."""
         for bare, routing in self._hosts:
             bare.add(self._identity)
             routing.due()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of a plane: all differences between the ways of carrying pods' packets.
+"""The contract of a plane: all differences between the ways to carry pods' packets.
 
-The rest of the lab calls these methods and never checks which plane it has. A plane is a folder
-of ``networks`` and a line of ``networks.registry``. It decides about a pod, a node's routes and
+The rest of the lab calls these methods and never checks which plane it has. A plane is a folder of
+``networks`` and a line of ``networks.registry``. It decides about a pod, a node's routes and
 devices, HNS, the source address behind Services, and the contents of the cluster's objects, CNI
 configurations and host files.
 """
@@ -38,15 +38,15 @@ class Declared:
     pool: Mapping[str, str] | None
     """Fields of the IPPool besides those of every pool; None: there is no pool."""
     cni: str = "Calico"
-    """Installation ``.spec.cni.type``."""
+    """The encapsulation of the Installation's pool."""
     peers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """BGPPeers by name: their specs."""
+    """Fields of the IPPool in addition to those of every pool; None: there is no pool."""
     mesh: bool = True
     """Where BGP is enabled, nodes peer with each other by themselves."""
     felix: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the FelixConfiguration ``default``."""
+    """The specs of BGPPeers by name."""
     windows_nodes: Mapping[str, str] = field(default_factory=dict)
-    """Fields of the Installation's ``.spec.windowsNodes``."""
+    """If BGP is enabled, nodes peer with each other by themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,26 +56,26 @@ class NodeProgram:
     tunnel: Tunnel | None
     routes: NodeRoutes
     problem: str = ""
-    """Why there is no tunnel where there should be one."""
+    """Fields of the Installation's ``.spec.windowsNodes``."""
     unknown: Sequence[str] = ()
     """Networks of other nodes that have not announced how they are reached."""
 
 
 class Plane(ABC):
-    """A way of carrying pods' packets between nodes, for one cluster."""
+    """Why there is no tunnel although there should be one."""
 
     kind: ClassVar[str]
-    """The plane's name in profiles."""
+    """Networks of other nodes that have not announced how they are reached."""
     settings_type: ClassVar[type[PlaneSettings]]
-    """Settings of a profile under ``network.plane``."""
+    """A way to carry pods' packets between nodes, for one cluster."""
     device: ClassVar[str]
     """The interface by which a node sends to other nodes' pods."""
     pod_prefix: str = "cali"
     """How the names of pods' interfaces on nodes begin."""
     pod_network: str = POD_NETWORK
-    """The HNS network of Windows pods."""
+    """The interface through which a node sends to other nodes' pods."""
     kube_network: str = "Calico.*"
-    """Regular expression by which Felix and kube-proxy find this network."""
+    """The beginning of the names of pods' interfaces on nodes."""
     has_backend: bool = True
     """Calico's startup has a networking backend; only then does a node get the annotation of its
     address (node/pkg/lifecycle/startup)."""
@@ -98,59 +98,58 @@ class Plane(ABC):
     def pod_port(
         self, machine: Machine, address: str, network: str, windows: WindowsNode | None
     ) -> PodPort:
-        """Return how a pod with this address, of this network of addresses, is wired to its
-        node."""
+        """Map the id of each fault to the nodes from which the underlay accepts only their own
+        addresses."""
 
     def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
         """Return why the CNI plugin of a Windows node cannot wire a pod; empty: it can."""
         return ""
 
     def admit(self, obj: Obj, plural: str, old: Obj | None) -> Obj:
-        """Return an object as the network's own webhooks leave it; ``old``: as it was, None: it is
-        new."""
+        """Return how a pod with this address, of this network of addresses, is connected to its
+        node."""
         return obj
 
     @abstractmethod
     def mtu(self, override: int | None) -> int:
-        """Return the MTU inside pods, bytes: ``override``, or the underlay's MTU less the plane's
-        overhead.
-        """
+        """Return why the CNI plugin of a Windows node cannot connect a pod; empty: it can."""
 
     @abstractmethod
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
-        """Take the addresses that the node itself needs; return its annotations besides that of its own address.
-
-        Raise AddressError.
-        """
+        """Return an object as the network's own webhooks change it; ``old``: the object before,
+        None: it is new."""
 
     def claims_blocks(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node claims blocks of Calico's even where pods have
-        other addresses."""
+        """Return the MTU inside pods in bytes: ``override``, or the underlay's MTU less the plane's
+        overhead."""
         return False
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node comes to its end, before which no Felix
-        begins."""
+        """Assign the addresses that the node itself needs; return its annotations in addition to
+        that of its own address.
+
+        Raise AddressError.
+        """
         return True
 
     @abstractmethod
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
-        """Return how a node announces, by its object's metadata, that its pods are reached; None
-        while it does not."""
+        """Return whether Calico's startup on a node claims blocks of Calico even if pods have other
+        addresses."""
 
     @abstractmethod
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Return the program of a node with a Felix that read these settings when it started."""
+        """Return whether Calico's startup on a node reaches its end, before which no Felix begins."""
 
     def fabric(self, facts: RoutingFacts) -> FabricTable:
-        """Return the underlay's configured routes, and the nodes with a source check."""
+        """Return how a node announces, by its object's metadata, the way to its pods; None while it
+        does not."""
         return FabricTable()
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
-        """Record that a program of Calico's (a pod's container, or a service of the host) began or
-        ended."""
+        """Return the program of a node whose Felix read these settings when it started."""
         return
 
     def on_change(self, listener: Callable[[], None]) -> None:
@@ -160,13 +159,13 @@ class Plane(ABC):
         return
 
     def node_status(self, node: str) -> Mapping[str, Any] | None:
-        """Return the status that a node's calico-node writes into CalicoNodeStatus; None: it
-        writes nothing.
-        """
+        """Record that a program of Calico (a pod's container, or a service of the host) began or
+        ended."""
         return None
 
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
-        """Return every address that the node's host has."""
+        """Call ``listener`` whenever nodes' routes may have to change for a reason that is not in
+        the API's objects."""
         return (machine.address,)
 
     @abstractmethod
@@ -181,16 +180,16 @@ class Plane(ABC):
 
     @abstractmethod
     def plugged_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
-        """Return the pods' network as the CNI plugin makes it. Raise ValueError if Windows cannot
-        make it.
-        """
+        """Return the network that gives a Windows node its virtual switch; no pod is ever on it."""
 
     def hns_routes(self, routes: NodeRoutes, windows: WindowsNode) -> list[dict[str, Any]]:
-        """Return the policies that lead to other nodes, as the pods' network shows them."""
+        """Return the pods' network as Calico's startup creates it; None: it creates none. Raise
+        ValueError if Windows cannot create it."""
         return []
 
     def host_rules(self, machine: Machine) -> Sequence[tuple[str, str]]:
-        """Return chains and rules that keep a node itself from what its system does not reach."""
+        """Return the pods' network as the CNI plugin creates it. Raise ValueError if Windows cannot
+        create it."""
         return ()
 
     def host_services(self, windows: WindowsNode) -> Mapping[str, bool]:
@@ -200,10 +199,8 @@ class Plane(ABC):
     def host_tables(
         self, machine: Machine, facts: RoutingFacts
     ) -> Mapping[str, Callable[[], Table]]:
-        """Return what commands about the network list on a host: cmdlets by their names in lower case, on Linux birdcl.
-
-        A table raises ``windows.host.HostRefused`` where its command ends in an error.
-        """
+        """Return chains and rules that keep a node itself from targets which its system does not
+        reach."""
         return {}
 
     @abstractmethod
@@ -217,16 +214,25 @@ class Plane(ABC):
 
     @abstractmethod
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
-        """Return kube-proxy's settings of the network on Windows; ``host_endpoint`` is the host's
-        own there."""
+        """Return the tables that commands about the network print on a host: cmdlets by their names
+        in lower case, on Linux birdcl.
+
+        A table raises ``windows.host.HostRefused`` if its command ends in an error.
+        """
 
     @abstractmethod
     def declared(self) -> Declared:
-        """Return the initial contents of the cluster's objects."""
+        """Return the source address that a Windows node's pods get when they connect to a
+        ClusterIP; None: they keep their own.
+
+        Traffic to a NodePort gets the same address with and without direct server return: call with
+        ``enable_dsr=False``.
+        """
 
     @abstractmethod
     def environment(self, os: OS, declared: Declared) -> dict[str, str]:
-        """Return the environment of calico-node that depends on the network."""
+        """Return kube-proxy's settings of the network on Windows; ``host_endpoint`` is the host's
+        own endpoint there."""
 
     def accepted(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return the part of a Windows Felix' environment that takes effect when Felix starts."""
@@ -238,15 +244,15 @@ class Plane(ABC):
 
     @abstractmethod
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the fields of Windows' CNI plugin that depend on the network, by the environment
-        of Felix."""
+        """Return the part of a Windows Felix' environment that takes effect when Felix starts."""
 
     def cni_type(self, os: OS) -> str:
-        """Return the type of the CNI plugin that wires the pods of an operating system."""
+        """Return the fields of a FelixConfiguration that Felix' environment overrides."""
         return "calico"
 
     def pod_annotations(self, os: OS, address: str, sandbox: str) -> dict[str, str]:
-        """Return the annotations that a pod gets with its network."""
+        """Return the fields of Windows' CNI plugin that depend on the network, according to the
+        environment of Felix."""
         return {
             "cni.projectcalico.org/containerID": sandbox,
             "cni.projectcalico.org/podIP": f"{address}/32",
@@ -254,7 +260,7 @@ class Plane(ABC):
         }
 
     def objects(self) -> list[tuple[str, Obj]]:
-        """Return (resource, object) of what the network has in the API besides Calico."""
+        """Return the type of the CNI plugin that connects the pods of an operating system."""
         return []
 
     def windows_containers(self) -> Mapping[str, str]:
@@ -263,9 +269,7 @@ class Plane(ABC):
         return {}
 
     def windows_node(self, machine: Machine, cni_file: str) -> WindowsNode:
-        """Return the network's state on one Windows node; ``cni_file`` is the name of its CNI
-        configuration.
-        """
+        """Return (resource, object) of the network's objects in the API, apart from Calico's."""
         return WindowsNode(
             machine,
             Hns(machine.name, self.external_network(machine), self.pod_network),
