@@ -34,19 +34,19 @@ class Declared:
     bgp: str
     """``Enabled`` or ``Disabled``: Installation ``.spec.calicoNetwork.bgp``."""
     encapsulation: str
-    """Encapsulation of the Installation's pool."""
-    pool: Mapping[str, str] | None
-    """Fields of the IPPool besides those of every pool; None: there is no pool."""
-    cni: str = "Calico"
     """The encapsulation of the Installation's pool."""
-    peers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pool: Mapping[str, str] | None
     """Fields of the IPPool in addition to those of every pool; None: there is no pool."""
-    mesh: bool = True
-    """Where BGP is enabled, nodes peer with each other by themselves."""
-    felix: Mapping[str, Any] = field(default_factory=dict)
+    cni: str = "Calico"
+    """Installation ``.spec.cni.type``."""
+    peers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The specs of BGPPeers by name."""
-    windows_nodes: Mapping[str, str] = field(default_factory=dict)
+    mesh: bool = True
     """If BGP is enabled, nodes peer with each other by themselves."""
+    felix: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the FelixConfiguration ``default``."""
+    windows_nodes: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the Installation's ``.spec.windowsNodes``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,26 +56,26 @@ class NodeProgram:
     tunnel: Tunnel | None
     routes: NodeRoutes
     problem: str = ""
-    """Fields of the Installation's ``.spec.windowsNodes``."""
+    """Why there is no tunnel although there should be one."""
     unknown: Sequence[str] = ()
     """Networks of other nodes that have not announced how they are reached."""
 
 
 class Plane(ABC):
-    """Why there is no tunnel although there should be one."""
+    """A way to carry pods' packets between nodes, for one cluster."""
 
     kind: ClassVar[str]
-    """Networks of other nodes that have not announced how they are reached."""
+    """The plane's name in profiles."""
     settings_type: ClassVar[type[PlaneSettings]]
-    """A way to carry pods' packets between nodes, for one cluster."""
+    """Settings of a profile under ``network.plane``."""
     device: ClassVar[str]
-    """The interface by which a node sends to other nodes' pods."""
-    pod_prefix: str = "cali"
-    """How the names of pods' interfaces on nodes begin."""
-    pod_network: str = POD_NETWORK
     """The interface through which a node sends to other nodes' pods."""
-    kube_network: str = "Calico.*"
+    pod_prefix: str = "cali"
     """The beginning of the names of pods' interfaces on nodes."""
+    pod_network: str = POD_NETWORK
+    """The HNS network of Windows pods."""
+    kube_network: str = "Calico.*"
+    """Regular expression by which Felix and kube-proxy find this network."""
     has_backend: bool = True
     """Calico's startup has a networking backend; only then does a node get the annotation of its
     address (node/pkg/lifecycle/startup)."""
@@ -83,7 +83,8 @@ class Plane(ABC):
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.source_checks: dict[str, tuple[str, ...]] = {}
-        """By the id of a fault: nodes from which the underlay takes only their own addresses."""
+        """Map the id of each fault to the nodes from which the underlay accepts only their own
+        addresses."""
 
     @property
     def source_checked(self) -> tuple[str, ...]:
@@ -98,74 +99,73 @@ class Plane(ABC):
     def pod_port(
         self, machine: Machine, address: str, network: str, windows: WindowsNode | None
     ) -> PodPort:
-        """Map the id of each fault to the nodes from which the underlay accepts only their own
-        addresses."""
+        """Return how a pod with this address, of this network of addresses, is connected to its
+        node."""
 
     def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
-        """Return why the CNI plugin of a Windows node cannot wire a pod; empty: it can."""
+        """Return why the CNI plugin of a Windows node cannot connect a pod; empty: it can."""
         return ""
 
     def admit(self, obj: Obj, plural: str, old: Obj | None) -> Obj:
-        """Return how a pod with this address, of this network of addresses, is connected to its
-        node."""
+        """Return an object as the network's own webhooks change it; ``old``: the object before,
+        None: it is new."""
         return obj
 
     @abstractmethod
     def mtu(self, override: int | None) -> int:
-        """Return why the CNI plugin of a Windows node cannot connect a pod; empty: it can."""
+        """Return the MTU inside pods in bytes: ``override``, or the underlay's MTU less the plane's
+        overhead."""
 
     @abstractmethod
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
-        """Return an object as the network's own webhooks change it; ``old``: the object before,
-        None: it is new."""
-
-    def claims_blocks(self, machine: Machine) -> bool:
-        """Return the MTU inside pods in bytes: ``override``, or the underlay's MTU less the plane's
-        overhead."""
-        return False
-
-    def starts(self, machine: Machine) -> bool:
         """Assign the addresses that the node itself needs; return its annotations in addition to
         that of its own address.
 
         Raise AddressError.
         """
+
+    def claims_blocks(self, machine: Machine) -> bool:
+        """Return whether Calico's startup on a node claims blocks of Calico even if pods have other
+        addresses."""
+        return False
+
+    def starts(self, machine: Machine) -> bool:
+        """Return whether Calico's startup on a node reaches its end, before which no Felix begins."""
         return True
 
     @abstractmethod
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
-        """Return whether Calico's startup on a node claims blocks of Calico even if pods have other
-        addresses."""
+        """Return how a node announces, by its object's metadata, the way to its pods; None while it
+        does not."""
 
     @abstractmethod
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Return whether Calico's startup on a node reaches its end, before which no Felix begins."""
+        """Return the program of a node whose Felix read these settings when it started."""
 
     def fabric(self, facts: RoutingFacts) -> FabricTable:
-        """Return how a node announces, by its object's metadata, the way to its pods; None while it
-        does not."""
+        """Return the underlay's configured routes, and the nodes with a source check."""
         return FabricTable()
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
-        """Return the program of a node whose Felix read these settings when it started."""
+        """Record that a program of Calico (a pod's container, or a service of the host) began or
+        ended."""
         return
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` whenever nodes' routes may have to change for a reason outside the
-        API's objects.
-        """
+        """Call ``listener`` whenever nodes' routes may have to change for a reason that is not in
+        the API's objects."""
         return
 
     def node_status(self, node: str) -> Mapping[str, Any] | None:
-        """Record that a program of Calico (a pod's container, or a service of the host) began or
-        ended."""
+        """Return the status that a node's calico-node writes into CalicoNodeStatus; None: it
+        writes nothing.
+        """
         return None
 
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
-        """Call ``listener`` whenever nodes' routes may have to change for a reason that is not in
-        the API's objects."""
+        """Return every address that the node's host has."""
         return (machine.address,)
 
     @abstractmethod
@@ -174,22 +174,21 @@ class Plane(ABC):
 
     @abstractmethod
     def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec | None:
-        """Return the pods' network as Calico's startup makes it; None: it makes none. Raise
-        ValueError if Windows cannot make it.
-        """
+        """Return the pods' network as Calico's startup creates it; None: it creates none. Raise
+        ValueError if Windows cannot create it."""
 
     @abstractmethod
     def plugged_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
-        """Return the network that gives a Windows node its virtual switch; no pod is ever on it."""
+        """Return the pods' network as the CNI plugin creates it. Raise ValueError if Windows cannot
+        create it."""
 
     def hns_routes(self, routes: NodeRoutes, windows: WindowsNode) -> list[dict[str, Any]]:
-        """Return the pods' network as Calico's startup creates it; None: it creates none. Raise
-        ValueError if Windows cannot create it."""
+        """Return the policies that lead to other nodes, as the pods' network shows them."""
         return []
 
     def host_rules(self, machine: Machine) -> Sequence[tuple[str, str]]:
-        """Return the pods' network as the CNI plugin creates it. Raise ValueError if Windows cannot
-        create it."""
+        """Return chains and rules that keep a node itself from targets which its system does not
+        reach."""
         return ()
 
     def host_services(self, windows: WindowsNode) -> Mapping[str, bool]:
@@ -199,29 +198,15 @@ class Plane(ABC):
     def host_tables(
         self, machine: Machine, facts: RoutingFacts
     ) -> Mapping[str, Callable[[], Table]]:
-        """Return chains and rules that keep a node itself from targets which its system does not
-        reach."""
-        return {}
-
-    @abstractmethod
-    def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
-        """Return the source address of a Windows node's pods on their way to a ClusterIP; None:
-        they keep their own.
-
-        Traffic to a NodePort gets the same address with and without direct server return: call
-        with ``enable_dsr=False``.
-        """
-
-    @abstractmethod
-    def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
         """Return the tables that commands about the network print on a host: cmdlets by their names
         in lower case, on Linux birdcl.
 
         A table raises ``windows.host.HostRefused`` if its command ends in an error.
         """
+        return {}
 
     @abstractmethod
-    def declared(self) -> Declared:
+    def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
         """Return the source address that a Windows node's pods get when they connect to a
         ClusterIP; None: they keep their own.
 
@@ -230,29 +215,37 @@ class Plane(ABC):
         """
 
     @abstractmethod
-    def environment(self, os: OS, declared: Declared) -> dict[str, str]:
+    def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
         """Return kube-proxy's settings of the network on Windows; ``host_endpoint`` is the host's
         own endpoint there."""
+
+    @abstractmethod
+    def declared(self) -> Declared:
+        """Return the initial contents of the cluster's objects."""
+
+    @abstractmethod
+    def environment(self, os: OS, declared: Declared) -> dict[str, str]:
+        """Return the environment of calico-node that depends on the network."""
 
     def accepted(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return the part of a Windows Felix' environment that takes effect when Felix starts."""
         return {}
 
     def felix_ignores(self, os: OS) -> frozenset[str]:
-        """Return the fields of a FelixConfiguration that a Felix' environment decides."""
+        """Return the fields of a FelixConfiguration that Felix' environment overrides."""
         return frozenset()
 
     @abstractmethod
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the part of a Windows Felix' environment that takes effect when Felix starts."""
+        """Return the fields of Windows' CNI plugin that depend on the network, according to the
+        environment of Felix."""
 
     def cni_type(self, os: OS) -> str:
-        """Return the fields of a FelixConfiguration that Felix' environment overrides."""
+        """Return the type of the CNI plugin that connects the pods of an operating system."""
         return "calico"
 
     def pod_annotations(self, os: OS, address: str, sandbox: str) -> dict[str, str]:
-        """Return the fields of Windows' CNI plugin that depend on the network, according to the
-        environment of Felix."""
+        """Return the annotations that a pod gets with its network."""
         return {
             "cni.projectcalico.org/containerID": sandbox,
             "cni.projectcalico.org/podIP": f"{address}/32",
@@ -260,16 +253,18 @@ class Plane(ABC):
         }
 
     def objects(self) -> list[tuple[str, Obj]]:
-        """Return the type of the CNI plugin that connects the pods of an operating system."""
+        """Return (resource, object) of the network's objects in the API, apart from Calico's."""
         return []
 
     def windows_containers(self) -> Mapping[str, str]:
-        """Return the containers of calico-node-windows besides those of every plane: name to
+        """Return the containers of calico-node-windows in addition to those of every plane: name to
         script."""
         return {}
 
     def windows_node(self, machine: Machine, cni_file: str) -> WindowsNode:
-        """Return (resource, object) of the network's objects in the API, apart from Calico's."""
+        """Return the network's state on one Windows node; ``cni_file`` is the name of its CNI
+        configuration.
+        """
         return WindowsNode(
             machine,
             Hns(machine.name, self.external_network(machine), self.pod_network),
