@@ -396,7 +396,7 @@ def offer(programs: Iterable[str]) -> None:
 
 
 def _pool(root: str, names: list[str], content: bytes) -> None:
-    """Write a file once, linked under all its names (coreutils may be a single program)."""
+    """Write a file once and link it under all its names (coreutils may be a single program)."""
     first, *others = (Path(root, "pool", name) for name in names)
     _write(str(first), content, 0o755)
     for other in others:
@@ -431,7 +431,8 @@ def _bind(source: str, target: str, *, read_only: bool = True) -> None:
 
 
 class RootFiles:
-    """``applet.Files`` of a built file system: every path is resolved inside it, symbolic links too."""
+    """``applet.Files`` of a built file system: every path is resolved inside it, including symbolic
+    links."""
 
     def __init__(self, root: int, working_dir: str) -> None:
         self._root = root
@@ -462,7 +463,8 @@ class RootFiles:
 
 
 class WindowsFiles(RootFiles):
-    """``applet.Files`` of a Windows container with a file system of its own, by Windows' paths."""
+    """``applet.Files`` of a Windows container with a file system of its own, addressed by Windows
+    paths."""
 
     def __init__(self, root: int, working_dir: str) -> None:
         super().__init__(root, "/")
