@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interpreter: statements, control flow, and the reach of errors.
+"""The interpreter: statements, control flow, and the scope of errors.
 
 A statement's output goes to its ``emit`` at once, so that nothing is lost if an error or a limit
 ends the statement. The innermost list of statements reports an error and continues, unless a

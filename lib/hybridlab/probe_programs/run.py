@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a mounted probe program: what ``powershell -File C:\\probe\\...`` does for files that speak the protocol."""
+"""Run a mounted probe program: the effect of ``powershell -File C:\\probe\\...`` for files with the protocol line."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applets for shells: a small program in the container hands its arguments and descriptors to labd
+"""Applets for shells: a small program in the container passes its arguments and descriptors to labd
 and waits.
 
 The program needs a Python interpreter and the standard library's ``_socket`` only; started with
