@@ -114,14 +114,11 @@ class Hns:
         return None if network is None else network.vsid
 
     def ensure_pod_network(self, spec: NetworkSpec) -> tuple[str, ...]:
-        (
-            """Create the network of pods, unless it exists for the same subnet.
+        """Create the network of pods, unless it exists for the same subnet.
 
         A network of another subnet is removed first. Return the pods that were on it; they have no
-        network any more.
+        network any longer.
         """
-            ""
-        )
         gone: tuple[str, ...] = ()
         network = self.pod_network
         if network is not None and (network.spec.subnet, network.spec.gateway) != (
