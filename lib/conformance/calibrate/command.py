@@ -59,10 +59,10 @@ STEPS = (
     ),
     ("sources", "source addresses by pod, ClusterIP and NodePort", 20, network.sources),
     ("mtu", "largest packets between nodes", 10, network.mtu),
-    ("http", "answers of http.sys to odd requests", 15, network.http),
+    ("http", "answers of http.sys to malformed requests", 15, network.http),
     (
         "attempts-per-second",
-        "attempts a second that an agent bears, in steps up to 40",
+        "the maximum of attempts per second of an agent, in steps up to 40",
         20,
         starts.rates,
     ),
@@ -181,7 +181,7 @@ def _measure(run: Run, facts: Facts, box: Deadline, target: Path) -> int:
             for one in plain["not_measured"]
         ),
         *compare.lines(plain),
-        f"{target}: look through it, and send it (docs/field-guide.md)",
+        f"{target}: read it, then send it (docs/field-guide.md)",
     )
     return 0
 

@@ -109,7 +109,7 @@ def policy(scene: Scene) -> None:
     enough = 2 / 3 * scene.box.remaining  # for what is measured after it
     for done in range(CHANGES - 1):  # the last is that of `network.syns`
         if scene.box.remaining < enough:
-            raise ProbeBroken(f"{done} of {CHANGES} changes fitted into the time")
+            raise ProbeBroken(f"{done} of {CHANGES} changes were finished in time")
         denied(scene)
 
 

@@ -65,7 +65,9 @@ class Undecided:
 
     def __str__(self) -> str:
         """Return ``it is about mode vxlan; that could not be found out: ...``."""
-        return f"it is about {self.condition}, which could not be found out: {self.fact}"
+        return (
+            f"it is about {self.condition}, and whether that holds here is not known: {self.fact}"
+        )
 
 
 Applicability = Applies | NotApplicable | Undecided

@@ -101,7 +101,7 @@ def load(folder: Path) -> Catalog:
             claim = _claim(node, path.name, str(file["area"].value), documents, tags)
             if claim.id in claims:
                 raise CatalogError(
-                    f"{claim.origin}: claim {claim.id} stands already in {claims[claim.id].origin}"
+                    f"{claim.origin}: claim {claim.id} already exists in {claims[claim.id].origin}"
                 )
             claims[claim.id] = claim
     return Catalog(list(claims.values()), tags)
@@ -301,7 +301,7 @@ def _fields(
             raise _error(
                 key,
                 file,
-                f"unknown key {key.value!r}; there are {', '.join((*known, *(optional or ())))}",
+                f"unknown key {key.value!r}; the known keys are {', '.join((*known, *(optional or ())))}",
             )
         found[key.value] = value
     missing = [key for key in known if key not in found]

@@ -89,7 +89,7 @@ class EndingPolicy:
                 "ending_policy.outlived(...): name a closed case, which shows the policy in force"
             )
         because = paths[closed].because
-        self.expect.control(paths, because="before the policy nothing closes this path")
+        self.expect.control(paths, because="no policy closes this path before the change")
         ended = self.felix.watched(node)
         entry = ENDING_POLICY.note(
             self.journal, node, namespace=server.namespace, policies=policy.names
@@ -102,7 +102,7 @@ class EndingPolicy:
                 bool,
                 within=patience.policy_effect,
                 every=patience.poll_every,
-                description="Felix has met the policy",
+                description="Felix has processed the policy",
                 clock=clock,
             )
             if not ended():
@@ -117,7 +117,7 @@ class EndingPolicy:
             self.felix.back(node)
         self.expect.under(then, *(replace(case, because=back) for case in cases))
         self.journal.close(entry)
-        found: Judged = f"{because}; Felix ran all the while"
+        found: Judged = f"{because}; Felix ran the whole time"
         if ending:
             text = (
                 f"{', '.join(self.expect.context.claims)}: Felix on node {node} ended under the policies "

@@ -49,7 +49,7 @@ class FelixService:
         touched."""
         if self._by_agent:
             raise MissingCapability(
-                f"RKE2's agent runs Felix on node {place}, and would not start it again "
+                f"RKE2's agent runs Felix on node {place}, and would not restart it "
                 "(rancher/rke2#9324)",
                 "restart the service rke2 on that node by hand, and check the result yourself",
             )

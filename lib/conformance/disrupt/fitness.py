@@ -24,8 +24,8 @@ def refuse_unwell(kube: Kube) -> None:
     """Raise MissingCapability while Calico reports a problem or is being rolled out."""
     if found := [*_daemonsets(kube), *_statuses(kube)]:
         raise MissingCapability(
-            f"nothing is changed while Calico is not well: {'; '.join(found)}",
-            "wait until Calico is well, or repair it first",
+            f"the run changes nothing while Calico is not healthy: {'; '.join(found)}",
+            "wait until Calico is healthy, or repair it first",
         )
 
 
@@ -41,7 +41,7 @@ def refuse_other_managers(kube: Kube) -> None:
             if owns and manager != FIELD_MANAGER and not manager.startswith(ALLOWED):
                 raise MissingCapability(
                     f"{manager} manages vxlanVNI of FelixConfiguration default ({api}), and would revert it",
-                    f"suspend {manager} for the run, or take vxlanVNI out of what it applies",
+                    f"suspend {manager} for the run, or remove vxlanVNI from the configuration that it applies",
                 )
 
 

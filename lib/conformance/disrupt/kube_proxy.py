@@ -36,7 +36,7 @@ class KubeProxy(Disruption):
                 f"Services are dead on node {node} after its HNS network was made anew, and its kube-proxy runs in no "
                 f"pod of {NAMESPACE} ({' or '.join(LABELS)}): restart its service kube-proxy on the node"
             )
-        self._renew(node, f"revives Services on node {node}")
+        self._renew(node, f"makes Services work again on node {node}")
 
     def renew(self, node: str, back: Callable[[], object]) -> None:
         """Replace the node's kube-proxy pod although nothing is wrong; then ``back`` checks that

@@ -104,7 +104,7 @@ class OwnNodeStatus:
             },
         }
         try:
-            self._journalled.create(body, f"asks for the status of node {node}")
+            self._journalled.create(body, f"requests the status of node {node}")
         except ApiRefused as refusal:
             if refusal.forbidden:
                 raise MissingCapability(

@@ -45,10 +45,10 @@ class OwnPool:
         }
         try:
             self._journalled.create(
-                {**pool, "spec": spec | modes}, "a pool from which nobody gets an address"
+                {**pool, "spec": spec | modes}, "a pool that assigns no address"
             )
             self._journalled.patch(
-                reference(pool), {"spec": {"blockSize": LARGER}}, "asks for larger blocks"
+                reference(pool), {"spec": {"blockSize": LARGER}}, "requests larger blocks"
             )
         except ApiRefused as refusal:
             if refusal.forbidden:
@@ -60,6 +60,6 @@ class OwnPool:
             self._context.as_expected(f"{because} ({refusal.message})", "behaviour")
         else:
             raise Nonconformance(
-                f"IPAM-5  blockSize of an IPPool that is there  expected to be refused, observed /{SIZE} -> /{LARGER}\n"
-                f"  because  {because}\n  do       choose the size before a pool is made; existing blocks keep their size"
+                f"IPAM-5  blockSize of an existing IPPool  expected to be refused, observed /{SIZE} -> /{LARGER}\n"
+                f"  because  {because}\n  do       choose the size before you create a pool; existing blocks keep their size"
             )

@@ -62,7 +62,7 @@ class ThirdPartyPods(Disruption):
                 continue  # no controller would make it anew there
             self.journal.delete_owned_pod(
                 pod_reference(found),
-                f"gives it a network again, which node {node} has made anew",
+                f"node {node} has created its network again, and only a new pod is connected to it",
             )
             awaited[daemonset_of(found)] = label(found)
             longer = max(longer, grace(found) - DEFAULT_GRACE)

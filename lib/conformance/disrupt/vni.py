@@ -161,15 +161,15 @@ class Vni(Disruption):
             )
         if self.kube.find(V3, "FelixConfiguration", "default") is None:
             raise MissingCapability(
-                "there is no FelixConfiguration default whose VNI could be changed and put back",
+                "there is no FelixConfiguration default, so that no VNI could be changed and restored",
                 "create it with Calico's own defaults",
             )
         found = self._daemonset()
         pods = found["spec"]["template"]["spec"] if found else {}
         if found is None or (self.facts.install.value != "operator" and not _entries(pods)):
             raise MissingCapability(
-                f"nothing here delivers a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
-                "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
+                f"this cluster has nothing that delivers a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
+                "install Calico for Windows by its operator; an installation by hand must be repeated with another VNI",
             )
         return found
 

@@ -221,9 +221,7 @@ class VniChange:
     def _alive(self, pairs: Sequence[Pair]) -> bool:
         """Return whether these paths to Services work, for one node at a time."""
         try:
-            self.expect.control(
-                pairs, because="asked node by node, which of them has dead Services"
-            )
+            self.expect.control(pairs, because="which node has dead Services, tested on each node")
         except ControlBroken:
             return False
         return True

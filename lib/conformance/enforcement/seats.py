@@ -111,7 +111,9 @@ class Seats:
             meta = {"name": worlds.ACCOUNT, "labels": worlds.ACCOUNT_LABELS[space]}
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
             self._deployer.changes.apply(
-                account, "some seats of worlds run as it", namespace=self.namespaces[space]
+                account,
+                "some pods of policy tests run as this account",
+                namespace=self.namespaces[space],
             )
 
     def _deploy(self, node: NodeFacts) -> None:

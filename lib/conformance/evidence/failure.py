@@ -96,12 +96,12 @@ class Evidence:
         )
         texts = self._ask(look.questions(hosts, seconds_to_read(error)), self._within)
         summary = [
-            f"Looked into {len(chosen)} of {counted(len(paths), 'path')} that were not as "
+            f"Examined {len(chosen)} of {counted(len(paths), 'path')} that were not as "
             "expected: a path for each pair of nodes, paths with a Windows end first, "
             f"{PAIRS} at most.",
             *(f"  {path.label}" for path in chosen),
             f"Read within {time.monotonic() - began:.1f} s after the failure; it is evidence, and "
-            "decided nothing.",
+            "did not decide the verdict.",
         ]
         concluded = self._conclude(hosts, look, paths[0], error)
         captured = self._capture(hosts, to_capture(chosen)) if self._again else {}

@@ -69,7 +69,7 @@ class Case(_Row):
 
     def __post_init__(self) -> None:
         if not self.because:
-            raise UsageProblem(f"{self._name}: say why, by because=")
+            raise UsageProblem(f"{self._name}: give the reason by because=")
         servers = _several(self.servers)
         if not _several(self.clients) or not (servers or self.optional):
             raise UsageProblem(f"{self._name}: it has no path, since one of its groups is empty")

@@ -174,12 +174,14 @@ class _Failure:
             observed = message.summary(first.observations)
             lines["control of"] = f"{first.label}  expected {first.expected}, observed {observed}"
             lines["so"] = (
-                "a source or a server that had lost its network would look just like a denial"
+                "a source or a server without a network could not be distinguished from a denial"
             )
         elif isinstance(first.standing, BrokenControl) and not first.path.want:
             lines["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
         if first.wavered:
-            lines["earlier"] = f"{first.wavered}, and at the run's end it wavers again"
+            lines["earlier"] = (
+                f"{first.wavered}, and at the run's end it is open only at times again"
+            )
         lines["machine"] = machine_lag.describe(first.path, first.standing).removeprefix("; ")
         lines["when"] = _when(first)
         if first.path.want and first.standing == BrokenControl(Why.WAVERS):
@@ -294,7 +296,7 @@ def _control_advice(lost: Path) -> str:
     if all(as_wanted(observation, True) for observation in lost.observations):
         return (
             f"look at the load of node {control.source.node} and of the machine that runs the "
-            "suite: attempts begin late; fewer workers (-n) ask less at once"
+            "suite: attempts begin late; use fewer workers (-n)"
         )
     backends = control.target.backends if control.target else ()
     node = backends[0].node if backends else "of the server"
@@ -365,7 +367,7 @@ def _when(outcome: Outcome) -> str:
         for tried in path.tries
         if tried.observation is not None and tried.observation.verdict not in DENIED_VERDICTS
     ]
-    allowed = f"it has to be by {round(path.rule.within, 1):g} s"
+    allowed = f"it must be closed after {round(path.rule.within, 1):g} s"
     if len(arrived) == len(path.observations):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
     return (

@@ -80,7 +80,7 @@ class OpenPaths:
     def _put_off(self, outcome: Outcome, claims: Sequence[str], now: float) -> None:
         path = outcome.path
         before, when = self._open[way(path.attempt)]
-        earlier = f"it wavers, and {before} found it open {now - when:.0f} s before"
+        earlier = f"it is open only at times, and {before} found it open {now - when:.0f} s before"
         by = f"{earlier}: it is tried again at the end of the run"
         self._wavered[way(path.attempt)] = message.summary(outcome.observations)
         outcome.standing = Broken(Wavered(outcome.explained(claims, by)))

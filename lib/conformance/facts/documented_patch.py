@@ -33,8 +33,8 @@ class DocumentedPatch:
         """
         if not self._is_on():
             raise MissingCapability(
-                "strict affinity is not on, and a trial must change nothing",
-                "see IPAM-1; once it is on, run again",
+                "strict affinity is off, so that a trial of the patch would change it",
+                "see IPAM-1; set it to true, then run again",
             )
         try:
             found = self.changes.tried_patch(CONFIGURATION, PATCH)

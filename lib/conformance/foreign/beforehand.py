@@ -18,8 +18,8 @@ from conformance.policy.oracle.switches import PROMISE, columns
 EXEMPT = (
     "exempt the run's namespaces from it by name and label (Calico: namespaceSelector ... && "
     f"!(projectcalico.org/name starts with '{NAMESPACE_PREFIX}' && has({RUN_LABEL})); "
-    "Kubernetes, and why not by the label alone: docs/field-guide.md), or run where it does not "
-    "apply"
+    "docs/field-guide.md shows this for Kubernetes, and why the label alone is not enough), or run "
+    "where it does not apply"
 )
 
 

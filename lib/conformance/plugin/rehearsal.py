@@ -70,7 +70,7 @@ class Rehearsal:
     def pytest_runtest_call(self) -> Generator[None, object, object]:
         """Run the body; its result decides nothing."""
         yield from self._as_far_as_it_goes()
-        raise MissingCapability("dry run: nothing was changed and nothing was asked", REMEDY)
+        raise MissingCapability("dry run: nothing was changed, and no request was sent", REMEDY)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_teardown(self) -> Generator[None, object, object]:
@@ -78,7 +78,7 @@ class Rehearsal:
         try:
             return (yield)
         except Exception as error:
-            self._say(f"clearing up depends on the cluster's answers ({first_line(error)})")
+            self._say(f"the clean-up depends on the cluster's answers ({first_line(error)})")
             return None
 
     def _as_far_as_it_goes(self) -> Generator[None, object, object]:
@@ -101,7 +101,7 @@ class Rehearsal:
             return
         terminalreporter.write_line(
             f"{SIGN}{counted(self.count, 'change')} would be made up to this point; "
-            "nothing was changed.  A test restores its changes beyond its namespaces, and the "
+            "nothing was changed.  A test restores its changes outside its namespaces, and the "
             "namespaces are removed at the end.  Not known: addresses of pods that do not exist "
             "(written 0.0.0.0), and steps that depend on the cluster's answers"
         )

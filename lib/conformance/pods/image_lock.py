@@ -48,7 +48,7 @@ def digest(image: str) -> str:
         )
     except FileNotFoundError:
         raise UsageProblem(
-            "images --lock: there is no crane on PATH, which asks registries for digests: "
+            "images --lock: PATH has no crane, which reads digests from registries: "
             "go install github.com/google/go-containerregistry/cmd/crane@latest"
         ) from None
     except subprocess.TimeoutExpired:

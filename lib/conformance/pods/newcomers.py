@@ -53,7 +53,7 @@ class Newcomers:
         changes = self._deployer.changes
         names = [self._called[pod.uid] for pod in pods]
         for pod in pods:
-            changes.delete(pod_reference(pod), "its Deployment is to replace it")
+            changes.delete(pod_reference(pod), "its Deployment must replace it")
         self._await_gone(pods)
         with ThreadPoolExecutor(max_workers=16) as pool:
             there = list(

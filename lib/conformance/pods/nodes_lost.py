@@ -29,7 +29,7 @@ one large answer costs less than several small ones."""
 NETWORK_PLUGIN = re.compile(
     r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE
 )
-REMEDY = "run again when the node is back, or on others (--nodes); its cloud or its owner knows why it went"
+REMEDY = "run again when the node is back, or on others (--nodes); ask its cloud or its owner why it was lost"
 
 
 @dataclass
@@ -58,7 +58,7 @@ class NodeWatch:
         cause."""
         reason = next(iter(self.lost_among(names).values()), "")
         if reason and self.windows and set(self.lost_among(self.windows)) == set(self.windows):
-            self.kube.reach.end(f"no node of any Windows build is left: {reason}")
+            self.kube.reach.end(f"no Windows node is left: {reason}")
         if not reason:
             return None
         broken = EnvironmentBroken(f"{reason}\n  do        {REMEDY}")
@@ -156,9 +156,9 @@ class NodeWatch:
         boot = boot_id(node)
         before = next((node for node in self.nodes if node.name == meta["name"]), None)
         if before and before.uid not in ("", meta.get("uid")):
-            return f"it was deleted, and made anew at {meta.get('creationTimestamp')} (uid {meta.get('uid')})"
+            return f"it was deleted, and created again at {meta.get('creationTimestamp')} (uid {meta.get('uid')})"
         if before and boot and before.boot not in ("", boot):
-            return f"it was booted anew (boot id {boot}, at the run's beginning {before.boot})"
+            return f"it was rebooted (boot id {boot}, at the run's beginning {before.boot})"
         return ""
 
     def _behind(self, name: str, leases: Mapping[str, tuple[float, float]]) -> float:

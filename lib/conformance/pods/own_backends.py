@@ -65,7 +65,7 @@ class OwnBackends:
                 verb="apply",
                 target=reference(body),
                 subresource="status",
-                why=f"its readiness gate {'holds' if ready else 'does not hold'} from now on",
+                why=f"its readiness gate is {'true' if ready else 'false'} from now on",
                 body={**body, "status": {"conditions": [condition]}},
             )
         )
@@ -82,7 +82,7 @@ class OwnBackends:
             state = "ready" if ready else "unready"
             raise EnvironmentBroken(
                 f"pod {pod.label} did not become {state} within {settled.seconds:.0f} s, although "
-                f"its readiness gate says so: look at the kubelet of node {pod.node}"
+                f"its readiness gate was set so: check the kubelet of node {pod.node}"
             )
 
     def remove(self) -> None:

@@ -81,7 +81,7 @@ class PassingServices:
         target = reference(made, first.namespace)
         self._made += [target] if target not in self._made else []
         done = self._changes.apply(
-            made, f"comes and goes in front of {first.role}s", namespace=first.namespace
+            made, f"is created and deleted for pods {first.role}", namespace=first.namespace
         )
         front = self._services.read(done or made, backends).by_address
         return replace(front, backend_port=behind)
@@ -110,7 +110,7 @@ class LoadBalancers(PassingServices):
         if not settled.converged and not self._changes.dry_run:
             raise MissingCapability(
                 f"no load balancer gave {front.name} an address within {settled.seconds:.0f} s",
-                "kubectl describe says why; a cluster outside a cloud needs MetalLB, say",
+                "kubectl describe says why; a cluster outside a cloud needs, for example, MetalLB",
             )
         return replace(
             front,

@@ -23,7 +23,7 @@ from conformance.timing import until
 T = TypeVar("T")
 MEMORY = 32
 """MiB. The memory that each pod requests (manifests/pause)."""
-WHY = "a pod that does nothing but have a network, for as long as its test needs it"
+WHY = "a pod that only has a network, during its test"
 
 
 class PausePods:

@@ -25,7 +25,7 @@ def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
     statuses = status.get("containerStatuses") or []
     if pod["metadata"]["uid"] != workload.uid:
         node = pod["spec"].get("nodeName") or "none yet"
-        yield f" was replaced by another of the same name on node {node}"
+        yield f" was replaced by another pod of the same name on node {node}"
     yield from () if workload.is_ending else _deletion(pod)
     if again := pod_state.restarts(pod) - workload.restarts:
         yield f" restarted {counted(again, 'time')}: {_last_ends(statuses)}"

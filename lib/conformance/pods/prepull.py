@@ -164,7 +164,7 @@ class Prepull:
             if not self._without_network(name):
                 raise
             self.progress(
-                f"{str(error).partition(chr(10))[0]}; the images are not at fault: tests go on"
+                f"{str(error).partition(chr(10))[0]}; the images are not the cause: tests continue"
             )
 
     def _without_network(self, name: str) -> bool:

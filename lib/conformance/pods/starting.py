@@ -90,8 +90,8 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     if ran or NETWORK.search(sandbox):
         return ""
     if "FailedCreatePodSandBox" in messages:
-        return f"its sandbox could not be made: {sandbox.partition(chr(10))[0]}"
-    return "nothing of it ran, and its kubelet has not reported the image"
+        return f"its sandbox could not be created: {sandbox.partition(chr(10))[0]}"
+    return "none of its containers ran, and its kubelet has not reported the image"
 
 
 def plugin_words(events: Sequence[Obj]) -> str:

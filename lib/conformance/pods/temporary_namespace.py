@@ -65,7 +65,7 @@ class TemporaryNamespace:
         try:
             self._pods.changes.delete_and_wait(
                 target,
-                "deleting it is what is tested",
+                "the test is about its deletion",
                 within=self._pods.settings.timings.windows.delete,
             )
         except EnvironmentBroken as error:

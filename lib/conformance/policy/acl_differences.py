@@ -53,7 +53,7 @@ class Difference:
             return f"HNS has {self.rule} of {self.origin} in another place of the list"
         if self.is_missing:
             return f"HNS lacks {self.rule} of {self.origin}"
-        return f"HNS has {self.rule} of {self.origin or 'nobody'}, which no policy asks for"
+        return f"HNS has {self.rule} of {self.origin or 'no policy'}, which no policy requires"
 
 
 def compare(expected: Sequence[HnsRule], observed: Sequence[HnsRule]) -> tuple[Difference, ...]:

@@ -92,7 +92,7 @@ def acl_list(
     """
     if release not in RELEASES:
         known = " to ".join(f"v{major}.{minor}" for major, minor in (RELEASES[0], RELEASES[-1]))
-        raise UsageProblem(f"v{release[0]}.{release[1]}: the lists of {known} are known")
+        raise UsageProblem(f"v{release[0]}.{release[1]}: the suite knows the lists of {known}")
     switches = as_shipped(release) if switches is None else switches
     combines = Switch.COMBINED_PORTS in switches
     found: list[HnsRule] = []

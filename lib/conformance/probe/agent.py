@@ -140,7 +140,7 @@ class Agent:
         try:
             hello = self._hello.result(within)
         except FutureTimeout:
-            self._give_up(f"it did not say hello within {within:.0f} s")
+            self._give_up(f"it sent no hello within {within:.0f} s")
             raise ProbeBroken(self._broken(), transport=self._over) from None
         problem = protocol.other_program(hello, self.program)
         if problem:
@@ -375,7 +375,7 @@ class Agent:
         parts = [end.problem or f"it exited with status {end.exit_code}"]
         if end.exit_code == 0 and not self._hello.done():
             parts = [
-                "another program answered in its place: it never said hello, and exited with status 0"
+                "another program answered in its place: it sent no hello, and exited with status 0"
             ]
         parts += [f"stderr {end.stderr.strip()[-300:]!r}"] if end.stderr.strip() else []
         self._fail(

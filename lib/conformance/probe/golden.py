@@ -78,7 +78,7 @@ def serving(
     try:
         listening = talk.hear(patience.agent_hello, {"type": "listening"})
         if listening["type"] != "listening":
-            raise talk.broken(f"it said {json.dumps(listening)[:SHOWN]} before it listened")
+            raise talk.broken(f"it wrote {json.dumps(listening)[:SHOWN]} before it listened")
         yield Servers(pod, {str(name): int(port) for name, port in listening["ports"].items()})
     finally:
         talk.close()
@@ -169,7 +169,7 @@ def hold(
     try:
         hello = talk.hear(patience.agent_hello, {"type": "hello"})
         if problem := protocol.other_program(hello, program):
-            raise talk.broken(f"it is another program: {problem}")
+            raise talk.broken(f"it is not the suite's program: {problem}")
         if far and not streams:
             talk.carry_out(filled(REACHES, values), far)
         for conversation in chosen:
@@ -223,7 +223,7 @@ class _Talk:
         between = (
             f" (with servers in {far}: the network between them may be the reason)" if far else ""
         )
-        look = "look whether the two pods reach each other; if they do, " if far else ""
+        look = "check whether the two pods reach each other; if they do, " if far else ""
         for line in conversation["lines"]:
             if "to" in line:
                 self._stream.send(json.dumps(line["to"]).encode("ascii"))
@@ -265,7 +265,7 @@ class _Talk:
                 line = self._heard.get(timeout=max(0.0, due - time.monotonic()))
             except queue.Empty:
                 raise self.broken(
-                    f"it said nothing within {within:.0f} s, expected {json.dumps(wanted)}"
+                    f"it wrote nothing within {within:.0f} s, expected {json.dumps(wanted)}"
                 ) from None
             if isinstance(line, ExecEnd):
                 how = line.problem or f"status {line.exit_code}"
@@ -276,7 +276,7 @@ class _Talk:
 
     def broken(self, how: str) -> ProbeBroken:
         return ProbeBroken(
-            f"{self._where} does not keep to the probe protocol: {how}", transport=how
+            f"{self._where} does not follow the probe protocol: {how}", transport=how
         )
 
     def close(self) -> None:

@@ -336,8 +336,8 @@ class Hosts:
             if not self._answers(node):
                 raise
             text = (
-                f"HNS of node {node} fails: {cmdlet} does not answer, while another command in the same HostProcess "
-                f"pod does; look at the services hns and vmcompute there ({broken})"
+                f"HNS of node {node} fails: {cmdlet} does not answer, but another command in the same HostProcess "
+                f"pod does; check the services hns and vmcompute there ({broken})"
             )
             raise ProbeBroken(text, broken.observations, broken.transport) from broken
 
@@ -367,7 +367,7 @@ class Hosts:
                 empty_is_broken or not self._successful(pod, node, WITNESS).strip()
             ):
                 raise ProbeBroken(
-                    f"node {node}: {script}: empty output, and nothing shows that output arrives",
+                    f"node {node}: {script}: empty output, and it is not known whether the output was lost",
                     transport="empty",
                 )
             return output

@@ -112,7 +112,7 @@ def spec(attempt: Attempt) -> dict[str, Any]:
     if attempt.target is not None:
         made |= {"host": attempt.target.host, "port": attempt.target.port}
     elif attempt.kind is not Kind.DNS:
-        raise ValueError(f"{attempt.label}: only DNS attempts go without a target")
+        raise ValueError(f"{attempt.label}: only DNS attempts may have no target")
     match attempt.kind:
         case Kind.HTTP:
             made |= {"path": attempt.request}

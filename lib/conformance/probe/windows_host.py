@@ -82,7 +82,7 @@ def connections(text: str, targets: Sequence[str], where: str) -> dict[str, Verd
     for target, verdict in verdicts.items():
         if verdict is None:
             raise ProbeBroken(
-                f"{where}: connect.ps1 gave no legible verdict for {target}: {text[-200:]!r}",
+                f"{where}: connect.ps1 gave no readable verdict for {target}: {text[-200:]!r}",
                 transport=text,
             )
     return {target: verdict for target, verdict in verdicts.items() if verdict}

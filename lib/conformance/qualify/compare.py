@@ -95,7 +95,7 @@ class Comparison:
         if worse := dict.fromkeys(turned.claim for turned in self.of("worse")):
             return f"{', '.join(worse)} became worse"
         lost = dict.fromkeys(turned.claim for turned in self.of("undecided now"))
-        return f"not decided any more: {', '.join(lost)}" if lost else ""
+        return f"no longer decided: {', '.join(lost)}" if lost else ""
 
     @property
     def exit_code(self) -> int:
@@ -222,7 +222,7 @@ def _turned_builds(old: ClaimOutcome, new: ClaimOutcome, builds: Sequence[str]) 
         yield _one(new, f"Windows {build}", before, now.get(build), next(reasons, GONE))
 
 
-GONE = "nothing was decided about it in the newer run"
+GONE = "the newer run decided nothing about it"
 
 
 def _one(
@@ -435,10 +435,10 @@ def _sections(found: Comparison, whole: bool) -> Iterator[tuple[str, Sequence[st
     rest = {
         "FLAKY now": found.flaky,
         "New claims": found.appeared,
-        "Claims that are gone": found.disappeared,
+        "Claims that no longer exist": found.disappeared,
         "Other parts or builds": found.parts,
         "Facts that differ": found.facts,
-        "Convergence times that moved": found.times,
+        "Convergence times that changed": found.times,
     }
     yield from ((f"{title} ({len(lines)})", lines) for title, lines in rest.items() if lines)
 

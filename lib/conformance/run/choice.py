@@ -62,7 +62,7 @@ def choose(
     if how == "lab":
         if keep:
             raise UsageProblem(
-                "--keep leaves nothing behind on a lab that ends with the run: start one that stays with "
+                "--keep has no effect on a lab that ends with the run: start one that stays with "
                 "`hybridlab up --kubeconfig PATH`, then `pytest --kubeconfig=PATH --keep`"
             )
         why = "--cluster lab" if cluster else "the default; name another by --kubeconfig=PATH"

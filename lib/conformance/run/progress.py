@@ -146,7 +146,7 @@ class Alive:
             if now - received >= self._silent:
                 since = f"{datetime.fromtimestamp(began, UTC):%H:%M:%SZ}"
                 self.say(
-                    f"no news of {test} for {now - began:.0f} s: "
+                    f"no report about {test} for {now - began:.0f} s: "
                     f"its worker has run it since {since}"
                 )
                 self.note_news_of(test)

@@ -76,7 +76,7 @@ class Restoration:
                 ):
                     break
                 run.progress().tell(
-                    "the API server answers again: what this run has changed is put back"
+                    "the API server answers again: this run restores what it has changed"
                 )
                 done = self._put_back_once(
                     worker, check=run.lock().check
@@ -97,6 +97,6 @@ class Restoration:
             return run.provider.put_back(run.connection, run.settings, run.inspection.facts, worker)
         except SuiteError as error:
             why = (
-                f"not known whether everything was put back: {first_line(error)}; pytest --restore"
+                f"not known whether everything was restored: {first_line(error)}; pytest --restore"
             )
             return PutBack(lines=(why,), problem=why)

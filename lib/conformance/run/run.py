@@ -91,7 +91,7 @@ class Run:
             self.connection = self.provider.open(self.choice, self.settings, self.directory)
             if self.settings.verified_only and self.connection.unverified:
                 raise UsageProblem(
-                    f"--require: {self.connection.unverified}, and a gate rests on its answers: "
+                    f"--require: {self.connection.unverified}, and a gate depends on its answers: "
                     "add --accept-unverified-tls, "
                     "or name the certificate-authority in the kubeconfig"
                 )
@@ -347,7 +347,7 @@ def check_selector(selector: str, facts: Facts) -> None:
             }
         )
         known = (
-            f"of these keys nodes have {', '.join(alike)}"
+            f"nodes have {', '.join(alike)} with these keys"
             if alike
             else "no node has a label of these keys"
         )

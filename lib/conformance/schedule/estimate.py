@@ -83,10 +83,10 @@ class Estimate:
 
     def lines(self) -> list[str]:
         """Return the lines for the end of a plan."""
-        tests = f"{self.shared} tests beside each other"
-        tests += f", {self.on_a_node} with a node to themselves" if self.on_a_node else ""
+        tests = f"{self.shared} tests in parallel"
+        tests += f", {self.on_a_node} that use a node alone" if self.on_a_node else ""
         tests += (
-            f", {self.on_the_cluster} with the cluster to themselves" if self.on_the_cluster else ""
+            f", {self.on_the_cluster} that use the cluster alone" if self.on_the_cluster else ""
         )
         alone = self.minutes(1)
         together = self.minutes(self.workers)
@@ -101,10 +101,10 @@ class Estimate:
             + (
                 ""
                 if self.lab
-                else f"; {PULLING[0]} to {PULLING[1]} min more where server core is not yet on the nodes"
+                else f"; {PULLING[0]} to {PULLING[1]} min more if the nodes have not yet pulled the server core image"
             ),
-            f"estimate: at once at most {self.agents} agents, and pods: {pods}",
-            "estimate: by the seconds that tests took on a lab"
+            f"estimate: at most {self.agents} agents at the same time; pods at the same time: {pods}",
+            "estimate: computed from the durations of the tests on a lab"
             + ("" if self.lab else " with a real cluster's timings, not on a real cluster"),
         ]
 
@@ -126,7 +126,7 @@ def lines_of_many_nodes(tests: int, nodes: int, most: int) -> list[str]:
         f"all {each:,}",
         f"estimate: {tests * least:,} to {tests * each:,} paths, {minutes[0]} to {minutes[1]} min "
         f"of a worker and {tests * least * REPORTED:,.0f} to {tests * each * REPORTED:,.0f} MB of "
-        "reports for the tests beside each other; fewer: --max-nodes-per-os, -k",
+        "reports for the tests in parallel; fewer: --max-nodes-per-os, -k",
     ]
 
 
@@ -137,8 +137,8 @@ def token_line(ends: float | None, most: int, now: float) -> str:
         return ""
     return (
         f"the user's credentials end at {datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M} UTC, in "
-        f"{max(0, ends - now) / 60:.0f} min, and this run may take {most}: what comes after that is INCONCLUSIVE, and "
-        "what the run made stays; name a kubeconfig with credentials that last "
+        f"{max(0, ends - now) / 60:.0f} min, and this run may take {most}: later tests are INCONCLUSIVE, and "
+        "the run's objects remain; name a kubeconfig with credentials that last "
         "(calico-conformance kubeconfig --hours N)"
     )
 

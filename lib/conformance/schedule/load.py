@@ -39,6 +39,6 @@ def note(measured: Sequence[Mapping[str, float]]) -> str:
     if behind < FELT and not given:
         return ""
     parts = [f"this machine was behind by up to {behind:.1f} s"]
-    parts += [f"{counted(given, 'wait')} got more time for it"] if given else []
-    parts += [f"{counted(excused, 'path')} could not be decided for it"] if excused else []
+    parts += [f"{counted(given, 'wait')} got more time because of that"] if given else []
+    parts += [f"{counted(excused, 'path')} could not be decided because of that"] if excused else []
     return "; ".join(parts)

@@ -23,7 +23,7 @@ CALICO_V3 = "projectcalico.org/v3"
 BEYOND_NAMESPACES = {
     "disruption": "it changes more than what is in the prepared namespaces",
     "cluster policies": "it makes a policy or a tier of the whole cluster, which is in no namespace",
-    "namespaces": "it labels or deletes a namespace, and prepared ones are their owner's",
+    "namespaces": "it labels or deletes a namespace, and prepared namespaces belong to the cluster's owner",
     "nodes": "it needs a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
 }
 """Map resources that a run with ``--namespaces-prefix`` cannot use to the reason."""
@@ -132,7 +132,7 @@ def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str
         )
     if changing and not settings.disruptive:
         return (
-            "it changes something beyond the run's own namespaces",
+            "it changes something outside the run's own namespaces",
             "allow that with --allow-disruptive",
         )
     return None
@@ -177,7 +177,7 @@ def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, s
         return None
     at = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M:%SZ}, in {max(0.0, left):.0f} s"
     return (
-        f"the user's credentials end at {at}, and putting back what it changes may take {needed:.0f} s",
+        f"the user's credentials end at {at}, and restoring what it changes may take {needed:.0f} s",
         "name a kubeconfig with credentials that last, or are renewed (tokenFile, a credential plugin)",
     )
 
@@ -195,7 +195,7 @@ def _near_home(
         return None
     if test.needs.vni_delivery and own.overlay:
         return (
-            "it changes the overlay's VNI, and this run's own path to the API server may cross "
+            "it changes the overlay's VNI, and this run's own connection to the API server may use "
             f"it: {own.overlay}",
             "run it from outside the cluster, by --kubeconfig=PATH",
         )
@@ -291,8 +291,8 @@ def _lack(
             "nothing in the cluster delivers a VNI to Windows nodes: installation by "
             f"{facts.install.value} ({facts.install.source}), where each host has its own "
             "configuration of Calico",
-            "install Calico for Windows by its operator; by hand it is reinstalled to take another "
-            "VNI",
+            "install Calico for Windows by its operator; an installation by hand must be repeated with "
+            "another VNI",
         ),
         (
             needs.vni_delivery and bool(variables),
@@ -306,17 +306,17 @@ def _lack(
         ),
         (
             needs.lab and facts.evidence != "lab",
-            "it makes so many objects that every node works for them, which happens on labs alone",
+            "it makes so many objects that every node is busy with them; it runs only on labs",
             "run a lab: make full-nodes",
         ),
         (
             needs.load_balancer and not settings.load_balancer,
-            "it asks for load balancers, which a cloud charges for",
+            "it requests load balancers, which a cloud charges for",
             "allow that with --allow-load-balancer",
         ),
         (
             needs.external_target and settings.external_target is None,
-            "it needs a host beyond the cluster that answers ping",
+            "it needs a host outside the cluster that answers ping",
             "name it by --external-target ADDRESS[:PORT]",
         ),
         (

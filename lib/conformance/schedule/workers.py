@@ -34,9 +34,9 @@ def workers_for(
     """
     windows = [covered.node.name for covered in coverage if covered.node.os == "windows"]
     each = bounds.agents_per_node * len(coverage)
-    allowed = {"-n auto starts no more": bounds.at_most}
+    allowed = {"this is the maximum of -n auto": bounds.at_most}
     if prepared:
-        allowed["namespaces are prepared for no more"] = prepared
+        allowed["more namespaces are not prepared"] = prepared
     if busy:
         allowed[f"the machine, which the lab shares, is busy ({busy})"] = bounds.on_busy
     if files is not None:
@@ -73,7 +73,7 @@ def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:
     if given <= number:
         return ""
     return (
-        f"{given}, as typed; -n auto would start {why}. Additional workers wait for pods and agents "
+        f"{given}, as given by -n; -n auto would start {why}. Additional workers wait for pods and agents "
         f"(at most {bounds.agents_per_windows_node} live agents on a Windows node): tests that must "
         "observe a change while it happens may be INCONCLUSIVE"
     )

@@ -16,18 +16,18 @@ from typing import Final
 from hybridlab.api.contract import Obj
 
 KINDS: Final = {
-    "empty-output": "nothing that the command writes arrives; its exit status does",
-    "lost-status": "what the command writes arrives; how it ended does not",
-    "half-output": "of each piece that the command writes only the first half arrives, and then its exit status",
-    "hang": "the command is not started, and of one that runs already nothing arrives any more",
+    "empty-output": "the command's output is lost; its exit status arrives",
+    "lost-status": "the command's output arrives; its exit status is lost",
+    "half-output": "the first half of each piece of output arrives, then the exit status",
+    "hang": "the command is not started; the output of commands that already run is lost",
     "cut": "the connection is cut at the next output",
-    "missing-binary": "the runtime says that there is no such program",
-    "wrong-binary": "another program answers in place of the one that was asked for",
-    "dial-fails": "after the upgrade the API server says that it does not reach the kubelet",
-    "start-times-out": "the runtime says that it could not start the command in time",
+    "missing-binary": "the runtime reports that there is no such program",
+    "wrong-binary": "another program runs instead of the requested program",
+    "dial-fails": "after the upgrade the API server reports that it does not reach the kubelet",
+    "start-times-out": "the runtime reports that it could not start the command in time",
     "slow": "the command starts late",
-    "other-words": "of what the command writes certain words arrive as others",
-    "killed": "the command is killed as soon as it runs, or is given input",
+    "other-words": "certain words in the command's output are replaced",
+    "killed": "the command is killed as soon as it runs, or gets input",
 }
 
 

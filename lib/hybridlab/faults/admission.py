@@ -91,10 +91,10 @@ def _refusal(does: str, name: str) -> ApiError:
     Parameter("does", ", ".join(DOES), choices=DOES),
     Parameter(
         "of",
-        "plural name of a resource: namespaces for restricted, any for denies and times-out",
+        "plural name of a resource: namespaces for restricted, any resource for denies and times-out",
         "pods",
     ),
-    Parameter("namespaces", "only in namespaces whose names begin so", ""),
+    Parameter("namespaces", "only in namespaces whose names begin with this text", ""),
     scope="all, namespace",
 )
 def admission(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:

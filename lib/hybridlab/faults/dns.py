@@ -32,7 +32,7 @@ NAME: Final = "another-name"
 ANSWERS = {
     ANOTHER: f"names are answered with {WRONG_ADDRESS}",
     EXTRA: f"names are answered with {WRONG_ADDRESS} too",
-    AAAA_DENIED: "names are answered with NXDOMAIN where another record than A is asked for",
+    AAAA_DENIED: "queries for other records than A are answered with NXDOMAIN",
     PORT: "names are answered with the next port",
     NAME: "addresses are answered with another name",
 }
@@ -108,7 +108,7 @@ def dns_stale(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fa
     return _of_zone(lab, identity, ["names keep the addresses that they had first"], stale)
 
 
-@TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "how much later"))
+@TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "the delay"))
 def dns_slow(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The cluster's DNS answers queries of a node's pods late."""
     late = seconds("seconds", parameters["seconds"])
@@ -163,7 +163,7 @@ class DnsPodSilent(RuleFault):
 
 @TYPES.fault("dns-backend-dead", "dns", NODE_OR_ALL)
 def dns_backend_dead(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Kube-proxy of a node keeps, beside the DNS pods, an address that nobody has any more: a share
+    """Kube-proxy of a node keeps, in addition to the DNS pods, an address that no host has any longer: a share
     of the questions to the cluster's DNS gets no answer."""
     gate = lab.service_gate
     if gate is None:

@@ -45,7 +45,7 @@ def of_felix(
     return Entries(identity, value, tables, partial(all_do, put), partial(all_do, taken))
 
 
-@TYPES.fault("policy-late", "policy", NODE_OR_ALL, Parameter("seconds", "how much later"))
+@TYPES.fault("policy-late", "policy", NODE_OR_ALL, Parameter("seconds", "the delay"))
 def policy_late(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Policy changes take effect later."""
     late = seconds("seconds", parameters["seconds"])

@@ -39,7 +39,7 @@ def _stuck(lab: LabParts, identity: str, given: str, what: Stall) -> Fault:
     "node-dead",
     "pods",
     NODE,
-    Parameter("after", "only so many seconds after the next pod has started there", ""),
+    Parameter("after", "wait for this number of seconds after the next pod has started there", ""),
 )
 class NodeDead(Fault):
     """A node is switched off: its kubelet and lease stop, it sends nothing, and its condition

@@ -26,11 +26,11 @@ LONGEST_MS = 10_000
     "flows-dropped",
     "underlay",
     NODE,
-    Parameter("every", "which share is lost: one flow in so many", "5"),
-    Parameter("port", "only of flows to this one", ""),
+    Parameter("every", "one in this number of flows is lost", "5"),
+    Parameter("port", "only flows to this port", ""),
 )
 def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """One in every so many TCP and UDP flows that leave or enter a node is lost, with all its
+    """A share of the TCP and UDP flows that leave or enter a node is lost, each with all its
     packets.
     """
     node = lab.node(parameters["node"])
@@ -64,10 +64,12 @@ WAYS = ("in", "out", "both", "within", "own")
     "packets-dropped",
     "underlay",
     NODE,
-    Parameter("match", "which packets, in words of nft with _ between them, such as tcp_dport_443"),
+    Parameter(
+        "match", "packets that match this nft expression, with _ for blanks, such as tcp_dport_443"
+    ),
     Parameter(
         "way",
-        "in, out or both, seen from the node; within it; or own: what it sends itself",
+        "in, out or both, seen from the node; within: inside the node; own: packets of the node itself",
         "both",
         WAYS,
     ),
@@ -136,7 +138,7 @@ class PathSlow(Fault):
 
 @TYPES.fault("ping-natted", "underlay", WINDOWS_OR_ALL)
 def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes source-NAT their pods' ping beyond the cluster, so that it is answered."""
+    """Windows nodes source-NAT their pods' ping to targets outside the cluster, so that it is answered."""
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
     rules = {}
     for node in lab.nodes_of("windows", parameters["node"]):
@@ -153,11 +155,11 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     "underlay",
     NODE_OR_ALL,
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
-    Parameter("to", "all addresses beyond the pools, or nodes", "all", ("all", "nodes")),
+    Parameter("to", "all addresses outside the pools, or nodes", "all", ("all", "nodes")),
     Parameter("pods", "all, or those with odd or even addresses", "all", ("all", "odd", "even")),
 )
 def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Packets that a node's pods send beyond the pools keep the pods' addresses, of all or of one
+    """Packets of a node's pods to addresses outside the pools keep the pods' addresses, of all or of one
     protocol, of all pods or of some, to all addresses or to nodes alone.
     """
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)

@@ -84,7 +84,7 @@ def _fault(
 
 @TYPES.fault("hairpin-dropped", "services", NODE_OR_ALL)
 def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Traffic of a pod to itself by way of a Service is lost."""
+    """Traffic of a pod to itself through a Service is lost."""
     rules: dict[str, list[tuple[str, str]]] = {}
     for node in lab.nodes(parameters["node"]):
         own = [str(address) for block in lab.blocks(node) for address in IPv4Network(block)]

@@ -20,7 +20,7 @@ def _fabric(lab: LabParts) -> FabricTable:
 
 @TYPES.fault("source-check-on", "underlay", NODE_OR_ALL)
 class SourceCheckOn(Entries):
-    """The fabric takes from a node only packets with the node's own address, as clouds do by
+    """The fabric accepts from a node only packets with the node's own address, as clouds do by
     default."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
@@ -45,7 +45,7 @@ class SourceCheckOn(Entries):
 @TYPES.fault("host-endpoint-missing", "underlay", WINDOWS_OR_ALL)
 class HostEndpointMissing(RuleFault):
     """A Windows host has no endpoint among its pods. It is their gateway, so they reach nothing
-    beyond the host.
+    outside the host.
     """
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:

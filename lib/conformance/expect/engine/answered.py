@@ -14,7 +14,7 @@ from conformance.pods.roles import DEMO_PORT, ECHO_PORT, STREAM_PORT
 from conformance.probe.protocol import same_pod
 from conformance.settings.assumptions import DENIED_VERDICTS
 
-NAMELESS = "a server that does not name itself"
+NAMELESS = "a server that does not report its name"
 """The name of a server that answers at an echo server's address and is no echo server."""
 UNTOLD = "it is not known which pod answered"
 DNS_UNTOLD = f"{UNTOLD}: answers of DNS servers do not name the pod that gives them"
@@ -104,14 +104,14 @@ def _reason_without_name(attempt: Attempt) -> str:
     target = attempt.target
     if target is not None and not target.backends:
         return (
-            "no server beyond the cluster names itself"
+            "no server outside the cluster reports its name"
             if target.path is Addressing.EXTERNAL
             else "a node's own port names no pod"
         )
     return (
         "a bare connection names no pod"
         if attempt.kind is Kind.TCP
-        else "the server there does not name its pod"
+        else "the server at this target does not report its pod"
     )
 
 

@@ -255,12 +255,12 @@ class Why(StrEnum):
 
     LEAK = "a packet arrived after the path had been closed"
     OPEN = "packets arrive"
-    NO_DENIAL = "it fails, but not as packets that vanish do"
+    NO_DENIAL = "it fails, but not in the way of packets that are dropped"
     CLOSED = "nothing connects"
     WAVERS = "some attempts connect and some do not"
     ANOTHER_POD = "another pod answers"
     SILENT = "the server takes connections and does not answer"
-    CONTROL = "its control was lost"
+    CONTROL = "its control connection failed"
     ASTRAY = "the attempts were never sent to the target"
     BROKEN = "a probe broke"
 

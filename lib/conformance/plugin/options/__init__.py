@@ -48,7 +48,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--context=NAME": "context in the kubeconfig, or in KUBECONFIG's files",
         "--lab-profile=NAME": "kind of lab (see `hybridlab profiles`)",
         "--lab-powershell=PROGRAM": "a pwsh that runs the probe programs of the lab's Windows "
-        "pods, at the timings of a cluster",
+        "pods, with the timings of a real cluster",
         "--namespaces-prefix=PREFIX": "run in the namespaces PREFIX-... that the cluster's owner has prepared, and "
         "change nothing else (`calico-conformance namespaces PREFIX` prints them)",
         "--keep": "leave the run's objects on the cluster, and print how to remove them",
@@ -59,10 +59,10 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "and end",
         "--pod-limits=cpu=N,memory=N": "give every container of the suite's pods these limits",
         "--image-pull-secret=NAME": "pull with this secret (repeatable)",
-        "--tolerate=KEY[=VALUE][:EFFECT]": "taint that the suite's pods tolerate, besides the usual Windows and "
+        "--tolerate=KEY[=VALUE][:EFFECT]": "taint that the suite's pods tolerate, in addition to the usual Windows and "
         "control-plane ones (repeatable)",
         "--calicoctl=PATH": "program that writes Calico objects where their v3 API is not served",
-        "--external-target=ADDRESS[:PORT]": "a host beyond the cluster that answers ping, and TCP on this port "
+        "--external-target=ADDRESS[:PORT]": "a host outside the cluster that answers ping, and TCP on this port "
         "(default 80); a lab has one of its own",
         "--calico-version=VERSION": "judge by this version instead of the detected one",
         "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, if it differs and cannot be "
@@ -70,7 +70,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--timings=FILE": "YAML with timings in place of the packaged ones, or calibration.json",
         "--restore": "put the cluster back as it was before runs that died, remove what they left, and end",
         "--janitor": "the same as --restore; with --dry-run only list what there is",
-        "--run=ID": "with --restore or --janitor: only this run, whose machine you know to be gone",
+        "--run=ID": "with --restore or --janitor: only this run, if you know that its machine no longer exists",
         "--dry-run": "print every change that the selected tests (or --janitor) would make, and make none",
     },
     ("covered nodes", "nodes that the conformance suites decide on"): {
@@ -80,7 +80,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--node-selector=KEY[=VALUE],...": "cover exactly the nodes with these labels",
         "--every-node": "cover all nodes that take pods",
         "--workers-per-windows-node=N": "let -n auto start N workers where Windows nodes limit it, "
-        "and N PowerShells at once on such a node, with agents to match (default 2, or what "
+        "and N PowerShells at once on such a node, with a matching number of agents (default 2, or what "
         "--timings says)",
     },
     ("claims", "claims that the conformance suites decide"): {
@@ -88,21 +88,21 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--world=FILE": "run only this world of policies, or those of a folder (docs/policy.md)",
         "--story=FILE": "run only this story of events, or those of a folder (docs/stories.md)",
         "--explore=MINUTES": "run only random stories, for MINUTES; needs the extra `explore`",
-        "--seed=N": "with --explore: which stories (default 1)",
+        "--seed=N": "with --explore: the seed of the random stories (default 1)",
         "--smoke": "run only a quick check of every node: agent, exec, image pull, one path",
         "--quick": "run the tests that show most known faults in a few minutes, none of them "
         "disruptive; qualifies nothing (docs/selecting.md)",
         "--shard=I/N": "run the I-th of N parts of the tests, none of them disruptive; "
         "`calico-conformance merge` makes one report of all (docs/in-cluster.md)",
-        "--max-minutes=N": "begin no test after N minutes: what runs is finished, everything is removed, the rest is "
+        "--max-minutes=N": "begin no test after N minutes: running tests are finished, everything is removed, the rest is "
         "NOT_RUN",
         "--plan": "print for each claim what would run on this cluster and why, and end",
         "--list-claims": "list the catalog and which claims have tests, and end",
-        "--long": "with --list-claims: each claim's sources, how it is checked, what is observed",
+        "--long": "with --list-claims: also print each claim's sources, its check and its observations",
         "--allow-disruptive": "also run tests that change a whole node (restart Felix, say)",
         "--allow-cluster-disruptive": "also run tests that change what the whole cluster shares (VXLAN-9, VXLAN-10), if "
         "its owner has opted in",
-        "--max-disrupted-nodes=N": "disrupt at most so many Windows nodes (default: 4)",
+        "--max-disrupted-nodes=N": "disrupt at most this number of Windows nodes (default: 4)",
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
         "--allow-node-fill": "also run tests that cordon a Windows node and fill it with pause "
         "pods (IPAM-4, IPAM-7, XLC-4; on labs IPAM-2, IPAM-9, IPAM-13 and XSVC-11, too)",

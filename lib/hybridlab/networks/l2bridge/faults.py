@@ -73,7 +73,7 @@ def bgp_peer_down(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     "announces-more", "underlay", WINDOWS, Parameter("network", "the network", "10.96.0.0/12")
 )
 def announces_more(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Windows node announces another network besides its blocks."""
+    """A Windows node announces another network in addition to its blocks."""
     node = lab.node_of("windows", parameters["node"])
     network = parameters["network"]
     return BgpEntries(lab, identity, "more", (node, network), f"{node} announces {network}")

@@ -47,7 +47,7 @@ def missing_of(lab: LabParts) -> Missing:
 
 @TYPES.fault("node-route-missing", "underlay", NODE, Parameter("to", "name of the other node"))
 def node_route_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node has no route to the pods of another node: nobody laid it."""
+    """A node has no route to the pods of another node, as if the administrator had forgotten it."""
     missing = missing_of(lab)
     node, other = lab.node(parameters["node"]), lab.node(parameters["to"])
     if lab.calico.plane.fabric(lab.calico.typha.routing).routes:
