@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # PYTHON_ARGCOMPLETE_OK
-"""The program ``calico-conformance``: the answer to a shell that completes a command line, else the
-command."""
+"""The program ``calico-conformance``: it completes a command line for a shell, or runs the command."""
 
 import gc
 import os
@@ -22,7 +21,7 @@ def main() -> int:
 
 
 def _complete() -> None:
-    """Complete commands and names; of ``run`` the suite's own options, too."""
+    """Complete commands and names; after ``run``, also the suite's own options."""
     import argcomplete  # only where a shell asks
 
     from conformance.plugin import options  # brings pytest in

@@ -50,11 +50,12 @@ class SuiteError(Exception):
     """The base of all errors that say nothing about the cluster's conformance."""
 
     explanation: Explanation | None = None
-    """The explanation, see :class:`Nonconformance`."""
+    """The explanation, as in :class:`Nonconformance`."""
     paths: Sequence[Attempt] = ()
-    """The paths that could not be decided, see :class:`Nonconformance`."""
+    """The paths that could not be decided, as in :class:`Nonconformance`."""
     cause: str = ""
-    """The cause in words that other failures may share, without names of pods; empty: not known."""
+    """The cause in words that other failures may share, without names of pods; empty if it is not
+    known."""
 
     def __init__(self, message: str | Explanation = "") -> None:
         super().__init__(block(str(message)))
@@ -80,8 +81,8 @@ class ProbeBroken(SuiteError):
 
 
 class ControlBroken(SuiteError):
-    """A control beside or before a denial failed, so the denial proves nothing; the message names
-    the control."""
+    """A control before a denial, or at the same time, failed. The denial therefore proves nothing;
+    the message names the control."""
 
     def __init__(
         self, message: str | Explanation, control: str, observations: Sequence[Observation] = ()
@@ -103,8 +104,8 @@ class MissingCapability(SuiteError):
 
 
 class NotObservable(MissingCapability):
-    """The cluster cannot show the claim, however the test is run: NOT_RUN, but not counted as a gap
-    of the run."""
+    """The cluster cannot show the claim, however the test is run: NOT_RUN, but it does not count as
+    a gap of the run."""
 
     BEGINS = "cannot be seen here"
 
@@ -128,8 +129,7 @@ class EnvironmentBroken(SuiteError):
 
 class Wavered(EnvironmentBroken):
     """A path lost some connections, or a foreign policy changed during the test: run the test once
-    more at the end.
-    """
+    more at the end."""
 
 
 class LockLost(EnvironmentBroken):
@@ -142,8 +142,8 @@ class UsageProblem(SuiteError):
 
 
 class ClusterUnusable(SuiteError):
-    """Preflight: the run is impossible here.  ``reasons`` are all of them, one line each: exit
-    7."""
+    """Preflight found that the run is impossible here. ``reasons`` has every reason, one line each:
+    exit 7."""
 
     def __init__(self, reasons: Sequence[str]) -> None:
         super().__init__("\n".join(reasons))

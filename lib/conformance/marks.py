@@ -44,15 +44,15 @@ def verifies(
     """Mark a test that decides this claim, or the named part of it; a test may carry several such
     marks.
 
-    ``part`` is stable from run to run, may name parameters in braces; ``linux->windows pod-ip``
+    ``part`` is stable from run to run, and may name parameters in braces; ``linux->windows pod-ip``
     (client's OS, server's OS, path) makes it a cell of the report's matrix. ``active``: the part is
     the half of the claim that changes something, and has the isolation that the catalog gives to
     this half. ``alone_on``: the operating system of the nodes that the part has to itself (may be a
     parameter in braces); by default as in the catalog.
 
-    ``applies``: the claim's clusters that the part is about, in the catalog's words: ``{"modes":
-    ["vxlan"]}``. ``provisional``: the part is new, and no real cluster has shown it yet. Gates do
-    not demand it, but its VIOLATED counts.
+    ``applies``: the clusters that the part is about, among those of the claim, in the catalog's
+    words: ``{"modes": ["vxlan"]}``. ``provisional``: the part is new, and has not been shown on a
+    real cluster yet. Gates do not require it, but its VIOLATED counts.
     """
     claims = catalog()
     if claim not in claims:
@@ -75,7 +75,7 @@ def verifies(
 
 
 def needs(*, linux: int = 0, windows: int = 0, **what: Any) -> pytest.MarkDecorator:
-    """Mark a test that needs more than its claims' own needs; if a need is missing the test is
+    """Mark a test that needs more than its claims' own needs; if a need is missing, the test is
     NOT_RUN, with the reason.
 
     ``what``: the other fields of :class:`Needs`.
@@ -89,8 +89,8 @@ def needs(*, linux: int = 0, windows: int = 0, **what: Any) -> pytest.MarkDecora
 def manifest(path: str, *, otherwise: str = "") -> pytest.MarkDecorator:
     """Mark a test with the YAML file under ``manifests/`` that it applies: its twin.
 
-    ``otherwise``: the same policy as Kubernetes writes it, for clusters where Calico's cannot be
-    written.
+    ``otherwise``: the same policy as Kubernetes writes it, for clusters on which Calico's policy
+    cannot be written.
     """
     for item in filter(None, (path, otherwise)):
         if not (MANIFESTS / item).is_file():
@@ -109,20 +109,20 @@ def about(*words: str) -> pytest.MarkDecorator:
 
 
 def smoke() -> pytest.MarkDecorator:
-    """Mark a test of ``--smoke``: a few minutes on a real cluster before the long run."""
+    """Mark a test of ``--smoke``: the tests that run for a few minutes on a real cluster before the
+    long run."""
     return pytest.mark.smoke
 
 
 def begins_early() -> pytest.MarkDecorator:
-    """Mark a test with a long wait: it begins before all tests but those of ``--quick``, so that no
-    run ends by waiting for it alone.
-    """
+    """Mark a test with a long wait: it begins before all tests except those of ``--quick``, so that
+    no run ends by waiting for it alone."""
     return pytest.mark.begins_early
 
 
 def each_world(*, edits: bool = False) -> pytest.MarkDecorator:
-    """Parametrize the ``world`` fixture with each shipped world of policies, or each world with
-    an edit.
+    """Parametrize the ``world`` fixture with each shipped world of policies, or with each world
+    that has an edit.
 
     The world's file names the claims that it decides; its name is the part.
     """
@@ -137,14 +137,13 @@ def each_story() -> pytest.MarkDecorator:
 
 def after_all_others() -> pytest.MarkDecorator:
     """Mark a test that decides by the run's standing watch: it begins once no process has another
-    test left.
-    """
+    test left."""
     return pytest.mark.after_all_others
 
 
 def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
-    """Parameters ``client_os`` and ``server_os`` in all four directions, with ids like
-    ``linux-to-windows``.
+    """Parametrize a test with ``client_os`` and ``server_os`` in all four directions, with ids such
+    as ``linux-to-windows``.
 
     ``across_nodes``: client and server are on different nodes, so that two of one OS need two
     nodes.
@@ -166,7 +165,8 @@ def directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
 
 
 def windows_directions(*, across_nodes: bool = False) -> pytest.MarkDecorator:
-    """Parameters ``client_os`` and ``server_os`` in the three directions that have a Windows end.
+    """Parametrize a test with ``client_os`` and ``server_os`` in the three directions that have a
+    Windows end.
 
     ``across_nodes``: as for :func:`directions`.
     """
@@ -195,7 +195,8 @@ def each_os(parameter: str) -> pytest.MarkDecorator:
 
 
 def each_build(claim: str, part: str) -> pytest.MarkDecorator:
-    """Parameter ``builds``, a range of Windows builds, is each of :data:`BUILDS` in turn.
+    """Parametrize a test with ``builds``, a range of Windows builds: each of :data:`BUILDS` in
+    turn.
 
     ``part`` of the claim contains ``{build}``, and applies only to clusters with a node of that
     build.
@@ -221,7 +222,7 @@ def each_build(claim: str, part: str) -> pytest.MarkDecorator:
 
 
 def places() -> pytest.MarkDecorator:
-    """Parameter ``place``: the server's place relative to the client's Windows node."""
+    """Parametrize a test with ``place``: the server's place relative to the client's Windows node."""
     return pytest.mark.parametrize(
         "place",
         [

@@ -2,10 +2,10 @@
 """An error message for a path that is separated from its option by a blank, so that pytest read
 another project's settings.
 
-Before pytest knows an option, it takes a separate path for the place of the tests: ``--timings
-/tmp/x.yaml`` makes ``/tmp`` the root, the checkout's ``conftest.py`` is not loaded, and pytest says
-``unrecognized arguments: --timings``. This is therefore the suite's only entry point for pytest. It
-refuses such a command line, and does nothing in any other run.
+Before pytest knows an option, it takes a separate path for the place of the tests: with ``--timings
+/tmp/x.yaml``, ``/tmp`` becomes the root, the checkout's ``conftest.py`` is not loaded, and pytest
+prints ``unrecognized arguments: --timings``. This module is therefore the suite's only entry point
+for pytest. It refuses such a command line, and does nothing in any other run.
 """
 
 import difflib

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only door for text that leaves the suite: no terminal and no CI system obeys text from a
+"""The filter for all text that leaves the suite: no terminal and no CI system may obey text from a
 cluster. The owner of any node, pod or API server can write a cluster's names, conditions, logs and
 answers. :func:`plain` is for files, :func:`line` and :func:`block` are for terminals and the logs
-of CI systems, :func:`single` makes a name one line where it is read, and :class:`Door` guards a
-stream that others write to.
-"""
+of CI systems, :func:`single` makes a name one line when it is read, and :class:`Door` guards a
+stream that other code writes to."""
 
 import itertools
 import json
@@ -20,25 +19,27 @@ KEPT = "\t\n\u00a0\u200c\u200d"
 need the last two."""
 _SUSPECT = re.compile(r"[^ -~\t\n]")
 _BREAKS = re.compile("\r\n|[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""Where ``str.splitlines`` and the readers of CI logs end a line; tabs, too."""
+"""Matches the characters at which ``str.splitlines`` and the readers of CI logs end a line, and
+tabs."""
 _BRACKET = re.compile(r"(##\w*)\[")
-"""``##vso[`` and ``##[`` of Azure Pipelines, found anywhere in a line, and TeamCity's."""
+"""Matches ``##vso[`` and ``##[`` of Azure Pipelines, anywhere in a line, and TeamCity's commands.
+"""
 _COLOUR = r"\x1b\[[0-79]{0,3}(?:;[0-79]{1,3})*m"
-"""Changes of colour or weight. 8 is left out, since it hides text."""
+"""Matches changes of colour or weight. 8 is left out, since it hides text."""
 _COLONS = re.compile(rf"^((?:[^\S\n]|{_COLOUR})*:):", re.MULTILINE)
-"""``::error`` of GitHub Actions, which begins a line, after blanks too."""
+"""Matches ``::error`` of GitHub Actions at the beginning of a line, also after blanks."""
 _BLANK = re.compile(rf"(?:[^\S\n]|{_COLOUR})*(:?)")
 _OWN = re.compile(rf"\A\r|{_COLOUR}|\x1b\]9;4;[0-9;]*\x1b\\")
-"""Control sequences that pytest itself writes: repeating a line, colours, progress."""
+"""Matches control sequences that pytest itself writes: repeating a line, colours, progress."""
 _TAIL = 64
-"""Characters of an unfinished line by which its continuation is judged."""
+"""The number of characters of an unfinished line by which its continuation is judged."""
 
 
 def plain(text: str) -> str:
-    """Escape visibly all characters that control a terminal, that XML cannot hold, or that reverse
+    """Make all characters visible that control a terminal, that XML cannot hold, or that reverse
     the direction of text.
 
-    Line breaks (those of Windows are made usual ones) and tabs stay.  JSON stays the same JSON.
+    Line breaks (Windows line breaks become usual ones) and tabs stay. JSON stays the same JSON.
     """
     return text if text.isprintable() else _SUSPECT.sub(_escaped, text.replace("\r\n", "\n"))
 
@@ -56,7 +57,7 @@ def single(text: str) -> str:
 
 
 def within(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a value of JSON with every text in it changed, names of fields too."""
+    """Return a value of JSON with every text in it changed, including the names of fields."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -65,7 +66,7 @@ def within(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def block(text: str) -> str:
-    """Return a text for a terminal, of as many lines as it has."""
+    """Return a text for a terminal; its line breaks stay."""
     return _disarmed(plain(text))
 
 
@@ -80,17 +81,19 @@ def _disarmed(text: str) -> str:
 
 
 def say(*lines: str, error: bool = False) -> None:
-    """Print lines at once, so that no other thread's come between; ``error``: to standard error."""
+    """Print lines in one write, so that no other thread's lines come between them; ``error``: to
+    standard error."""
     text = "".join(f"{line(each)}\n" for each in lines)
     print(text, end="", file=sys.stderr if error else sys.stdout, flush=True)
 
 
 class Door:
-    """A text stream that lets nothing through which commands a terminal or a CI system."""
+    """A text stream that removes everything with which a text could control a terminal or a CI
+    system."""
 
     def __init__(self, stream: TextIO, *, own: bool = False) -> None:
-        """Set up the door. ``own``: let the writer's own colours, and returns to the beginning of a
-        line, pass."""
+        """Set up the filter. ``own``: allow the writer's own colours, and returns to the beginning
+        of a line."""
         self._stream = stream
         self._own = own
         self._begun = ""
@@ -121,7 +124,7 @@ class Door:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Return a context in which all printed text, tracebacks included, goes through doors."""
+    """Return a context in which all printed text, including tracebacks, is filtered."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast("TextIO", Door(stream)) for stream in before)
     try:

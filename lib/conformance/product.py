@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The place of the suite's files: a checkout, or an installed wheel, which has them below this
+"""The location of the suite's files: a checkout, or an installed wheel, which has them below this
 package."""
 
 from pathlib import Path
 
 _CHECKOUT = Path(__file__).parents[2]
 _INSTALLED = Path(__file__).parent / "files"
-"""Folder into which setup.py puts suites, manifests and pytest's configuration."""
+"""The folder into which setup.py puts suites, manifests and pytest's configuration."""
 
 
 def root() -> Path:
@@ -15,8 +15,8 @@ def root() -> Path:
 
 
 def command() -> str:
-    """Return the command that starts a run: ``pytest`` in a checkout, ``calico-conformance run``
-    where the suite was installed."""
+    """Return the command that starts a run: ``pytest`` in a checkout, ``calico-conformance run`` if
+    the suite was installed."""
     return "calico-conformance run" if root() == _INSTALLED else "pytest"
 
 

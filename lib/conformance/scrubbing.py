@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removal of texts that look like secrets, so that logs and objects can be passed on.
+"""Removes texts that look like secrets, so that logs and objects can be passed on.
 
-The rules are the suite's own (docs/decisions): scanners of repositories look for other forms, and
-take image digests and UIDs for secrets.  Each form has a line in
+The rules are the suite's own (docs/decisions): scanners of repositories search for other forms, and
+take image digests and UIDs for secrets. Each form has a line in
 tests/unit/conformance/secret_forms.py.
 """
 
@@ -11,16 +11,16 @@ import re
 
 HIDDEN = "(removed)"
 _QUOTE = r"(?:\\*(?:[\"']|&(?:#3[49]|#x2[27]|quot|apos);))?"
-"""A quotation mark in text, JSON, HTML, and JSON inside these."""
+"""Matches a quotation mark in text, JSON, HTML, and JSON inside these."""
 _QUOTED = (
     r"(?P<open>\\*(?:[\"']|&(?:#3[49]|#x2[27]|quot|apos);))(?!\(removed\))"
     r"(?P<secret>(?:(?!(?<!\\)(?P=open))[^\n]){1,2000}+)(?P=open)"
 )
-"""A value up to the quotation mark with the form of its first."""
+"""Matches a value up to the next quotation mark of the same form as its first."""
 _BARE = r"(?P<secret>(?!null|true|false|\(removed\))[^\s\"'\\,;}\])&<{\[(][^\s\"'\\,;}\])&<]*)"
 _GAP = r"(?:\s|\\+[nr]|&#1[03];)"
 _BEGINS = r"(?:^|(?<=\\n)|(?<=&#10;))"
-"""The beginning of a line, also of a text inside JSON or HTML."""
+"""Matches the beginning of a line, also of a text inside JSON or HTML."""
 _NAME = (
     r"[acekpstACEKPST](?i:(?<=p)ass(?:word|wd|phrase)|(?<=t)oken|(?<=s)ecret(?:[-_.]?key)?"
     r"|(?<=c)(?:redentials?|aBundle|a[-.](?:data|crt)|ertificate-data|lient-key)"
@@ -28,15 +28,16 @@ _NAME = (
     r"|(?<=s)(?:as|igning|hared)[-_.]?key|(?<=e)ncryption[-_.]?key|(?<=k)ey-data"
     r"|(?<=a)uthority-data|(?<=t)ls\.(?:key|crt))(?:[-_]?\d{1,2})?"
 )
-"""The end of a name that marks its value as secret."""
+"""Matches the end of a name that marks its value as secret."""
 _NAMES = ("pass", "token", "secret", "credential", "key", "-data", "cabundle", ".crt")
 """Every such name contains one of these words; searching for them first is ten times as fast."""
 _PROSE = r"(?!(?-i:[a-z]+) +(?-i:[a-z]))"
-"""A value that is not the beginning of a sentence: ``token: the node is not ready``."""
+"""Matches a value that is not the beginning of a sentence, as in ``token: the node is not ready``.
+"""
 
 
 def _rule(hints: str | tuple[str, ...], pattern: str) -> tuple[tuple[str, ...], re.Pattern[str]]:
-    """Return a rule: without one of its hints in a text (small letters) it need not be tried."""
+    """Return a rule. If a text has none of its hints (in lower case), the rule need not be tried."""
     return (hints,) if isinstance(hints, str) else hints, re.compile(pattern, re.MULTILINE)
 
 
@@ -213,7 +214,7 @@ def _hidden(found: re.Match[str]) -> str:
 
 
 def _hidden_in_base64(found: re.Match[str]) -> str:
-    """Return base64 as it is, unless it is that of a text with a secret."""
+    """Return base64 as it is, unless it encodes a text with a secret."""
     try:
         text = base64.b64decode(found[0] + "=" * (-len(found[0]) % 4), validate=True).decode()
     except ValueError:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting, and the only place that sleeps: a deadline, :func:`until` (eventually) and :func:`hold` (for a while).
+"""Waits, and is the only place that sleeps: a deadline, :func:`until` (eventually) and :func:`hold`
+(for a while).
 
-Both ask at least twice, keep every answer with its time, and fail nothing themselves: the caller decides what it means
-that a wait did not converge.  An exception from the question itself (a broken probe) is not an answer and passes
-through, with a note of what had been answered before.  The clock can be replaced, so that tests need no time.
+Both ask at least twice, keep every answer with its time, and raise no failure themselves: the
+caller decides what it means that a wait did not converge. An exception from the question itself (a
+broken probe) is not an answer and is passed on, with a note of the earlier answers. The clock can
+be replaced, so that tests need no time.
 """
 
 import time
@@ -29,7 +31,7 @@ class Clock(Protocol):
         """Return seconds that never go back."""
 
     def sleep(self, seconds: float) -> None:
-        """Let that many seconds pass."""
+        """Wait for this number of seconds."""
 
 
 class SystemClock:
@@ -81,7 +83,7 @@ class Answer(Generic[T]):
 
     value: T
     asked_at: float
-    """Seconds from the beginning of the wait to the question."""
+    """The seconds from the beginning of the wait to the question."""
     accepted: bool
 
 
@@ -170,7 +172,7 @@ def hold(
     clock: Clock = SYSTEM_CLOCK,
 ) -> Settled[T]:
     """Observe every ``every`` seconds for ``seconds`` seconds, and end at once with the first
-    answer not accepted.
+    answer that is not accepted.
 
     It has ``converged`` if the state lasted.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # PYTHON_ARGCOMPLETE_OK
-"""The ``hybridlab`` command, which ``python -m hybridlab`` is too."""
+"""The ``hybridlab`` command, which is the same as ``python -m hybridlab``."""
 
 import signal
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows nodes take part in BGP: RemoteAccess runs, every session is up, and they announce their blocks alone."""
+"""Windows nodes take part in BGP: RemoteAccess runs, every session is up, and they announce only
+their own blocks."""
 
 from conformance.fixtures import BgpFacts, Case, Expect, Readings, WorkerPods
 from conformance.marks import needs, verifies
@@ -16,7 +17,7 @@ CONFD = (
 def test_remote_access_runs_on_every_windows_node(
     pods: WorkerPods, bgp: BgpFacts, requires: Readings
 ) -> None:
-    because = "RemoteAccess is the router by which a Windows node speaks BGP"
+    because = "RemoteAccess is the service by which a Windows node uses BGP"
     do = "Install-WindowsFeature Routing; Install-RemoteAccess -VpnType RoutingOnly; Start-Service RemoteAccess"
     requires.that(
         bgp.service, "Running", on=pods.ensure_ready("windows-server"), because=because, do=do
@@ -28,7 +29,7 @@ def test_remote_access_runs_on_every_windows_node(
 def test_every_windows_node_has_a_session_with_every_node(
     pods: WorkerPods, bgp: BgpFacts, requires: Readings
 ) -> None:
-    because = "in the mesh every node is every other node's peer, without anybody's configuring it"
+    because = "in the mesh all nodes are peers of each other, without further configuration"
     requires.that(
         bgp.sessions, "Connected", on=pods.ensure_ready("windows-server"), because=because, do=CONFD
     )

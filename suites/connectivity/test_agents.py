@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The probe agents keep to their protocol in this cluster's pods, word for word: otherwise none of
-their results counts."""
+"""The probe agents follow their protocol exactly in this cluster's pods: otherwise none of their
+results is valid."""
 
 from conformance.fixtures import ProbeProtocol, WorkerPods
 from conformance.marks import smoke

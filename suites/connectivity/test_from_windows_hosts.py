@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Windows host itself reaches: documents say neither pods of other nodes, nor ClusterIPs,
+"""According to documents a Windows host itself reaches neither pods of other nodes, nor ClusterIPs,
 nor (before KB4571748) NodePorts on its own address.
 
-The host connects by a program in a HostProcess pod, and sends nothing but the handshake.
+The host connects by a program in a HostProcess pod, and exchanges only the TCP handshake.
 """
 
 from conformance.fixtures import HostAttempts, Services, WorkerPods

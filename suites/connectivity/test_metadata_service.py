@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Windows host may lose its way to the cloud's metadata service when the virtual switch is made.
+"""A Windows host may lose its route to the cloud's metadata service when the virtual switch is
+created.
 
-The host connects by a program in a HostProcess pod, and sends nothing but the handshake.
+The host connects by a program in a HostProcess pod, and exchanges only the TCP handshake.
 """
 
 from conformance.fixtures import HostAttempts, MetadataService, Services, WorkerPods

@@ -5,8 +5,8 @@ as the source."""
 from conformance.fixtures import OS, Addresses, Case, Expect, Fragments, WorkerPods
 from conformance.marks import about, each_os, verifies
 
-OWN = "a node talks to pods under its own address, or under that of its overlay device"
-FILLED = "a node fills packets to pods as far as both ends say that they may"
+OWN = "a node connects to pods from its own address, or from that of its overlay device"
+FILLED = "a node sends packets to pods of the largest size that both ends announce"
 
 
 @about("tcp")

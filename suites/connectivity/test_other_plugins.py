@@ -45,7 +45,7 @@ def test_flannels_overlay_does_not_carry_windows_pods(
 def test_flannel_keeps_its_data_in_the_kubernetes_api(
     platform_objects: PlatformObjects, requires: Readings
 ) -> None:
-    because = "on Windows flannel finds other nodes there alone, and it annotates each node that it manages so"
+    because = "on Windows flannel finds other nodes only in the Kubernetes API, where it annotates each of its nodes"
     do = "start every flanneld with --kube-subnet-mgr"
     windows = platform_objects.windows
     requires.that(platform_objects.subnet_manager, "true", on=windows, because=because, do=do)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of all sizes pass between pods in both directions: no packet vanishes that the sender's
+"""Packets of all sizes pass between pods in both directions: every packet arrives that the sender's
 own system sends."""
 
 from conformance.fixtures import OS, Case, Fragments, Sizes, WorkerPods
 from conformance.marks import about, directions, verifies
 
 ROOM = "pods' MTU leaves room for the overlay's 50 bytes"
-FILLED = "TCP fills packets as far as both ends say that they may, between each two nodes"
-CUT_UP = "the sender's system cuts them up, and the receiver's puts them together"
+FILLED = "TCP sends packets of the largest size that both ends announce, between each two nodes"
+CUT_UP = "the sender's system fragments them, and the receiver's reassembles them"
 
 
 @verifies("CONN-3", part="{client_os}->{server_os} full-sized packets")

@@ -6,9 +6,9 @@ directions.
 from conformance.fixtures import OS, Case, Expect, Fragments, WorkerPods
 from conformance.marks import about, directions, each_os, smoke, verifies
 
-ACROSS = "no policy is in force, and nodes know the way to each block"
+ACROSS = "no policy is in force, and nodes have a route to each block"
 WITHIN = "no policy is in force, and both are on one node"
-FILLED = "what is on one node is handed on by its own system, whatever its size"
+FILLED = "traffic inside a node is forwarded by its own system, independent of its size"
 
 
 @about("tcp")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mode and datastore are a combination that is supported."""
+"""The combination of mode and datastore is supported."""
 
 from conformance.fixtures import CalicoObjects, Readings
 from conformance.marks import verifies

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linux and Windows keep Calico's data in one place: what Windows nodes write is found where Linux reads."""
+"""Linux and Windows keep Calico's data in one place: Linux reads the data that Windows nodes write."""
 
 from conformance.fixtures import CalicoObjects, IpamFacts, Readings, WorkerPods
 from conformance.marks import verifies
@@ -26,5 +26,5 @@ def test_every_windows_pods_address_is_of_a_block_here(
 
 @verifies("DS-1", part="settings")
 def test_both_parts_are_told_one_datastore(calico: CalicoObjects, requires: Readings) -> None:
-    because = "what one part writes the other never reads from another datastore"
+    because = "Linux and Windows cannot read each other's data from different datastores"
     requires.that(calico.datastore_types(), "the same", because=because, do=DO)

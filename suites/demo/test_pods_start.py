@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's client and server pods start on the operating system that they are made for."""
+"""The demo's client and server pods start on the operating system for which they are made."""
 
 import pytest
 

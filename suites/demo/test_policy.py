@@ -11,7 +11,7 @@ SAME = "policy/demo/allow-linux-client.kubernetes.yaml"
 ALLOWED = "the policy allows the label linux-client in its own namespace"
 NOT_ALLOWED = "the policy allows the label linux-client in its own namespace alone"
 NOT_SELECTED = "the policy selects windows-server only"
-IN_FORCE = "that others are kept out shows that the policy is in force"
+IN_FORCE = "others are denied, which shows that the policy is in force"
 REMOVED = "without the policy everything is allowed"
 
 

@@ -17,7 +17,7 @@ def test_pods_and_policy_go_with_the_namespace(
     requires.that(
         temporary_namespace.contents(),
         "there",
-        because="they were made just now",
+        because="they were created just before",
         do="look at the events",
     )
     because = "Kubernetes deletes what is in a namespace with it"
@@ -26,5 +26,5 @@ def test_pods_and_policy_go_with_the_namespace(
         temporary_namespace.contents(),
         "gone",
         because=because,
-        do="look for finalizers on what is left",
+        do="look for finalizers of the remaining objects",
     )

@@ -7,7 +7,7 @@ from conformance.marks import manifest, needs, verifies
 pytestmark = [verifies("DEMO-9"), manifest("services/win-webserver.yaml"), needs(host_network=True)]
 
 
-BECAUSE = "a Deployment of two replicas is nothing out of the ordinary, and no policy is in force"
+BECAUSE = "a Deployment of two replicas is an ordinary workload, and no policy is in force"
 
 
 def test_two_replicas_serve_the_page_by_node_port(

@@ -54,7 +54,7 @@ def test_a_pod_does_not_find_a_short_name_of_another_namespace(
     pods: WorkerPods, services: Services, expect: Expect, client_os: OS
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
-    because = "of all namespaces' suffixes pods have that of their own alone, in which there is no such Service"
+    because = "pods have only the suffix of their own namespace, which has no Service of this name"
     expect.resolves(pods.elsewhere(client_os), service.name, [], because=because)
 
 

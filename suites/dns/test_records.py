@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster's DNS answers over TCP too, denies absent records, and follows the pods behind
-headless Services."""
+"""The cluster's DNS answers over TCP too, reports missing records as missing, and follows the pods
+behind headless Services."""
 
 from conformance.fixtures import OS, Expect, Services, UnreadyServers, WorkerPods
 from conformance.marks import about, each_os, manifest, needs, other, verifies
@@ -27,7 +27,7 @@ def test_a_name_without_ipv6_address_is_answered(
     pods: WorkerPods, services: Services, expect: Expect, client_os: OS
 ) -> None:
     service = services.cluster_ip(pods.server("linux"))
-    because = "resolvers ask for both sorts of addresses, and wait for the answer to each"
+    because = "resolvers query A and AAAA records, and wait for both answers"
     expect.resolves(pods.clients(client_os), service.full_name, [], record="AAAA", because=because)
 
 
@@ -64,4 +64,6 @@ def test_a_headless_name_follows_its_pods(
     because = "without a ClusterIP it leads to the pods that are ready"
     expect.resolves(clients, before.full_name, before.addresses, because=because)
     after = services.headless(servers.one_per_os())
-    expect.resolves(clients, after.full_name, after.addresses, because="one pod is left behind it")
+    expect.resolves(
+        clients, after.full_name, after.addresses, because="one pod of the Service is left"
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every pod of the cluster's DNS answers: the Service leads each query to any of them."""
+"""Every pod of the cluster's DNS answers: the Service may send a query to any of them."""
 
 from conformance.fixtures import OS, ClusterDns, Expect, Services, WorkerPods
 from conformance.marks import each_os, manifest, verifies

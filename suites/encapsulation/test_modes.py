@@ -40,9 +40,7 @@ def test_bgp_is_disabled_under_vxlan(
 def test_ipip_is_not_turned_on(
     linux_routes: LinuxRoutes, requires: Readings, remedy: Remedies
 ) -> None:
-    because = (
-        "IPIP is to be turned off, since Windows has none; this turns it on whatever the pools say"
-    )
+    because = "IPIP must be off, since Windows has none; this setting turns it on, whatever the pools have"
     requires.that(
         linux_routes.ipip_setting(), "off", because=because, do=remedy.felix("ipipEnabled")
     )
@@ -53,7 +51,7 @@ def test_ipip_is_not_turned_on(
 def test_no_linux_node_routes_by_ipip(
     pods: WorkerPods, linux_routes: LinuxRoutes, requires: Readings
 ) -> None:
-    because = "what goes by tunl0 reaches no Windows node, and comes from none"
+    because = "packets through tunl0 reach no Windows node, and come from none"
     do = "set the pool that uses IPIP to ipipMode Never, then restart calico-node on the node"
     requires.that(linux_routes.by_ipip, [], on=pods.nodes(), because=because, do=do)
 
@@ -81,9 +79,7 @@ def test_bgp_goes_with_no_overlay(calico: CalicoObjects, requires: Readings) -> 
 def test_no_pool_has_cross_subnet_mode(
     calico: CalicoObjects, requires: Readings, remedy: Remedies
 ) -> None:
-    because = (
-        "Windows sends to nodes of its own subnet by the overlay all the same, and Linux would not"
-    )
+    because = "Windows uses the overlay even to nodes of its own subnet, and Linux would not"
     modes = calico.pools("vxlanMode")
     right = {"Always", "Never"}
     requires.that(
@@ -93,9 +89,7 @@ def test_no_pool_has_cross_subnet_mode(
 
 @verifies("ENC-7")
 def test_early_releases_have_no_bgp_on_windows(calico: CalicoObjects, requires: Readings) -> None:
-    because = (
-        "up to v3.17 Calico for Windows knows no BGP, so that nobody learns the way to Windows pods"
-    )
+    because = "up to v3.17 Calico for Windows has no BGP, so that no node learns the routes to Windows pods"
     supported = {"vxlan", "policy-only"}
     do = "use VXLAN with BGP disabled, or upgrade Calico"
     requires.that(

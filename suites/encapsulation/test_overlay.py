@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The VXLAN overlay carries traffic between nodes of both systems, and nothing between them stops
-it."""
+"""The VXLAN overlay carries traffic between nodes of both systems, and nothing between the nodes
+blocks it."""
 
 from conformance.fixtures import OS, Addresses, Case, Expect, Overlay, Underlay, WorkerPods
 from conformance.marks import needs, verifies, windows_directions

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The size of a pool's blocks is chosen when it is made: it lowers the share of reserved addresses, and stays."""
+"""The size of a pool's blocks is chosen when the pool is created, and cannot be changed later;
+larger blocks have a lower share of reserved addresses."""
 
 from conformance.fixtures import OwnPool
 from conformance.marks import needs, verifies

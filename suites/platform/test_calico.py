@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico runs on a Linux worker, in a version that knows Windows."""
+"""Calico runs on a Linux worker, in a version that supports Windows."""
 
 from conformance.fixtures import Builds, CalicoObjects, ClusterWide, Readings
 from conformance.marks import verifies
@@ -20,7 +20,7 @@ def test_calico_node_is_ready_on_a_linux_worker(
 def test_calicos_cluster_wide_parts_are_ready_on_linux(
     cluster_wide: ClusterWide, requires: Readings
 ) -> None:
-    because = "Windows nodes depend on them: blocks of gone nodes are released there, and Felix hears of policies"
+    because = "Windows nodes depend on them: they release the blocks of removed nodes, and send policies to Felix"
     do = "kubectl describe deployments --all-namespaces calico-kube-controllers calico-typha calico-apiserver"
     requires.that(cluster_wide.deployments(), lambda n: n > 0, "at least 1", because=because, do=do)
 
@@ -45,7 +45,7 @@ def test_there_are_three_linux_workers_for_typha(
     cluster_wide: ClusterWide, requires: Readings
 ) -> None:
     because = (
-        "with fewer Typha is not highly available: the end of one node can be the end of Typha"
+        "with fewer Typha is not highly available: the loss of one node can be the loss of Typha"
     )
     do = "add Linux workers, or uncordon them"
     requires.that(cluster_wide.workers(), lambda n: n >= 3, "at least 3", because=because, do=do)
@@ -55,7 +55,7 @@ def test_there_are_three_linux_workers_for_typha(
 def test_every_typha_pod_is_ready_on_a_node_of_its_own(
     cluster_wide: ClusterWide, requires: Readings
 ) -> None:
-    because = "two on one node end together, and one that waits for a node serves nobody"
+    because = "two on one node fail together, and one that waits for a node serves no Felix"
     do = "kubectl describe pods --namespace calico-system --selector k8s-app=calico-typha"
     requires.that(
         cluster_wide.typha_pods(), "all, each on a node of its own", because=because, do=do

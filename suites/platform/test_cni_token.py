@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's CNI plugin asks the API by a token that ends, and that calico-node has to renew."""
+"""Calico's CNI plugin uses a token for the API that expires, and that calico-node has to renew."""
 
 from conformance.fixtures import CniTokens, KnownIssue
 from conformance.marks import needs, verifies

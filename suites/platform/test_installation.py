@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico that was installed on Windows by hand or by manifest runs there, and has what it needs to
-reach the API."""
+"""Calico that was installed on Windows by hand or by manifest runs there, and has the files that it
+needs to reach the API."""
 
 from conformance.fixtures import Case, Expect, Readings, WindowsInstall, WorkerPods
 from conformance.marks import needs, verifies

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""WireGuard, IPv6 and eBPF are for Linux nodes alone, and Windows nodes in the same cluster keep
+"""WireGuard, IPv6 and eBPF exist only on Linux nodes, and Windows nodes in the same cluster keep
 working."""
 
 from conformance.fixtures import (
@@ -14,8 +14,8 @@ from conformance.fixtures import (
 from conformance.marks import manifest, verifies
 
 FRIEND = "the one rule allows this label"
-OTHERS = "no rule allows this label, and HNS enforces it, whatever Linux nodes run"
-ENDS = "each encrypts what it sends to nodes with a key alone"
+OTHERS = "no rule allows this label, and HNS enforces that, whatever data plane Linux nodes have"
+ENDS = "each node encrypts only packets to nodes that have a key"
 
 
 @verifies("UNSUP-3")
@@ -30,9 +30,9 @@ def test_windows_nodes_have_no_wireguard_key_and_are_reached_all_the_same(
     linux = pods.servers("linux")
     windows_clients = pods.clients("windows")
     windows = pods.servers("windows")
-    because = "WireGuard is built into Linux nodes alone"
+    because = "only Linux nodes have WireGuard"
     requires.that(
-        not_on_windows.keys, "none", on=calico.windows, because=because, do="see who wrote it"
+        not_on_windows.keys, "none", on=calico.windows, because=because, do="find out who wrote it"
     )
     expect.matrix(
         Case(linux_clients, windows, tcp=8080, open=True, because=ENDS),
@@ -62,7 +62,7 @@ def test_policies_of_windows_pods_are_enforced_while_linux_nodes_run_ebpf(
     policy: Policy,
     expect: Expect,
 ) -> None:
-    because = "without eBPF on Linux nodes nothing is shown"
+    because = "without eBPF on Linux nodes the test shows nothing"
     requires.that(not_on_windows.ebpf(), "eBPF", because=because, do="set linuxDataplane to BPF")
     server = pods.servers("windows")
     friend = pods.clients("linux")

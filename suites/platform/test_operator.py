@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's operator installs Calico on Windows nodes once its demands are met, in the documented
-form."""
+"""Calico's operator installs Calico on Windows nodes once its requirements are met, in the
+documented form."""
 
 from conformance.fixtures import OperatorFacts, Readings
 from conformance.marks import verifies
@@ -21,7 +21,7 @@ def test_calico_on_windows_is_available_and_ready(
     operator: OperatorFacts, requires: Readings
 ) -> None:
     because = (
-        "given that, the operator makes its DaemonSet, and has a ready pod on every Windows node"
+        "with these the operator creates its DaemonSet, which has a ready pod on every Windows node"
     )
     right = {"Available", "all ready"}
     requires.that(
@@ -34,7 +34,7 @@ def test_the_daemonset_on_windows_has_its_documented_shape(
     operator: OperatorFacts, requires: Readings
 ) -> None:
     because = "Felix and node need the host and its network; confd is for BGP, install-cni for Calico's own plugin"
-    do = "read calico-node-windows, and what has changed it: the operator undoes what others do"
+    do = "read calico-node-windows, and find out who changed it: the operator reverts changes by others"
     requires.that(operator.shape(), "as rendered", because=because, do=do)
 
 
@@ -42,6 +42,6 @@ def test_the_daemonset_on_windows_has_its_documented_shape(
 def test_the_operator_has_laid_nothing_on_windows(
     operator: OperatorFacts, requires: Readings
 ) -> None:
-    because = "up to v3.26 the operator knows Linux only: Calico comes to Windows nodes by manifest or script"
+    because = "up to v3.26 the operator supports only Linux: Calico comes to Windows nodes by manifest or script"
     do = "read the DaemonSet's ownerReferences"
     requires.that(operator.on_windows(), "nothing", lifted=bool, because=because, do=do)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows nodes' own objects have the entries that a platform, or BGP, needs."""
+"""The objects that represent Windows nodes have the entries that a platform, or BGP, needs."""
 
 from conformance.fixtures import PlatformObjects, Readings
 from conformance.marks import verifies

@@ -9,13 +9,16 @@ from conformance.marks import verifies
 def test_the_platform_is_listed_for_this_calico(supported: Supported, requires: Readings) -> None:
     because = "Calico for Windows is tested and supported on these platforms only"
     requires.that(
-        supported.platform(), "listed", because=because, do="expect no support from Calico's makers"
+        supported.platform(),
+        "listed",
+        because=because,
+        do="the vendor of Calico gives no support here",
     )
 
 
 @verifies("PLAT-3")
 def test_the_platform_is_listed_with_this_network(supported: Supported, requires: Readings) -> None:
-    because = "on each platform Calico for Windows goes with these network plugins only"
+    because = "on each platform Calico for Windows supports only these network plugins"
     requires.that(
         supported.network(),
         "listed",
@@ -28,7 +31,7 @@ def test_the_platform_is_listed_with_this_network(supported: Supported, requires
 def test_this_kubernetes_was_tested_with_this_calico(
     supported: Supported, requires: Readings
 ) -> None:
-    because = "others may work, and nobody tests them"
+    because = "others may work, but are not tested"
     do = "upgrade Calico or Kubernetes to releases that were tested together"
     requires.that(supported.kubernetes(), "listed", because=because, do=do)
 

@@ -5,7 +5,7 @@ to reach each other, and for the demo's policy."""
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
-ENOUGH = "the documents ask for no more nodes than these two, where there is no operator"
+ENOUGH = "without the operator the documents require only these two nodes"
 ALLOWED = "the policy allows the label linux-client in its own namespace"
 NOT_ALLOWED = "the policy allows the label linux-client in its own namespace alone"
 NOT_SELECTED = "the policy selects windows-server only"

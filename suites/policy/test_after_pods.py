@@ -13,7 +13,9 @@ NOT_SELECTED = "no policy selects these clients"
 # Guests come by TCP alone: Linux keeps a guest's datagrams for two minutes, and takes those of its heir for them.
 GUESTS = "the one rule lets guests in"
 NO_GUESTS = "these pods do not have the label of guests"
-HEIRS = "a guest is gone, and the pod that has its address now does not have the label of guests"
+HEIRS = (
+    "a guest was deleted, and the pod that has its address now does not have the label of guests"
+)
 
 
 @needs(calico_policy=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ClusterNetworkPolicies: tier Admin comes before the policies of namespaces, tier Baseline applies
-where there is none."""
+to pods that no such policy selects."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies

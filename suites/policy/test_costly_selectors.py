@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clients of some pods can be selected in a rule, or by the policy itself: on Windows the rule
-costs far more."""
+needs far more resources."""
 
 from conformance.fixtures import AclLists, Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, verifies
@@ -13,7 +13,7 @@ NOT_IN = "either way the policy allows no other client to reach the servers"
 SELECTED = "the policy selects all pods of its namespace, and its rule allows the servers alone"
 NOT_SELECTED = "the policy selects the servers alone"
 ELSEWHERE = "no policy selects pods of another namespace"
-COST = "a policy is given to the pods that it selects, and a rule's destination to each of them with all addresses"
+COST = "Felix programs a policy only for the pods that it selects, but each of them gets all addresses of a rule's destination"
 
 
 @manifest("policy/limits/destination_selector.yaml")

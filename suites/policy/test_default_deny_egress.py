@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that selects a pod for egress and has no rule lets it reach no peer, in the cluster or
-beyond; other pods do.
+"""A policy that selects a pod for egress and has no rule lets it reach no peer, inside or outside
+the cluster; other pods still reach theirs.
 
 The other pods have the same labels in another namespace. The selected pod has no open path of its
 own: the other pods reach it, which shows that it has a network at all.

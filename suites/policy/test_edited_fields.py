@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each field of a policy that is edited in place is in force with its new value: it opens and
-closes paths by that value.
+closes paths according to that value.
 
-A rule's action and its ports are XPOL-12, behind a tier XPOL-13, which is tested here together with
-the fields of POL-1.
+XPOL-12 is about a rule's action and ports; XPOL-13 is about both in a later tier, and is tested
+here together with the fields of POL-1.
 """
 
 from conformance.fixtures import Case, Expect, Policy, Relabel, WorkerPods

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules that are edited in place are in force with their new ports, for ingress and egress.
 
-Servers listen on other ports than pods connect to, so that a change affects both; at the end the
-action of an egress rule is edited, too.  The policy selects clients and servers, so that of several
-pods of a node none keeps the old rules.
+Servers do not listen on the ports to which pods connect, so that a change affects both directions;
+at the end the action of an egress rule is edited, too. The policy selects clients and servers, so
+that several pods of a node must all lose the old rules.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selectors follow labels that come and go, of pods and of namespaces: those of a rule and of the policy itself.
+"""Selectors follow labels that come and go, of pods and of namespaces: those of a rule and of the
+policy itself.
 
-Labels that were there before, and went, come again: what is forgotten once must not be forgotten for good.
+Labels are also removed and added again: Felix must find them the second time, too.
 """
 
 from conformance.fixtures import Case, Expect, Policy, Relabel, RelabelNamespaces, WorkerPods

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows leaves out rules on a type of ICMP, negated or not, and keeps those on ICMP alone."""
+"""Windows leaves out rules on a type of ICMP, negated or not, and keeps rules on ICMP without a
+type."""
 
 import pytest
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses that a rule excludes from its block do not get in.
+"""Addresses that a rule excludes from its block are denied.
 
-On Linux the rest of the block does.  On Windows such rules are skipped (XPOL-1), and then admit no
-client: the server's own connections show that it has a network at all.
+On Linux the rest of the block is admitted. On Windows such rules are skipped (XPOL-1), and then
+admit no client: the server's own connections show that it has a network at all.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

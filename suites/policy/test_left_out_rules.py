@@ -27,7 +27,9 @@ NO_DENY = "Windows leaves out the Deny, whose match is negated, and the next rul
 NO_ALLOW = "Windows leaves out the Allow, whose match is negated, and nothing else admits anybody"
 NO_PASS = "Windows leaves out the Pass, whose match is negated, and the tier's end denies"
 NO_NAME = "Windows leaves out a rule with a port's name, and nothing else admits anybody"
-NO_METHODS = "Windows leaves out the methods, and the rule admits this client whatever it asks"
+NO_METHODS = (
+    "Windows ignores the HTTP methods, and the rule admits this client whatever it requests"
+)
 NEXT = "Windows leaves out the rule before it, and the next rule admits this client"
 NOT_NEXT = "Windows leaves out the rule before it, and the next rule does not admit this client"
 NOBODY = "with or without the rule that Windows leaves out nothing admits this client"

@@ -2,7 +2,8 @@
 """Rules with thousands of addresses are enforced for each address; an HNS rule takes 4,000.
 
 Three rules share a change, each for a set and a port of its own: the client is the 4,000th address
-of the first set, the first beyond a rule of HNS in the second, and the last in the third.
+of the first set, the first that does not fit into one HNS rule in the second, and the last in the
+third.
 """
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods

@@ -4,7 +4,7 @@
 from conformance.fixtures import Case, Expect, ExternalPaths, Policy, WorkerPods
 from conformance.marks import about, manifest, needs, verifies
 
-NO_EXCEPTION = "a policy without rules makes no exception"
+NO_EXCEPTION = "a policy without rules has no exception"
 
 
 @about("tcp", "udp")

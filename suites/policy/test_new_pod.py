@@ -12,7 +12,7 @@ REMOVED = "without its policy the pod is open"
 CLOSED = (
     "the CNI plugin denies ingress until Felix has programmed the pod, and then its policy does"
 )
-OPEN = "nothing holds egress until then"
+OPEN = "nothing blocks egress until then"
 UNTIL_FELIX = "the plugin lets everything pass, and Felix does not know the pod yet"
 NOTHING = (
     "Felix on Linux lets nothing pass until it has programmed the pod, and then its policy denies"

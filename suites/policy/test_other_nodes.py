@@ -4,7 +4,7 @@
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies
 
-NO_RULE = "a policy without rules lets nobody in, and of nodes the pod's own alone"
+NO_RULE = "a policy without rules admits no client, and of all nodes only the pod's own"
 
 
 @verifies("POL-1", part="kubernetes: other nodes, linux server", provisional=True)

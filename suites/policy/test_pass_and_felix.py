@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies that are allowed do not end Felix, which programs those of every pod on its node."""
+"""Valid policies do not make Felix end, which programs those of every pod on its node."""
 
 from conformance.fixtures import Case, EndingPolicy, Policy, WorkerPods
 from conformance.marks import manifest, verifies
 
 ALLOWED = "the first tier passes TCP 8080, by which the next one lets this client in"
 NOT_ALLOWED = "the first tier passes TCP 8080, by which the next one lets no other client in"
-BACK = "once those policies are gone Felix has nothing to end by, and follows others"
+BACK = "after those policies are deleted Felix has no reason to end, and enforces others"
 
 
 @manifest("policy/limits/pass_and_highest_port.yaml")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A staged policy is planned and not enforced: traffic that it would deny passes, by the enforced
-policy."""
+"""A staged policy is planned and not enforced: traffic that it would deny passes, because the
+enforced policy allows it."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies

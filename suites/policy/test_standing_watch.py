@@ -10,5 +10,5 @@ from conformance.marks import after_all_others, verifies
 def test_what_policies_closed_when_the_run_began_was_closed_until_it_ended(
     standing_watch: StandingWatch,
 ) -> None:
-    because = "nothing that happened since concerned these pods or their policies"
+    because = "no event since then concerned these pods or their policies"
     standing_watch.held(because=because)

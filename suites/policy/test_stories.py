@@ -2,8 +2,8 @@
 """Policies open and close paths as documented through events: pods that come back, end slowly or
 lose their readiness, and edits of whatever policies refer to.
 
-The oracle gives the expectation after each event; stories are data, chosen by what a data plane
-could forget.
+The oracle gives the expectation after each event; stories are data, chosen to find state that a
+data plane does not update.
 """
 
 from conformance.fixtures import InStory

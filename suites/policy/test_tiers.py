@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiers decide in their order, and the next tier decides about passed traffic, no more and no
-less."""
+"""Tiers decide in their order, and the next tier decides about exactly the passed traffic."""
 
 from conformance.fixtures import Case, Expect, Policy, WorkerPods
 from conformance.marks import manifest, needs, verifies

@@ -4,7 +4,7 @@
 from conformance.fixtures import Case, Expect, Policy, Services, UnreadyServers, WorkerPods
 from conformance.marks import manifest, verifies
 
-UNREADY = "EndpointSlices have every backend, and the rule asks for none to be ready"
+UNREADY = "EndpointSlices have every backend, and the rule does not require that backends are ready"
 READY = "the rule allows this backend of the Service"
 NO_BACKEND = "the one rule allows the Service's backends alone"
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix programs policy and does not carry it: policies stay in force while it is down, and while
-it starts.
+"""Felix only programs policies, and the data plane enforces them: policies stay in force while it
+is down, and while it starts.
 
-Kubernetes' policy is about servers and Calico's about the clients on their nodes, both for both
-directions: a loss of a single API, direction or protocol shows.
+The Kubernetes policy selects servers and the Calico policy the clients on their nodes, each for
+both directions: so a loss in only one API, direction or protocol is noticed.
 """
 
 from conformance.fixtures import (

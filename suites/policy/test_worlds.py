@@ -2,8 +2,8 @@
 """Sets of policies open and close paths as documented, whatever parts of the policy language they
 use, also after an edit.
 
-The oracle gives the expectation for each pair of pods; worlds and edits are data, chosen by wrong
-readings of policy.
+The oracle gives the expectation for each pair of pods; worlds (sets of policies) and edits are
+data, chosen to show known misreadings of policies.
 """
 
 from conformance.fixtures import InWorld

@@ -9,7 +9,7 @@ pytestmark = [manifest("policy/kubernetes/ingress_by_selector.yaml")]
 ALLOWED = "the one rule lets this client enter, and Felix is there to see it change"
 NOT_ALLOWED = "the one rule does not let these clients enter, and Felix is there to see it change"
 CHANGED = (
-    "Felix is ready once it has programmed every policy, and so what changed while there was none"
+    "Felix is ready only after it has programmed every policy, including changes while it was down"
 )
 NOT_SELECTED = "no policy selects servers of the other system"
 

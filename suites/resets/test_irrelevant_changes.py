@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a pod that matter to no policy leave its connections alone; before Calico v3.31 they
-can reset them.
-"""
+"""Changes of a pod that concern no policy do not affect its connections; before Calico v3.31 they
+can reset them."""
 
 from conformance.fixtures import Case, ConnectionsDuringChange, Policy, Relabel, WorkerPods
 from conformance.marks import manifest, verifies
@@ -33,7 +32,7 @@ def test_a_stream_survives_an_irrelevant_label_change(
         Case(client, bystanders, tcp=8080, open=False, because=NOBODY),
         Case(client, server, tcp=9000, open=True, because=STREAMS),
     )
-    connections.quiet(because="the policy's lists are not the reason for losses from now on")
+    connections.quiet(because="from now on the policy's lists cannot be the reason for losses")
     relabel.add_irrelevant_label(*clients, *servers)
     policy.apply(into=there, bystander=bystanders, home=pods.namespace, guest="linux-client")
     connections.survive(

@@ -9,7 +9,7 @@ NOT_IN = "the policy allows port 9000 to everybody, and other ports to a label t
 IN = "the policy allows all ports to this client's label since it was updated"
 NOT_OUT = "the policy lets its pods call port 9000, and other ports of a label that no pod has"
 OUT = "the policy lets its pods call all ports of this server's label since it was updated"
-UPDATED = "the policy allows the streams before and after; what it says of others is updated"
+UPDATED = "the policy allows the streams before and after; only its rules about others are updated"
 
 
 @manifest("policy/resets/ingress.yaml")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows pods can ping within the cluster and not beyond it; their TCP works beyond it, too."""
+"""Windows pods can ping inside the cluster but not outside it; TCP works outside it, too."""
 
 from conformance.fixtures import ExternalPaths, WorkerPods
 from conformance.marks import begins_early, verifies
@@ -15,7 +15,7 @@ def test_ping_of_a_windows_pod_ends_at_the_cluster(
     among_linux = pods.clients("linux").one_per_build().to(pods.servers("linux"))
     external.ping_passes(among_linux, because="nothing between the nodes drops ICMP")
     external.control(
-        windows, linux, because="the target is there, for TCP from Windows and for ping from Linux"
+        windows, linux, because="the target answers TCP from Windows, and ping from Linux"
     )
     within = windows.to([pods.server("linux"), *pods.servers("windows").one_per_build()])
     external.ping(within, because="within the cluster ping of Windows pods is supported")

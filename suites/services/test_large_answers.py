@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers larger than a packet come through Services whole, and so do datagrams that fill a
+"""Answers larger than a packet arrive completely through Services, and so do datagrams that fill a
 packet."""
 
 from conformance.fixtures import OS, Backends, Services, WorkerPods

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Service of type LoadBalancer leads to its backends at the address that it was given."""
+"""A Service of type LoadBalancer leads to its backends at its assigned address."""
 
 from conformance.fixtures import OS, Backends, LoadBalancers, WorkerPods
 from conformance.marks import each_os, manifest, needs, verifies

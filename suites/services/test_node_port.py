@@ -7,7 +7,7 @@ from conformance.marks import manifest, verifies
 
 pytestmark = [manifest("services/node-port.yaml")]
 
-SENT_ON = "kube-proxy of a Linux node sends it on to wherever the backend is"
+SENT_ON = "kube-proxy of a Linux node forwards it to the backend, on any node"
 FIREWALL = "a firewall may close them, for all backends alike"
 OWN_BACKEND = "kube-proxy of that node has a backend of its own"
 NO_BACKEND = "Windows nodes without a backend are known not to forward NodePorts"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends that are not ready are used where a Service asks for it; a backend that becomes unready
-is left out, and used again once it is ready."""
+"""Backends that are not ready are used if a Service requests it; a backend that becomes unready is
+left out, and used again once it is ready."""
 
 from conformance.fixtures import (
     OS,

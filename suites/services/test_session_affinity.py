@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client stays with one backend where a Service asks for session affinity: on Windows from Server
+"""A client stays with one backend if a Service requests session affinity: on Windows from Server
 2022 on."""
 
 from conformance.fixtures import Affinity, Services, WorkerPods
 from conformance.marks import about, manifest, needs, verifies
 
-STAYS = "HNS chooses the backend by the client's address alone, which it can from Server 2022 on"
+STAYS = "HNS chooses the backend only by the client's address, which it can do from Server 2022 on"
 
 
 @about("clusterip")

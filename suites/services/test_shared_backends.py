@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several Services stand before the same pods: what happens to one Service changes nothing for the
-others, and an edited Service, or another Service of its name, leads where it says now."""
+"""Several Services have the same pods as backends: a change of one Service does not affect the
+others, and an edited Service, or a new Service with its name, leads to its present backends."""
 
 from conformance.fixtures import OS, Backends, PassingServices, Services, WorkerPods
 from conformance.marks import about, each_os, manifest, needs, verifies

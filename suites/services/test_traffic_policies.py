@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services whose traffic policy is ``Local`` lead to backends of one node alone: the client's own
+"""Services whose traffic policy is ``Local`` lead only to backends of one node: the client's own
 node, or the node whose NodePort is called."""
 
 from conformance.fixtures import (
@@ -16,7 +16,7 @@ from conformance.marks import about, each_os, manifest, verifies
 
 OWN = "internalTrafficPolicy Local leads to backends of the client's own node"
 NOBODY = "internalTrafficPolicy Local leads nowhere from a node without a backend"
-ANYWHERE = "externalTrafficPolicy Local says nothing about clients that come by ClusterIP"
+ANYWHERE = "externalTrafficPolicy Local does not apply to clients that connect to the ClusterIP"
 KEPT = "externalTrafficPolicy Local keeps the client's address, and leads to the called node alone"
 NOWHERE = "externalTrafficPolicy Local leads nowhere from a node without a backend"
 

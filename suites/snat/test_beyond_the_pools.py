@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server beyond the cluster receives addresses of nodes and never of their pods: traffic that
-leaves the pools is translated (natOutgoing), of each pod, also of those behind Services."""
+"""A server outside the cluster sees addresses of nodes and never of their pods: traffic that leaves
+the pools is translated (natOutgoing), for each pod, including backends of Services."""
 
 from conformance.fixtures import OS, CalicoObjects, ExternalPaths, Services, WorkerPods
 from conformance.marks import about, each_os, manifest, verifies
 
-BECAUSE = "natOutgoing of its pool translates what leaves the pools, and hosts beyond know the way to nodes alone"
+BECAUSE = "natOutgoing of its pool translates packets that leave the pools, and hosts outside have routes only to nodes"
 
 pytestmark = [manifest("services/cluster-ip.yaml")]
 

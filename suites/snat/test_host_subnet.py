@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server in a node's own network receives the nodes' addresses for Windows pods: the nodes'
-subnet is no exception of natOutgoing."""
+"""A server in a node's own network sees the nodes' addresses instead of those of Windows pods: the
+nodes' subnet is no exception of natOutgoing."""
 
 from conformance.fixtures import CalicoObjects, HostSubnet, WorkerPods
 from conformance.marks import needs, verifies

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods reach an address outside the IP pools: the API server's own address answers each pod,
-whatever source address it sees."""
+independent of the source address that it sees."""
 
 from conformance.fixtures import OS, CalicoObjects, WayOut, WorkerPods
 from conformance.marks import about, each_os, verifies
 
-BECAUSE = "natOutgoing of its pool translates what a pod sends beyond the pools, and answers return"
+BECAUSE = (
+    "natOutgoing of its pool translates packets to addresses outside the pools, and answers return"
+)
 
 
 @about("tcp")

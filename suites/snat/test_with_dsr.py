@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""With direct server return a Windows pod keeps its address by ClusterIP, and policies recognize
-it.
+"""With direct server return a Windows pod keeps its address when it connects to a ClusterIP, and
+policies recognize it.
 
-The policy admits the Windows clients alone. The stranger, a Linux client, shows that it is in
-force.
+The policy admits only the Windows clients. A Linux client is denied, which shows that the policy is
+in force.
 """
 
 from conformance.fixtures import Expect, Place, Policy, SourceOf, WindowsNodes, WorkerPods
@@ -30,10 +30,10 @@ def test_a_policy_knows_the_client_by_cluster_ip(
     stranger = pods.client("linux")
     through = source(pod_pairs, stranger)
     through.is_kept(
-        because="with direct server return kube-proxy leaves the source of its node's pods alone"
+        because="with direct server return kube-proxy does not change the source address of its node's pods"
     )
     policy.apply(client=pod_pairs.clients, server=pod_pairs.servers)
     through.admits_everywhere(
-        because="the policy names the client, which comes with its own address either way"
+        because="the policy selects the client, which connects with its own address either way"
     )
     expect.removed(policy, because=REMOVED)

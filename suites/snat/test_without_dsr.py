@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Without direct server return kube-proxy hides a Windows pod from policies if it connects by
-ClusterIP.
+"""Without direct server return kube-proxy replaces the address of a Windows pod that connects to a
+ClusterIP, so that policies do not recognize the pod.
 
-The policy admits the Windows clients alone. The stranger, a Linux client, shows that it is in
-force.
+The policy admits only the Windows clients. A Linux client is denied, which shows that the policy is
+in force.
 """
 
 from conformance.fixtures import Expect, Place, Policy, SourceOf, WindowsNodes, WorkerPods
@@ -11,11 +11,9 @@ from conformance.marks import manifest, places, verifies
 
 pytestmark = [manifest("policy/services/only-the-client.yaml"), places()]
 
-REWRITTEN = (
-    "kube-proxy without direct server return puts another source in the place of its node's pods"
-)
+REWRITTEN = "kube-proxy without direct server return replaces the source address of its node's pods"
 REMOVED = "without the policy everybody is let in again"
-UNSEEN = "the policy names the client, and by ClusterIP the client comes with another address"
+UNSEEN = "the policy selects the client, and by ClusterIP the client connects with another address"
 
 
 @verifies("SVC-1", part="windows pod, server on {place}")

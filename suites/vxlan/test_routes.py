@@ -54,7 +54,7 @@ def test_every_linux_node_knows_where_every_tunnel_ends(
 def test_every_linux_node_has_the_configured_vni(
     pods: WorkerPods, vxlan: VxlanFacts, requires: Readings
 ) -> None:
-    because = "nodes understand only what carries their own VNI"
+    because = "nodes accept only packets with their own VNI"
     requires.that(vxlan.device_vni, "the configured VNI", on=pods.nodes(), because=because, do=DO)
 
 

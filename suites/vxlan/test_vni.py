@@ -14,7 +14,7 @@ from conformance.marks import needs, verifies
 
 @verifies("XVX-1")
 def test_the_vni_is_4096_or_higher(vxlan: VxlanFacts, requires: Readings, remedy: Remedies) -> None:
-    because = "Windows refuses to network a pod with a lower one: Windows does not support VXLANVNI < 4096"
+    because = "Windows refuses to connect a pod to a network with a lower VNI: Windows does not support VXLANVNI < 4096"
     vni = vxlan.configured("vxlanVNI")
     requires.that(
         vni,
@@ -49,7 +49,7 @@ def test_a_windows_network_keeps_its_vni_when_another_is_delivered(
 ) -> None:
     vni.prepare(because="all nodes have one VNI")
     overlay_change.cross_subnet(
-        because="Linux sends without the tunnel, of which a Windows network knows nothing"
+        because="Linux sends without the tunnel, which a Windows network does not support"
     )
     overlay_change.another_port(because="Windows sends to UDP 4789 and listens there")
     overlay_change.large_vni(because="Windows sends with the lower 16 bits of the VNI")
@@ -67,6 +67,6 @@ def test_the_documented_procedure_gives_windows_the_new_vni(vni: VniChange) -> N
     vni.prepare(because="all nodes have one VNI")
     vni.deliver(because="Windows is told the new VNI, which its network does not take")
     vni.follow_the_procedure(
-        because="drained, network removed, Calico restarted, pods let in again"
+        because="the node was drained, its network removed, Calico restarted, and pods admitted again"
     )
-    vni.heals(because="the network that the next pod gets is made with the VNI of now")
+    vni.heals(because="the network of the next pod is created with the present VNI")

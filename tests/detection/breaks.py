@@ -37,7 +37,7 @@ class Break:
     """The target is called by its Service's name."""
 
 
-_NOT_HEARD = r"did not say hello|nothing was received from it|was not answered"
+_NOT_HEARD = r"sent no hello|nothing was received from it|was not answered"
 
 BREAKS = (
     Break(

@@ -114,7 +114,7 @@ def _together(lines: list[str]) -> dict[str, str]:
 
 def _short(why: str) -> str:
     """A reason without what was found here, and without the remedy: docs/platforms.md has the facts."""
-    return re.split(r"; |, which could not be found out", why)[0]
+    return re.split(r"; |, and whether that holds here is not known", why)[0]
 
 
 def text() -> str:

@@ -154,7 +154,7 @@ def test_a_test_without_news_is_named_once_in_a_while(
 ) -> None:
     run, _ = ran(project, SETUP, *options)
     named = re.findall(
-        r"^no news of suites/test_it.py::test_hangs for (\d+) s: .* since \d\d:\d\d:\d\dZ$",
+        r"^no report about suites/test_it.py::test_hangs for (\d+) s: .* since \d\d:\d\d:\d\dZ$",
         run.out,
         re.MULTILINE,
     )

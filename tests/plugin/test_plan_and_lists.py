@@ -32,7 +32,7 @@ def test_the_plan_says_for_every_claim_what_would_happen_and_runs_nothing(projec
     }
     assert lines["VXLAN-1"] == "runs 1 test"
     assert lines["BGP-1"] == "NOT_APPLICABLE it is about mode bgp; here: mode vxlan (stand-in)"
-    assert lines["RST-3"].startswith("NOT_RUN it changes something beyond")
+    assert lines["RST-3"].startswith("NOT_RUN it changes something outside")
     assert lines["PLAT-1"].startswith("no test")
     assert lines["PLAT-9"].startswith("NOT_APPLICABLE")
     assert lines["IPAM-12"].startswith("NOT_APPLICABLE")
@@ -103,7 +103,11 @@ def test_auto_follows_what_a_worker_costs_and_says_why(
     run = project.run("-n", "auto", STAND_IN=json.dumps(told))
     assert f"{workers} worker{'' if workers == 1 else 's'} [" in run.out
     left = told.get("free", 0) - LAB_WORKERS.watch
-    why = f"win-0 has {left} free addresses, 9 per worker" if told else "-n auto starts no more"
+    why = (
+        f"win-0 has {left} free addresses, 9 per worker"
+        if told
+        else "this is the maximum of -n auto"
+    )
     assert f"workers: {workers}, because {why}; 4 nodes are tested" in run.out
 
 

@@ -82,7 +82,7 @@ def test_no_gate_is_begun_over_an_unverified_connection_unless_that_is_accepted(
     run = project.run("--require=policy", STAND_IN=LOOSE)
     assert run.code == 4, run.out
     assert (
-        f"ERROR: --require: {UNVERIFIED}, and a gate rests on its answers: "
+        f"ERROR: --require: {UNVERIFIED}, and a gate depends on its answers: "
         "add --accept-unverified-tls, or name the certificate-authority in the kubeconfig"
     ) in run.out
     assert "inspect" not in (project.path / "cluster.log").read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance calibrate`` and ``calibration diff``: the run, its time box, its file."""
+"""``calico-conformance calibrate`` and ``calibration diff``: the run, its time limit, its file."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ STEPS = (
     ),
     ("sources", "source addresses by pod, ClusterIP and NodePort", 20, network.sources),
     ("mtu", "largest packets between nodes", 10, network.mtu),
-    ("http", "answers of http.sys to odd requests", 15, network.http),
+    ("http", "answers of http.sys to malformed requests", 15, network.http),
     (
         "attempts-per-second",
-        "attempts a second that an agent bears, in steps up to 40",
+        "the maximum of attempts per second of an agent, in steps up to 40",
         20,
         starts.rates,
     ),
@@ -72,7 +72,7 @@ replaced come first, those that load a node come last."""
 
 
 def calibrate(options: argparse.Namespace) -> int:
-    """Measure a cluster, compare, write the file."""
+    """Measure a cluster, compare the values with the assumptions, and write the file."""
     if not 0 < options.minutes <= MINUTES:
         raise UsageProblem(
             f"--minutes {options.minutes:g}: expected more than 0 and up to {MINUTES:g}"
@@ -103,7 +103,7 @@ def calibrate(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> Run:
-    """Return the run that the options mean; nothing was touched."""
+    """Return the run that the options describe. The cluster is not touched yet."""
     named = options.kubeconfig or options.lab_profile
     choice = choose(
         cluster="kubeconfig" if not named and "KUBECONFIG" in os.environ else None,
@@ -181,7 +181,7 @@ def _measure(run: Run, facts: Facts, box: Deadline, target: Path) -> int:
             for one in plain["not_measured"]
         ),
         *compare.lines(plain),
-        f"{target}: look through it, and send it (docs/field-guide.md)",
+        f"{target}: read it, then send it (docs/field-guide.md)",
     )
     return 0
 
@@ -189,8 +189,8 @@ def _measure(run: Run, facts: Facts, box: Deadline, target: Path) -> int:
 def carry_out(
     scene: Scene, steps: Iterable[tuple[str, str, float, Callable[[Scene], None]]]
 ) -> None:
-    """Take the measurements one after the other. Note a measurement that fails or finds no time,
-    and go on with the next."""
+    """Take the measurements one after the other. Note a measurement that fails or for which no time
+    is left, and go on with the next."""
     for name, what, needs, measure in steps:
         say(f"{name}: {what}", error=True)
         try:

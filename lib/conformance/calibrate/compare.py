@@ -14,14 +14,14 @@ from conformance.settings.assumptions import Plain, assumptions, values
 
 DIFFERENT, UNSEEN = "different", "not observable here"
 AGREES = {False: "confirmed", True: "as assumed, by an emulated node"}
-"""The words for an agreeing value: on a real node, and on an emulated node, which confirms
+"""The words for a value that agrees: on a real node; and on an emulated node, where it confirms
 nothing."""
 NEAR = 0.25
-"""Share of a value by which a near one may differ."""
+"""The share of a value by which a measured value may differ and still count as near."""
 
 
 def of_judge() -> list[dict[str, Any]]:
-    """Return the judge's assumptions with their values, those about timings included."""
+    """Return the judge's assumptions with their values. They include the assumptions about timings."""
     timings = load_timings()
     return [
         {"value": attrgetter(one["timing"])(timings) if "timing" in one else None, **one}
@@ -33,7 +33,7 @@ def of_judge() -> list[dict[str, Any]]:
 def compared(
     assumed: Iterable[Plain], measurements: Sequence[Plain], *, emulated: bool
 ) -> list[dict[str, Any]]:
-    """Return assumptions with what was observed and whether that agrees."""
+    """Return each assumption with the observed values, and whether they agree."""
     found = []
     for one in assumed:
         observed = list(dict.fromkeys(values(measurements, one["measured"], one["system"])))
@@ -56,8 +56,7 @@ def agrees(one: Plain, value: Any) -> bool:
 
 
 def _short(observations: Sequence[Any]) -> list[Any]:
-    """Return words unchanged; of a list of many numbers, return only the smallest and the
-    largest."""
+    """Return texts unchanged. Of a list of many numbers, return only the smallest and the largest."""
     is_many = len(observations) > 2 and not any(isinstance(value, str) for value in observations)
     return [min(observations), max(observations)] if is_many else list(observations)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times from a change of policy, Service or name to its effect. The same changes serve all nodes,
-operating systems and protocols."""
+"""Measures the time from a change of a policy, Service or name to its effect. The same changes
+serve all nodes, operating systems and protocols."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from conformance.pods.tailor import SEAT
 from conformance.settings.assumptions import number
 
 CHANGES = 15
-"""Changes of policy, and removals, the denial of the step ``syn-again`` included; a fifth as many
-of Services.  Enough to see a slow one in ten, few enough for two minutes on a cluster that needs
-some seconds for each."""
+"""The number of changes of policy, and of removals; the denial in the step ``syn-again`` counts,
+too. Services are changed a fifth as often. These are enough to notice that a tenth of the changes
+are slow, and few enough for two minutes on a cluster that needs some seconds for each."""
 GIVE_UP = 1.0
-"""s.  Of an attempt that is only to show when a path changes."""
+"""s. The time limit of an attempt that only shows when a path changes."""
 EVERY = 1 / number("WIN-ATTEMPTS")
-"""s.  Between two attempts on each of few paths."""
+"""s. The pause between two attempts, if few paths are tried."""
 POLICY: dict[str, Any] = {
     "apiVersion": "networking.k8s.io/v1",
     "kind": "NetworkPolicy",
@@ -38,7 +38,7 @@ POLICY: dict[str, Any] = {
 OPEN = (Verdict.CONNECTED, Verdict.RESOLVED)
 
 Paths = Mapping[tuple[str, Workload], Attempt]
-"""What is asked, by the measurement's name and the pod that it is about."""
+"""The attempts to make, keyed by the measurement's name and the pod that it is about."""
 
 
 def until_all(scene: Scene, paths: Paths, *, open_: bool, keep: bool = True) -> None:
@@ -88,8 +88,8 @@ def _changed(before: Observation | None, observations: Observation, *, open_: bo
 
 
 def _paths(scene: Scene, name: str) -> Paths:
-    """Return the paths on which policy is measured: to the server of each node from a Linux client,
-    of another node if there is one."""
+    """Return the paths on which policy is measured: to the server of each node, from a Linux client
+    on another node if there is one."""
     return {
         (f"{name}/{kind.value}", server): Attempt(
             source=scene.pick(scene.clients, "linux", server),
@@ -103,12 +103,13 @@ def _paths(scene: Scene, name: str) -> Paths:
 
 
 def policy(scene: Scene) -> None:
-    """Measure the time from a policy to its effect, and from its removal to the effect's end."""
+    """Measure the time from the creation of a policy to its effect, and from its removal to the end
+    of the effect."""
     until_all(scene, _paths(scene, "policy-effect"), open_=True, keep=False)
     enough = 2 / 3 * scene.box.remaining  # for what is measured after it
     for done in range(CHANGES - 1):  # the last is that of `network.syns`
         if scene.box.remaining < enough:
-            raise ProbeBroken(f"{done} of {CHANGES} changes fitted into the time")
+            raise ProbeBroken(f"{done} of {CHANGES} changes were finished in time")
         denied(scene)
 
 

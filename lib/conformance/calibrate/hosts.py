@@ -22,9 +22,9 @@ BESIDE = {
     "CNI files": f"foreach ($path in {', '.join(map(quoted, CNI_CONFIGURATIONS))}) "
     "{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }",
 }
-"""Questions of one line, by name: those that :class:`conformance.probe.host.Hosts` asks."""
+"""Commands of one line, by name: those that :class:`conformance.probe.host.Hosts` runs."""
 WITHIN = 2.0
-"""s.  For each connection of connect.ps1."""
+"""s. The time limit of each connection of connect.ps1."""
 
 
 def programs(targets: Sequence[str] = ()) -> dict[str, str]:

@@ -24,9 +24,10 @@ from conformance.probe import golden
 from conformance.timing import SYSTEM_CLOCK
 
 PATIENT = 10.0
-"""s. For an attempt that must not end by its own time-out."""
+"""s. The time limit of an attempt that must end in another way than by this limit."""
 TIME_OUT = 24.0
-"""s.  Of an attempt that Windows ends itself: after SYNs at 0, 3 and 9 s it waits 12 s more."""
+"""s. The time until Windows itself ends an attempt: after SYNs at 0, 3 and 9 s it waits 12 s more.
+"""
 SIZES = (*range(1280, 1502), 4000, 8900, 8940, 8950, 8951, 9000, 9001)
 """Bytes of the packets that are tried, 40 at once."""
 VXLAN_PORT = 4789
@@ -35,7 +36,7 @@ PORTS = {
     "udp-closed": (Kind.UDP, 9),
     "udp-open": (Kind.UDP, ECHO_PORT),
 }
-"""What is asked of servers, which do not listen on port 9 (discard)."""
+"""The ports and protocols that clients try. No server listens on port 9 (discard)."""
 
 
 def _try(client: Workload, kind: Kind, host: Workload | Target, port: int = 0) -> Attempt:
@@ -50,7 +51,8 @@ def _try(client: Workload, kind: Kind, host: Workload | Target, port: int = 0) -
 def _keep(scene: Scene, asked: Mapping[str, Attempt]) -> None:
     """Make attempts. Record each result in the node's own words, and how long the attempt took.
 
-    An attempt that times out has words of the node only if it waits for the node's own time-out.
+    If an attempt times out, the node's own words exist only if the attempt waits for the node's own
+    time-out.
     """
     for name, observed in zip(asked, scene.prober.observe(list(asked.values())), strict=True):
         is_named = (
@@ -65,7 +67,7 @@ def _keep(scene: Scene, asked: Mapping[str, Attempt]) -> None:
 
 
 def errors(scene: Scene) -> None:
-    """Measure how attempts end at closed and open ports, and how connections end that the peer
+    """Measure how attempts at closed and open ports end, and how connections end that the peer
     resets."""
     pod = scene.pick(scene.servers, "linux")
     with golden.serving(scene.kube, pod, scene.settings.timings.linux, forget) as there:
@@ -85,7 +87,8 @@ def errors(scene: Scene) -> None:
 
 
 def mtu(scene: Scene) -> None:
-    """Measure the largest IPv4 packet that passes whole between pods of two nodes."""
+    """Measure the size of the largest IPv4 packet that passes unfragmented between pods of two
+    nodes."""
 
     def measure(client: Workload) -> None:
         for system in SYSTEMS:
@@ -111,8 +114,9 @@ def _passing(scene: Scene, one: Attempt, sizes: Sequence[int]) -> list[int]:
 
 
 def sources(scene: Scene) -> None:
-    """Measure which source address the server of each node receives: by the pod's address, by
-    ClusterIP, by the NodePort of its node.  Values are in the order of the servers' nodes."""
+    """Measure which source address the server of each node receives if the client uses the pod's
+    address, the ClusterIP, or the NodePort of the server's node. Values are in the order of the
+    servers' nodes."""
     for server in sorted(scene.servers, key=scene.seat_of):
         made = service(scene, f"calibrate-{scene.seat_of(server)}", server)
         ways = {
@@ -143,7 +147,8 @@ def syns(scene: Scene) -> None:
     """Measure when a client sends its SYN again while policy denies the connection, and how the
     attempt ends.
 
-    It ends when the suite's patience is over, or with the node's own time-out, in the node's words.
+    It ends either when the suite's time limit is over, or by the node's own time-out, in the node's
+    words.
     """
 
     def measure(client: Workload) -> None:
@@ -180,8 +185,8 @@ def syns(scene: Scene) -> None:
 
 
 def syn_times(text: str, source: str) -> list[float]:
-    """Return when each SYN of a source was captured (:func:`conformance.evidence.packets.text`), in
-    seconds of the day."""
+    """Return the time of each captured SYN from a source, in seconds of the day. ``text`` comes
+    from :func:`conformance.evidence.packets.text`."""
     lines = re.findall(
         rf"^(\S+) .*{re.escape(source)} > \S+ TCP \d+ > \d+ SYN,", text, re.MULTILINE
     )

@@ -28,12 +28,13 @@ class Record:
         self.measurements: dict[tuple[str, str], dict[str, Any]] = {}
         self.not_measured: list[dict[str, str]] = []
         self.programs: list[dict[str, str]] = []
-        """What host programs printed: node, program, output; or why they did not (error)."""
+        """The output of host programs: node, program, output; or the error if there is no output.
+        """
         self._lock = threading.Lock()
 
     def add(self, name: str, pod: Workload, unit: str, *values: float | str) -> None:
-        """Keep values from a pod's node, after those of the same name; ``unit``: ``s``, ``bytes``,
-        ``1/s``, or empty for words."""
+        """Keep values from a pod's node, after earlier values of the same name; ``unit``: ``s``,
+        ``bytes``, ``1/s``, or empty for words."""
         new = {"id": name, "node": pod.node, "system": pod.os, "unit": unit, "values": []}
         with self._lock:
             kept = self.measurements.setdefault((name, pod.node), new)["values"]
@@ -46,10 +47,10 @@ class Record:
     def document(
         self, head: Plain, nodes: Iterable[NodeFacts], private: Iterable[str]
     ) -> dict[str, Any]:
-        """Return the content of a calibration.json without its assumptions: no secrets, and
+        """Return the content of a calibration.json without its assumptions. It has no secrets, and
         stand-ins for names and addresses.
 
-        ``private``: names beside those of the nodes.
+        ``private``: names to replace, besides those of the nodes.
         """
         numbered = list(enumerate(nodes, start=1))
         names = {name: f"name-{number}" for number, name in enumerate(private, start=1)}
@@ -83,7 +84,7 @@ class Record:
 
 
 def write(plain: dict[str, Any], target: Path) -> None:
-    """Write a calibration, of at most 1 MB: what host programs printed is cut until it fits.  Raise
+    """Write a calibration of at most 1 MB; the output of host programs is cut until it fits. Raise
     OSError."""
     for limit in (80_000, 40_000, 20_000, 10_000, 5_000, 1_000):  # characters of each
         for one in (one for one in plain["programs"] if len(one["output"]) > limit + len(CUT)):

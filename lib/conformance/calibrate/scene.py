@@ -25,15 +25,15 @@ from conformance.settings import Settings
 from conformance.timing import Deadline
 
 AT_ONCE = 3
-"""Programs that start at once at most, which is one more than the suite itself lets start."""
+"""The most programs that start at the same time: one more than the suite itself allows."""
 
 
 class Scene:
     """The pods, connections and records that all measurements of a calibration share."""
 
     def __init__(self, run: Run, facts: Facts, box: Deadline, shared: Path) -> None:
-        """Set up the scene without creating a pod. ``run``: its cluster is open. ``box``: the time
-        limit of the calibration."""
+        """Set up the scene without creating a pod. ``run`` has an open connection to its cluster.
+        ``box``: the time limit of the calibration."""
         self.settings = run.settings
         self.box = box
         self.record = Record()
@@ -73,7 +73,7 @@ class Scene:
         places: Sequence[NodeFacts | Workload],
         work: Callable[..., object],
     ) -> None:
-        """Measure at all of these nodes or pods at once. Note a measurement that fails, and go on
+        """Measure on all of these nodes or pods at once. Note a measurement that fails, and go on
         with the others."""
         with ThreadPoolExecutor(max(1, len(places))) as pool:
             futures = [pool.submit(work, place) for place in places]

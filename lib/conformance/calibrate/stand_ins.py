@@ -17,7 +17,8 @@ _TOP = (
     "com|net|org|info|biz|io|cloud|dev|local|localdomain|lan|corp|internal|intranet|intra|private"
     "|ad|at|au|be|br|ca|ch|cn|cz|de|dk|es|eu|fi|fr|in|it|jp|kr|mx|nl|nz|pl|se|sg|uk|us|za"
 )
-"""Ends by which a text of two words is a domain; with other ends it may as well be a file name."""
+"""Endings by which a text of two words is recognised as a domain; with another ending it may as
+well be a file name."""
 _HOST = (
     rf"(?:(?:{_LABEL}\.){{2,}}[a-z]{{2,}}|{_LABEL.upper()}(?:\.{_LABEL.upper()})+\.[A-Z]{{2,}}"
     rf"|(?i:{_LABEL}\.(?:{_TOP})))(?![\w.-]*\w)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements of starts and of probing: pods, execs, PowerShell, agents, attempts a second."""
+"""Measurements of starts and of probing: pods, execs, PowerShell, agents, attempts per second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from conformance.timing import SYSTEM_CLOCK
 PARTS = {"cold": 1, "warm": 1, "two": 2, "three": AT_ONCE}
 """How many start at once."""
 RATES = {5: 15, 10: 30, 20: 60, 40: 120}
-"""Attempts a second that an agent is asked for, one after the other, and how many: for 3 s each."""
+"""The rates, in attempts per second, that an agent is asked for one after the other, and the number
+of attempts: each rate lasts 3 s."""
 
 
 def pods(scene: Scene) -> None:
@@ -47,12 +48,13 @@ def pods(scene: Scene) -> None:
 
 
 def execs(scene: Scene) -> None:
-    """Measure the time of an exec itself, by a command that does nothing."""
+    """Measure the time of an exec itself, with a command that does nothing."""
     _starts(scene, "exec", scene.clients, lambda pod: scene.command(pod, "hostname").seconds)
 
 
 def powershell(scene: Scene) -> None:
-    """Measure PowerShell's start: the first in a pod, the second, two and three at once."""
+    """Measure how long PowerShell takes to start: the first in a pod, the second, and two and three
+    at once."""
     _starts(
         scene,
         "powershell-start",
@@ -87,7 +89,7 @@ def agents(scene: Scene) -> None:
 def _starts(
     scene: Scene, name: str, clients: Sequence[Workload], start: Callable[[Workload], float]
 ) -> None:
-    """Measure starts of one kind in each of these pods, alone and several at once.
+    """Measure starts of one kind in each of these pods: alone, and several at once.
 
     Meanwhile, Windows nodes report their own load.
     """
@@ -123,8 +125,8 @@ def rates(scene: Scene) -> None:
 
 
 def _late(scene: Scene, attempt: Attempt, rate: int) -> float:
-    """Return how many seconds late the latest attempt began at this rate; the give-up time if an
-    attempt did not connect."""
+    """Return how many seconds late the latest attempt began at this rate. If an attempt did not
+    connect, return the give-up time."""
     asking = scene.prober.asking()
     begun = time.monotonic()
     for number in range(RATES[rate]):

@@ -13,7 +13,7 @@ from conformance.catalog.versions import NEWEST, Range, Version
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 ALL = Conditions()
-"""No condition: every cluster."""
+"""No condition: the claim applies to every cluster."""
 LOOKED = frozenset({"CNI", "IPAM", "plane", "installation by"})
 """Conditions on facts that can be read on Windows nodes."""
 ASSUMED = Fact(True, "not read, and taken for granted")
@@ -27,10 +27,10 @@ class Applies:
 
     assumed: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
-    """The facts that fulfil its conditions, each with where it was read."""
+    """The facts that fulfil the claim's conditions, each with the place it was read from."""
 
     def __str__(self) -> str:
-        """``it is about this cluster: mode vxlan (IPPool default ...)``."""
+        """Return ``it is about this cluster: mode vxlan (IPPool default ...)``."""
         return (
             f"it is about this cluster: {'; '.join(self.shown)}"
             if self.shown
@@ -49,7 +49,7 @@ class NotApplicable:
     fact: str
 
     def __str__(self) -> str:
-        """``it is about mode vxlan; here: mode bgp (IPPool default ...)``."""
+        """Return ``it is about mode vxlan; here: mode bgp (IPPool default ...)``."""
         return f"it is about {self.condition}; here: {self.fact}"
 
 
@@ -64,8 +64,10 @@ class Undecided:
     """A reading of the Windows nodes may decide it."""
 
     def __str__(self) -> str:
-        """``it is about mode vxlan; that could not be found out: ...``."""
-        return f"it is about {self.condition}, which could not be found out: {self.fact}"
+        """Return ``it is about mode vxlan; that could not be found out: ...``."""
+        return (
+            f"it is about {self.condition}, and whether that holds here is not known: {self.fact}"
+        )
 
 
 Applicability = Applies | NotApplicable | Undecided
@@ -97,7 +99,7 @@ def _decide(facts: Facts, claim: Conditions, part: Conditions, windows: bool) ->
 
 
 def met(applies: Conditions, facts: Facts, node: NodeFacts) -> Applicability:
-    """Return the applicability of conditions alone, with only the versions of this node."""
+    """Return the applicability by these conditions alone. Only the versions of this node count."""
     outcomes = _check(applies, replace(facts, nodes=(node,)), node.os == "windows")
     return next((outcome for outcome in outcomes if not isinstance(outcome, Applies)), Applies())
 
@@ -119,9 +121,9 @@ def keeps_clients(node: NodeFacts) -> bool | None:
 
 
 def _check(applies: Conditions, facts: Facts, windows: bool) -> Iterator[Applicability]:
-    """Yield an answer for each condition that is given.
+    """Yield an answer for each given condition.
 
-    ``windows``: the facts of the Windows nodes themselves count, where there are some.
+    ``windows``: the facts of the Windows nodes themselves count, if there are some.
     """
     for name, answer in CHECKS.items():
         wanted = getattr(applies, name)
@@ -170,8 +172,8 @@ def _kube_proxy(in_pods: bool, fact: Fact[bool]) -> Applicability:
 
 
 def _on_nodes(name: str, wanted: tuple[str, ...], facts: Sequence[Fact[Any]]) -> Applicability:
-    """Return the best result over several nodes' facts: a fitting node is enough, else an unknown
-    fact leaves it open."""
+    """Return the best result over the facts of several nodes. One node that fits is enough; if none
+    fits and a fact is unknown, the result is undecided."""
     return _best(_word(name, wanted, fact) for fact in dict.fromkeys(facts))
 
 
@@ -195,8 +197,8 @@ def _plane(wanted: tuple[str, ...], facts: Facts, windows: bool) -> Applicabilit
 
 
 def _calico(wanted: Range, facts: Facts, windows: bool) -> Applicability:
-    """Return the applicability by the versions on the nodes that the claim is about; a node in the
-    range is enough."""
+    """Return the applicability by the versions on the nodes that the claim is about; one node in
+    the range is enough."""
     nodes = facts.by_os("windows") if windows else facts.nodes
     reported = [facts.calico_on(node.name) for node in nodes] or [facts.calico_version]
     return _best(
@@ -286,4 +288,5 @@ CHECKS: Mapping[str, Callable[[Any, Facts, bool], Applicability]] = {
     "windows_builds": lambda wanted, facts, windows: _builds(wanted, facts),
     "dsr": lambda wanted, facts, windows: _dsr(wanted, facts),
 }
-"""Field of :class:`Conditions` to the function that decides it, in the order of the report."""
+"""Map each field of :class:`Conditions` to the function that decides it, in the order of the
+report."""

@@ -18,8 +18,8 @@ class Modality(StrEnum):
 
     ALWAYS = "always"
     CAN_HAPPEN = "can happen"
-    """If a witness shows that its cause took effect, the absence of the effect is no
-    contradiction."""
+    """The statement describes something that can happen. If a witness shows that the cause took
+    effect, the absence of the effect is no contradiction."""
 
 
 class IsolationKind(StrEnum):
@@ -27,16 +27,16 @@ class IsolationKind(StrEnum):
 
     PARALLEL = "parallel"
     NODE_EXCLUSIVE = "node-exclusive"
-    """Nothing else on one node of ``os``."""
+    """No other test uses the node at the same time; the node has the operating system ``os``."""
     DISRUPTIVE = "disruptive"
-    """Nothing else on the cluster; everything is put back."""
+    """No other test runs on the cluster; everything is restored afterwards."""
     MANUAL = "manual"
-    """No program can decide it; listed, never run."""
+    """No program can decide the claim; it is listed, never run."""
 
 
 @dataclass(frozen=True)
 class Isolation:
-    """Kind, and for node-exclusive tests the operating system of the node."""
+    """The kind of isolation; for node-exclusive tests, also the operating system of the node."""
 
     kind: IsolationKind
     os: OS | None = None
@@ -51,7 +51,7 @@ PARALLEL = Isolation(IsolationKind.PARALLEL)
 
 @dataclass(frozen=True)
 class Source:
-    """The publication of a statement."""
+    """The document or code that states a claim."""
 
     title: str
     url: str
@@ -65,23 +65,23 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """The clusters that a claim is about; all given conditions must hold, an absent condition
-    always does."""
+    """The clusters that a claim is about. All given conditions must hold; a condition that is not
+    given always holds."""
 
     modes: tuple[str, ...] = ()
     calico: Range | None = None
     kubernetes: Range | None = None
     platforms: tuple[str, ...] = ()
     windows_builds: Range | None = None
-    """At least one Windows node's ``build.revision`` lies in it."""
+    """The ``build.revision`` of at least one Windows node lies in this range."""
     datastores: tuple[str, ...] = ()
     installs: tuple[str, ...] = ()
     cnis: tuple[str, ...] = ()
     dsr: bool | None = None
-    """Whether direct server return must be effective (by build and --enable-dsr) on at least one
-    Windows node, or must not be."""
+    """True: direct server return must be effective (by build and --enable-dsr) on at least one
+    Windows node. False: it must not be effective."""
     ipam: tuple[str, ...] = ()
-    """IPAM plugin of pods; of the Windows nodes' own, where the claim is about Windows."""
+    """The IPAM plugin of pods; the plugin of the Windows nodes if the claim is about Windows."""
     windows_plane: tuple[str, ...] = ()
     """The plane of Windows pods, ``overlay`` or ``l2bridge``, on at least one Windows node."""
     single_network: bool | None = None
@@ -91,7 +91,8 @@ class Conditions:
     dual_stack: bool | None = None
     """Pods get addresses of both IP versions."""
     two_nodes: bool | None = None
-    """There are an untainted Linux node of the control plane, a Windows node, and no other."""
+    """The cluster has exactly two nodes: an untainted Linux node of the control plane, and a
+    Windows node."""
     kube_proxy_pods: bool | None = None
     """kube-proxy runs in a pod on every Windows node, and not as a service of the host."""
 
@@ -135,13 +136,13 @@ class Conditions:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """The requirements on a cluster for a check to be possible. A *demand* of a claim is different:
-    the check decides whether the cluster meets it."""
+    """The requirements on a cluster that make a check possible. They differ from a *demand* of a
+    claim, which the check itself decides."""
 
     linux: int = 0
-    """Schedulable Linux nodes."""
+    """The number of schedulable Linux nodes."""
     windows: int = 0
-    """Schedulable Windows nodes."""
+    """The number of schedulable Windows nodes."""
     host_network: bool = False
     """The run's namespaces may hold hostNetwork pods."""
     host_process: bool = False
@@ -153,17 +154,19 @@ class Needs:
     calicoctl: bool = False
     """``--calicoctl=PATH`` was given."""
     vni_delivery: bool = False
-    """Something in the cluster carries a VNI to Windows nodes: the operator, or Calico's DaemonSet there."""
+    """The cluster has a component that carries a VNI to Windows nodes: the operator, or Calico's
+    DaemonSet there."""
     node_fill: bool = False
     """Pods may fill a Windows node: ``--allow-node-fill``."""
     lab: bool = False
-    """The cluster is a lab: others are not filled so."""
+    """The cluster is a lab, the only kind of cluster on which this is done."""
     load_balancer: bool = False
     """A Service may ask for a load balancer: ``--allow-load-balancer``."""
     external_target: bool = False
-    """A host beyond the cluster that answers ping and TCP: ``--external-target ADDRESS``; a lab has its own."""
+    """A host outside the cluster answers ping and TCP: ``--external-target ADDRESS``. A lab has its
+    own."""
     outside: str = ""
-    """Something beyond the cluster, in words."""
+    """Something that is needed outside the cluster, in words."""
 
     def plus(self, other: Needs) -> Needs:
         return Needs(
@@ -180,7 +183,7 @@ class Claim:
 
     id: str
     area: str
-    """Name of its area, the epic in reports."""
+    """The name of the claim's area, which reports show as the epic."""
     statement: str
     kind: ClaimKind
     modality: Modality
@@ -190,17 +193,19 @@ class Claim:
     applies: Conditions = field(default_factory=Conditions)
     needs: Needs = field(default_factory=Needs)
     isolation: Isolation = PARALLEL
-    """Isolation of the check, or of its read-only half where there is an active one."""
+    """The isolation of the check. If the check has a half that changes something, the isolation of
+    its read-only half."""
     active: Isolation | None = None
-    """Isolation of the half that changes something, where the claim has one; tests say ``active=True``."""
+    """The isolation of the half of the check that changes something, if there is one; tests name it
+    by ``active=True``."""
     denial: bool = False
-    """The claim states that a path is closed, or which policy keeps other paths open: it cannot be
+    """The claim states that a path is closed, or which policy keeps other paths open. It cannot be
     shown without a path that was observed closed."""
     holds: str = ""
-    """The observation if the claim holds, in one sentence."""
+    """What is observed if the claim holds, in one sentence."""
     fails: str = ""
-    """The observation if the claim does not hold."""
+    """What is observed if the claim does not hold."""
     danger: str = ""
-    """The danger of a CONFIRMED limitation that leaves a path open that policy closes."""
+    """The danger if a limitation is CONFIRMED and leaves a path open that a policy should close."""
     origin: Literal[""] | str = ""
-    """``file:line`` in the catalog."""
+    """The claim's place in the catalog, ``file:line``."""

@@ -13,19 +13,19 @@ class Coverage:
     """Claims with tests, claims without tests, and claims that no program can decide."""
 
     tests: Mapping[str, tuple[str, ...]]
-    """Claim to the node ids of its tests."""
+    """Map each claim to the node ids of its tests."""
     without: tuple[str, ...]
     manual: tuple[str, ...]
 
     def __str__(self) -> str:
-        """``31 of 134 testable claims have tests; 6 more can only be checked by hand``."""
+        """Return ``31 of 134 testable claims have tests; 6 more can only be checked by hand``."""
         testable = len(self.tests) + len(self.without)
         by_hand = f"{len(self.manual)} can only be checked by hand"
         return f"{len(self.tests)} of {testable} testable claims have tests; {by_hand}"
 
 
 def coverage(claims: Iterable[Claim], tests: Iterable[tuple[str, str]]) -> Coverage:
-    """Return the coverage from pairs of claim id and a test's node id."""
+    """Return the coverage. Each pair has a claim's id and a test's node id."""
     by_claim = by_key(tests)
     covered: dict[str, tuple[str, ...]] = {}
     without: list[str] = []

@@ -26,11 +26,11 @@ TEXTS = {
     "tests": "tests",
     "run": "run it",
 }
-"""Fields of an explained claim, with the words before them."""
+"""The fields of an explained claim, each with the label that is printed before it."""
 
 
 def named(words: Sequence[str]) -> list[Claim]:
-    """Return the claims of these ids, in any case; all claims without an id.  Raise
+    """Return the claims with these ids, in upper or lower case; without an id, all claims. Raise
     UsageProblem."""
     claims: Catalog = catalog()
     found = []
@@ -50,8 +50,8 @@ def explained(
 ) -> list[dict[str, Any]]:
     """Return claims in their JSON form.
 
-    ``suites``: folder of the tests; ``sets``: the claims of each set that a gate demands;
-    ``command``: starts a run.
+    ``suites``: folder of the tests; ``sets``: the claims of each set that a gate requires;
+    ``command``: the command that starts a run.
     """
     return [
         {
@@ -100,13 +100,13 @@ def as_list(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def tested(claim: Mapping[str, Any]) -> str:
-    """Return how many test functions a claim has, or that a person decides it."""
+    """Return how many test functions a claim has, or that a person decides the claim."""
     by_hand = IsolationKind.MANUAL in claim["changes"] and not claim["tests"]
     return "by hand" if by_hand else counted(len(claim["tests"]), "test")
 
 
 def as_text(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield all that is known of each claim."""
+    """Yield all that is known of each claim, as lines of text."""
     for claim in found:
         can_happen = ", can happen" if claim["modality"] != "always" else ""
         yield f"{claim['id']} ({claim['kind']}{can_happen}): {claim['statement']}"

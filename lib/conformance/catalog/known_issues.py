@@ -35,17 +35,20 @@ class KnownIssue:
 
     name: str
     claims: Mapping[str, tuple[str, ...]]
-    """Claim to its parts, with ``*`` for any text; empty: any claim with the symptom."""
+    """Map each claim to its parts, in which ``*`` stands for any text. Empty: the issue may explain
+    any claim with the symptom."""
     applies: Conditions
-    """Clusters, versions and builds; of the nodes of a decision alone."""
+    """The clusters, versions and builds that have the issue. Only the nodes of the decision count.
+    """
     since: str
-    """``since v3.30.0``: where it is known, in words."""
+    """The versions that are known to have it, in words: ``since v3.30.0``."""
     effect: Effect
     symptoms: tuple[tuple[str, str, str], ...]
-    """Regular expressions of what was expected and observed, and of a part of the reason."""
+    """Regular expressions that match the expected result, the observed result, and a part of the
+    reason."""
     at: OS | None
-    """The system of the node that enforces the policy; None: the issue is about no policy, and an
-    end of the path is a Windows node."""
+    """The operating system of the node that enforces the policy. None: the issue is not about a
+    policy, and one end of the path is a Windows node."""
     on_linux: bool
     """The defect is on Windows nodes, but its symptom shows on Linux nodes, which depend on
     them."""
@@ -62,7 +65,7 @@ class KnownIssue:
         )
 
     def _has_symptoms(self, decision: Decision, told: str) -> bool:
-        """Return whether all that was observed is a symptom of this issue."""
+        """Return whether everything that was observed is a symptom of this issue."""
         reason = f"{decision.reason}\n{told}"
         fitting = [symptom for symptom in self.symptoms if re.search(symptom[2], reason)]
         return bool(decision.symptoms) and all(

@@ -46,7 +46,7 @@ class Catalog(Mapping[str, Claim]):
     def __init__(self, claims: Sequence[Claim], tags: Mapping[str, str]) -> None:
         self._claims = {claim.id: claim for claim in claims}
         self.tags = dict(tags)
-        """Tag to its meaning."""
+        """Map each tag to its meaning."""
 
     def __getitem__(self, claim: str) -> Claim:
         return self._claims[claim]
@@ -60,8 +60,8 @@ class Catalog(Mapping[str, Claim]):
 
 @functools.cache
 def field_evidence() -> Mapping[str, Sequence[str]]:
-    """Return the files of evidence from real nodes, by the ``CLAIM`` or ``CLAIM: PART`` that each
-    shows."""
+    """Return the files of evidence from real nodes, keyed by the ``CLAIM`` or ``CLAIM: PART`` that
+    the evidence shows."""
     text = DATA.with_name("field-evidence.yaml").read_text(encoding="utf-8")
     found: Mapping[str, Sequence[str]] = yaml.load(text, LOADER)
     return found
@@ -85,8 +85,8 @@ def digest() -> str:
 
 
 def load(folder: Path) -> Catalog:
-    """Return a catalog from a folder: documents.yaml, tags.yaml, and every other file an area.
-    Raise CatalogError."""
+    """Return a catalog from a folder: documents.yaml, tags.yaml, and a file for each area. Raise
+    CatalogError."""
     documents = _documents(folder / "documents.yaml")
     tags = {
         key: str(value.value)
@@ -101,7 +101,7 @@ def load(folder: Path) -> Catalog:
             claim = _claim(node, path.name, str(file["area"].value), documents, tags)
             if claim.id in claims:
                 raise CatalogError(
-                    f"{claim.origin}: claim {claim.id} stands already in {claims[claim.id].origin}"
+                    f"{claim.origin}: claim {claim.id} already exists in {claims[claim.id].origin}"
                 )
             claims[claim.id] = claim
     return Catalog(list(claims.values()), tags)
@@ -301,7 +301,7 @@ def _fields(
             raise _error(
                 key,
                 file,
-                f"unknown key {key.value!r}; there are {', '.join((*known, *(optional or ())))}",
+                f"unknown key {key.value!r}; the known keys are {', '.join((*known, *(optional or ())))}",
             )
         found[key.value] = value
     missing = [key for key in known if key not in found]

@@ -15,13 +15,13 @@ class SuiteTest:
     """A test function, as its file's text shows it."""
 
     names: tuple[str, ...]
-    """Its file, its folder and its function."""
+    """The names of its file, its folder and its function."""
     place: str = ""
     """Its node id, without parameters; ``suites/dns/test_records.py::test_a_record``."""
     claims: set[str] = field(default_factory=set)
     said: set[str] = field(default_factory=set)
     is_last: bool = False
-    """It judges the standing watch, after all others."""
+    """The test judges the standing watch, and runs after all other tests."""
 
     def about(self, catalog: Catalog) -> set[str]:
         """Return the test's claims, the subjects of these claims, and the subjects that the test
@@ -60,7 +60,7 @@ def suite_tests(suites: Path) -> list[SuiteTest]:
 
 @functools.cache
 def _of_worlds(suites: Path) -> frozenset[str]:
-    """Return the claims of worlds and stories of policies, which stand in their files."""
+    """Return the claims of worlds and of stories of policies, which are read from their own files."""
     texts = [path.read_text(encoding="utf-8") for path in (suites / "policy").rglob("*.yaml")]
     return frozenset(
         claim
@@ -70,7 +70,7 @@ def _of_worlds(suites: Path) -> frozenset[str]:
 
 
 def _read(marks: ast.AST, into: SuiteTest) -> None:
-    """Take the claims and subjects of the marks somewhere in this code."""
+    """Add the claims and subjects that marks name anywhere in this code."""
     for call in ast.walk(marks):
         name = getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
         given = [

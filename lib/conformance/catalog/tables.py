@@ -19,7 +19,7 @@ class Row:
     """A row of a table."""
 
     versions: Range
-    """Versions of Calico; of Kubernetes in the table ``windows``."""
+    """Versions of Calico; in the table ``windows``, versions of Kubernetes."""
     listed: tuple[str, ...]
     source: str
     """A document with its versions, or ``owner/repository@commit:path``."""

@@ -29,7 +29,7 @@ _WIDTH = 4
 
 @dataclass(frozen=True, order=True)
 class Version:
-    """Comparable numbers; ``text`` is how it was written and takes no part in comparing."""
+    """Comparable numbers. ``text`` is the version as it was written; it is not compared."""
 
     numbers: tuple[float, ...]
 
@@ -64,7 +64,7 @@ version-3.33.  v3.33.1 was not available."""
 NEXT = Version.of(3, 34)
 """The first release that is not known."""
 NEWEST = Version((float("inf"),) * _WIDTH)
-"""Stands for a version that is not known: newer than every release."""
+"""Stands for an unknown version, which counts as newer than every release."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``calico-conformance``: the suite where it is installed, and what can be done with reports once a run is over.
+"""``calico-conformance``: runs the suite where it is installed, and reads the reports of finished
+runs.
 
 Only ``run``, ``rerun``, ``calibrate``, ``kubeconfig`` and ``fetch`` touch a cluster.
 
-Exit codes are those of a run: 0; 1, worse than the older report, or a gate that fails; 4, a file that cannot be used;
-6, a gate that could not be decided; 7, a cluster that cannot be reached, or refuses.
+Exit codes are those of a run: 0; 1 if the result is worse than the older report or a gate fails; 4
+if a file cannot be used; 6 if a gate could not be decided; 7 if a cluster cannot be reached, or
+refuses.
 """
 
 import argparse
@@ -35,7 +37,8 @@ ROOT = product.root()
 PROGRAM = "calico-conformance"
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
 WORKERS = 2
-"""Number of workers for which namespaces are prepared by default: what `-n auto` mostly starts."""
+"""The number of workers for which namespaces are prepared by default: what `-n auto` mostly starts.
+"""
 EXIT_CODES = """\
 exit codes: 0 done; 4 options or files that cannot be used; 7 a cluster that cannot be reached, or
 refuses"""
@@ -150,9 +153,9 @@ class Command:
 
     help: str
     run: Callable[[argparse.Namespace], int | None] | None
-    """None: :func:`main` carries it out."""
+    """The function that carries the command out. None: :func:`main` does."""
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Arguments by their names, as ``add_argument`` takes them."""
+    """The arguments by their names, in the form that ``add_argument`` takes."""
     usage: str | None = None
     examples: Sequence[str] = ()
     exit_codes: str = EXIT_CODES
@@ -196,7 +199,7 @@ OF_JOBS = {
 
 
 class _Version(argparse.Action):
-    """The option that prints which suite this is."""
+    """The option that prints the version of the suite."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         suite = provenance.suite(ROOT)
@@ -454,7 +457,7 @@ def _calibration(options: argparse.Namespace) -> int:
 
 
 def _claims(options: argparse.Namespace) -> None:
-    """Print all claims, or what is known of some."""
+    """Print all claims, or everything known about the named claims."""
     if options.kind is not None:
         return _kinds(options)
     demanded = {name: {demand.claim for demand in each.demands} for name, each in sets().items()}
@@ -470,7 +473,7 @@ def _claims(options: argparse.Namespace) -> None:
 
 
 def _kinds(options: argparse.Namespace) -> None:
-    """Print the kinds of clusters, or the claims of a kind."""
+    """Print the kinds of clusters, or the claims of one kind."""
     print(*kinds.lines(options.kind), sep="\n")
 
 

@@ -71,7 +71,7 @@ def pack_run(options: argparse.Namespace) -> None:
     archive = options.to or Path(f"{run.resolve().name}.zip")
     inside, left_out = pack(run, archive, (home(), Path.cwd(), product.root(), Path(sys.prefix)))
     print(
-        f"{archive}: {len(inside)} files, {archive.stat().st_size / 1e6:.1f} MB; look through it before you publish it"
+        f"{archive}: {len(inside)} files, {archive.stat().st_size / 1e6:.1f} MB; read it before you publish it"
     )
     if left_out:
         print(f"left out: {', '.join(left_out)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that become pytest: run, rerun."""
+"""Commands that replace the process by pytest: run, rerun."""
 
 import argparse
 import itertools
@@ -17,8 +17,8 @@ from conformance.qualify.stored import read
 
 
 def run(rest: Sequence[str]) -> NoReturn:
-    """Replace this process by pytest, which then works from any folder as ``pytest`` does in a
-    checkout; signals and the exit code are pytest's own."""
+    """Replace this process by pytest, so that signals and the exit code are pytest's own. It works
+    from any folder, as ``pytest`` does in a checkout."""
     program = [
         sys.executable,
         "-m",
@@ -36,7 +36,8 @@ def run(rest: Sequence[str]) -> NoReturn:
 
 
 def _caches(rest: Sequence[str]) -> bool:
-    """Return whether pytest keeps its cache, by these options and those in PYTEST_ADDOPTS."""
+    """Return whether pytest keeps its cache, according to these options and those in
+    PYTEST_ADDOPTS."""
     every = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *rest]
     return "-pno:cacheprovider" not in every and (
         "-p",

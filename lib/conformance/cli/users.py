@@ -22,7 +22,8 @@ def namespaces(options: argparse.Namespace) -> None:
 
 
 def kubeconfig(options: argparse.Namespace) -> None:
-    """Print a kubeconfig of a user for the suite; a file that it is printed to is private."""
+    """Print a kubeconfig of a user for the suite. If it is printed to a file, only the owner can
+    read the file."""
     if not 600 <= options.hours * 3600 <= 1 << 32:  # what a TokenRequest may ask for, and no NaN
         raise UsageProblem(
             f"--hours {options.hours:g}: a token lasts from 10 minutes (0.17) to 136 years"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes beyond the run's own namespaces: Felix restarts, drains, another VNI, documented
+"""Changes outside the run's own namespaces: Felix restarts, drains, another VNI, documented
 procedures.
 
-Every change goes through the journal.  Nothing here judges, except the story of the VNI, which
-expects through ``expect``.
+Every change goes through the journal. Nothing here judges, except the change of the VNI, which uses
+the expectations of ``expect``.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting until everything that a change calls for is there."""
+"""Waits until everything that a change requires is present."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,8 +16,8 @@ def until_nothing_is_missing(
     late: str,
     clock: Clock,
 ) -> float:
-    """Wait until ``missing`` returns nothing, and return the seconds. It is called every ``every``
-    seconds.
+    """Wait until ``missing`` returns nothing, and return the seconds that this took. ``missing`` is
+    called every ``every`` seconds.
 
     Raise EnvironmentBroken after ``within`` seconds. The message has ``late``, the seconds, and
     what is still missing.

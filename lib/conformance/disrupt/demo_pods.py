@@ -18,14 +18,14 @@ PORT = 8080
 
 @dataclass(frozen=True, kw_only=True)
 class DemoPods:
-    """The present pods; after a drain, other pods replace them."""
+    """The pods of the demo at present; after a drain, other pods replace them."""
 
     linux_clients: Group
     linux_servers: Group
     windows_clients: Group
     windows_servers: Group
     seats: Mapping[str, str] = field(default_factory=dict)
-    """A pod's uid to the name of its Deployment."""
+    """Map each pod's uid to the name of its Deployment."""
 
     def seat_of(self, workload: Workload) -> str:
         return self.seats[workload.uid]

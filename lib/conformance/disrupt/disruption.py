@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools of every disruption of a cluster."""
+"""The tools that every disruption of a cluster uses."""
 
 from dataclasses import dataclass
 

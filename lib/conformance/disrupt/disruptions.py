@@ -32,7 +32,7 @@ from conformance.timing import SYSTEM_CLOCK, Clock
 
 @dataclass(frozen=True, kw_only=True)
 class Disruptions:
-    """The parts, each made when it is asked for."""
+    """The disruptions, each made when it is first used."""
 
     changes: Changes
     journal: Journalling
@@ -45,7 +45,7 @@ class Disruptions:
 
     @property
     def patience(self) -> Patience:
-        """Return the patience with Windows nodes."""
+        """Return how long to wait for Windows nodes."""
         return patience_of(self.settings)("windows")
 
     @property

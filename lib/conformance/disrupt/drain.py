@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draining a node through the API as kubectl does: cordon, evict pods with a controller, wait.
+"""Drains a node through the API as kubectl does: cordon it, evict the pods that have a controller,
+wait.
 
 Pods of DaemonSets, static pods, finished pods and pods in the host's network stay. A pod without a
-controller would be lost for good: if the node has one, nothing at all is done.
+controller would be lost for good: if the node has such a pod, nothing at all is done.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +21,12 @@ from conformance.pods.third_party import controller, daemonset_of, is_own, label
 from conformance.timing import Deadline, until
 
 ROUNDS = 2
-"""times.  How often a pod that has come to a drained node is evicted before the node is given
-up."""
+"""How often a pod that has come to a drained node is evicted before the drain is given up."""
 DEFAULT_GRACE = 30
 """s. Kubernetes' default for terminationGracePeriodSeconds."""
 HOSTNAME = "kubernetes.io/hostname"
 NAMES = (HOSTNAME, "metadata.name")
-"""The keys by which a node affinity names a node."""
+"""The keys by which a node affinity refers to a node."""
 
 
 @dataclass(eq=False)
@@ -65,8 +65,7 @@ class Drain(Disruption):
 
     def refuse_budgets(self, node: str) -> None:
         """Raise MissingCapability if a PodDisruptionBudget now forbids the eviction of a pod of the
-        node. To be called before anything is changed; a drain that is under way waits for budgets.
-        """
+        node. Call this before anything is changed; a drain that is under way waits for budgets."""
         for pod in self.possible(node):
             if refusal := self.changes.eviction_refusal(pod_reference(pod)):
                 raise MissingCapability(
@@ -78,8 +77,8 @@ class Drain(Disruption):
     def drain(self, node: str) -> list[str]:
         """Cordon a node and evict its pods; return the evicted pods.
 
-        Raise MissingCapability as :meth:`possible`; EnvironmentBroken if a budget, or an error of
-        the server, forbids it to the end, or a pod does not go; ApiRefused; LockLost.
+        Raise MissingCapability as :meth:`possible` does; EnvironmentBroken if a budget or an error
+        of the server forbids an eviction to the end, or if a pod does not go; ApiRefused; LockLost.
         """
         self.possible(node)
         self.journal.patch(
@@ -119,7 +118,7 @@ class Drain(Disruption):
     def renew(self, node: str, pods: Sequence[Obj]) -> None:
         """Evict pods that have lost their network, so that their controllers make new pods.
 
-        A pod that may not be evicted is left, as at first.  Raise as :meth:`evict`.
+        A pod that may not be evicted stays. Raise as :meth:`evict` does.
         """
         for pod in pods:
             try:
@@ -146,7 +145,7 @@ class Drain(Disruption):
         return self.kube.objects("v1", "Pod", fields=f"spec.nodeName={node}")
 
     def _evictable(self, node: str, pods: Sequence[Obj]) -> list[Obj]:
-        """Return those of a node's pods that a drain evicts.  Raise as :meth:`possible`."""
+        """Return those of a node's pods that a drain evicts. Raise as :meth:`possible` does."""
         evicted = [item for item in pods if networked(item) and not daemonset_of(item)]
         self._refuse(
             node,
@@ -175,7 +174,7 @@ class Drain(Disruption):
             )
 
     def _returns(self, pod: Obj) -> str:
-        """Return why a pod's successor comes to the same node in spite of a cordon; empty: it
+        """Return why a pod's successor comes to the same node in spite of a cordon; empty if it
         does not."""
         spec = pod["spec"]
         if tolerated(CORDON, spec.get("tolerations") or ()):
@@ -269,7 +268,7 @@ def _volumes(pod: Obj) -> list[str]:
 
 
 def _pinned(spec: Obj) -> bool:
-    """Return whether a pod requests one node by name, in its node selector or in each term of its
+    """Return whether a pod requires one node by name, in its node selector or in each term of its
     required affinity."""
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
@@ -294,7 +293,7 @@ def _names(term: Obj) -> Iterator[list[str]]:
 def _named_by_maker(pod: Obj) -> bool:
     """Return whether a pod was created with its node's name.
 
-    The scheduler and others bind a pod to a node later, which leaves no managed field for it.
+    If the scheduler or another program binds a pod to a node later, no managed field records this.
     """
     fields = [entry.get("fieldsV1") or {} for entry in pod["metadata"].get("managedFields") or ()]
     return any("f:nodeName" in (held.get("f:spec") or {}) for held in fields)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that may end Felix on a node. It is noted before it is made, watched, and removed when
-Felix ends.
+"""A policy that may end Felix on a node. It is recorded before it is created; Felix is watched, and
+the policy is removed when Felix ends.
 
-A Felix that ends in this way starts, reads the policy and ends again. Until the policy is gone, no
-change of policy reaches any pod of the node.
+A Felix that ends because of a policy starts, reads the policy and ends again. Until the policy is
+gone, no change of policy reaches any pod of the node.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ ENDING_POLICY = Healer(
 
 
 class Named(Removable, Protocol):
-    """The policies of a test, by the names under which they are removed if the run dies."""
+    """The policies of a test, with the names under which they are removed if the run dies."""
 
     @property
     def names(self) -> list[str]: ...
@@ -89,7 +89,7 @@ class EndingPolicy:
                 "ending_policy.outlived(...): name a closed case, which shows the policy in force"
             )
         because = paths[closed].because
-        self.expect.control(paths, because="before the policy nothing closes this path")
+        self.expect.control(paths, because="no policy closes this path before the change")
         ended = self.felix.watched(node)
         entry = ENDING_POLICY.note(
             self.journal, node, namespace=server.namespace, policies=policy.names
@@ -102,7 +102,7 @@ class EndingPolicy:
                 bool,
                 within=patience.policy_effect,
                 every=patience.poll_every,
-                description="Felix has met the policy",
+                description="Felix has processed the policy",
                 clock=clock,
             )
             if not ended():
@@ -117,7 +117,7 @@ class EndingPolicy:
             self.felix.back(node)
         self.expect.under(then, *(replace(case, because=back) for case in cases))
         self.journal.close(entry)
-        found: Judged = f"{because}; Felix ran all the while"
+        found: Judged = f"{because}; Felix ran the whole time"
         if ending:
             text = (
                 f"{', '.join(self.expect.context.claims)}: Felix on node {node} ended under the policies "

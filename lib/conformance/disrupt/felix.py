@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restarting Felix on nodes: its process is ended if that is possible, or its calico-node pod is
+"""Restarts Felix on nodes: its process is ended if that is possible, or its calico-node pod is
 deleted, or its service on the host is restarted. A restart is complete when the new pod is ready,
 which for Felix means a first full apply (win_dataplane.go, doneFirstApply), and when the caller's
-own check succeeds.
-"""
+own check succeeds."""
 
 from __future__ import annotations
 
@@ -41,12 +40,13 @@ FELIX_RESTART = Healer(
     why="Felix on node {node} is about to be restarted",
     undo=lambda parts, arguments: parts.felix.back(str(arguments["node"])),
 )
-"""Felix' end may have gone unnoticed; until Felix is back, policies do not change on the node."""
+"""The journal's reason of a restart of Felix: its end may have gone unnoticed, and until Felix is
+back, policies do not change on the node."""
 GONE_POLL = 0.1
-"""s. Between two checks of a pod that ends. Its successor may start at once, so the time without
-Felix is short."""
+"""s. The interval between two checks whether a pod has ended. Its successor may start at once, so
+the time without Felix is short."""
 AROUND = 3
-"""How often a change without Felix is tried."""
+"""How often a change is tried that must happen while Felix does not run."""
 LABEL: dict[OS, str] = {"linux": "k8s-app=calico-node", "windows": "k8s-app=calico-node-windows"}
 
 
@@ -84,7 +84,7 @@ class Felix:
         self._labels: dict[OS, str] = {**LABEL, "windows": windows_pods}
 
     def restart(self, node: str, *, known_good: Callable[[], object] = lambda: None) -> Restart:
-        """Restart Felix on a node; then call ``known_good``, which raises if the node is not well
+        """Restart Felix on a node; then call ``known_good``, which raises if the node does not work
         again.
 
         Raise MissingCapability (Felix runs in no pod), EnvironmentBroken (not ready in time),
@@ -104,10 +104,10 @@ class Felix:
         """Restart Felix, by deleting its pod, on all of these nodes at once, and make a ``change``
         while no Felix runs there.
 
-        Returns when all are ready again. If a Felix is back before the change was made (the API
+        Return when all are ready again. If a Felix is back before the change was made (the API
         server may be busy), nothing is shown. Then ``undone`` takes the change back, and everything
-        is repeated, a few times. Raise as :meth:`restart`, what the functions raise, and
-        ControlBroken where Felix was back too soon each time.
+        is repeated, a few times. Raise as :meth:`restart` does, whatever the functions raise, and
+        ControlBroken if Felix was back too soon each time.
         """
         for left in reversed(range(AROUND)):
             back, early = self._restart_around(nodes, change)
@@ -140,20 +140,20 @@ class Felix:
 
     def restart_together(self, nodes: Sequence[str]) -> list[Restart]:
         """Restart Felix on all of these nodes at once, by its pod or by the host's service. Raise
-        as above."""
+        as :meth:`restart` does."""
         in_hosts = [node for node in nodes if self._service_of(node)]
         begun = [self._end(node, *self._note(node)) for node in nodes if node not in in_hosts]
         return [*self.restart_each(in_hosts), *map(self._wait_until_ready, begun)]
 
     def restart_each(self, nodes: Sequence[str]) -> list[Restart]:
-        """Restart Felix on one node after the other: its process, its pod if the process is out of
-        reach, or the host's service. Raise like :meth:`restart`; the nodes after the failed node
-        are then not restarted.
-        """
+        """Restart Felix on one node after the other: its process, or its pod if the process is out
+        of reach, or the host's service. Raise as :meth:`restart` does; the nodes after the failed
+        node are then not restarted."""
         return [self._restart_alone(node) for node in nodes]
 
     def _service_of(self, node: str) -> Processes | None:
-        """Return what restarts Felix on a node where it is a service of the host."""
+        """Return the processes of Felix on a node where Felix is a service of the host; None
+        elsewhere."""
         if self._services is None or self._os_of(node) != "windows" or self._pods(node):
             return None
         return self._services
@@ -185,8 +185,8 @@ class Felix:
             )
 
     def _restart_process(self, node: str, place: _Place) -> Restart:
-        """Restart it without its pod.  Raise ProbeBroken, MissingCapability where that was not
-        done."""
+        """Restart Felix' process without its pod. Raise ProbeBroken or MissingCapability if that
+        was not done."""
         before = place.processes.ids(place.where)
         if not before:
             raise place.none
@@ -247,11 +247,11 @@ class Felix:
         )
 
     def _note(self, node: str) -> tuple[Obj, Any]:
-        """Note that Felix is about to be restarted; return its pod and the journal's entry."""
+        """Record that Felix is about to be restarted; return its pod and the journal's entry."""
         return self.pod(node), FELIX_RESTART.note(self._journal, node)
 
     def _end(self, node: str, before: Obj, entry: Any) -> _BegunRestart:
-        """Delete its pod."""
+        """Delete Felix' pod on a node."""
         self._journal.delete_owned_pod(pod_reference(before), f"restarts Felix on node {node}")
         return _BegunRestart(node, before, entry, self._clock.monotonic())
 
@@ -272,7 +272,7 @@ class Felix:
             )
 
     def _wait_until_ready(self, begun: _BegunRestart) -> Restart:
-        """Wait until a new pod is ready.  Raise as :meth:`restart`."""
+        """Wait until a new pod is ready. Raise as :meth:`restart` does."""
         node = begun.node
         before = begun.pod
         watched = _Watched(self._kube, node)
@@ -325,8 +325,7 @@ class Felix:
     def back(self, node: str) -> None:
         """Wait until Felix runs on a node again, however it was stopped.
 
-        Raise EnvironmentBroken; ProbeBroken, MissingCapability where a service cannot be looked
-        at.
+        Raise EnvironmentBroken; ProbeBroken or MissingCapability if a service cannot be read.
         """
         services = self._service_of(node)
 
@@ -364,7 +363,7 @@ class Felix:
         return ended
 
     def _life(self, node: str) -> str:
-        """Return what differs once Felix of a node has ended.
+        """Return a text that changes once Felix of a node has ended.
 
         felix-service.ps1 starts its process anew in the same pod.
         """
@@ -399,23 +398,23 @@ class Felix:
 
 @dataclass(frozen=True)
 class _Place:
-    """A place where Felix is restarted without its pod."""
+    """The way to restart Felix without its pod."""
 
     processes: Processes
     where: Any
-    """The pod, or the node's name, as ``processes`` take it."""
+    """The pod, or the node's name, in the form that ``processes`` takes."""
     label: str
     ready: str
-    """The condition on a new process, besides being new."""
+    """The condition that a process must fulfil, besides being new."""
     none: Exception
     """The error to raise where no process is found."""
     do: str
-    """Advice where no new process comes."""
+    """The advice if no new process comes."""
 
 
 @dataclass(frozen=True)
 class _BegunRestart:
-    """A restart by a pod that was deleted."""
+    """A restart for which the pod was deleted."""
 
     node: str
     pod: Obj
@@ -423,11 +422,11 @@ class _BegunRestart:
     entry: Any
     """The journal's entry."""
     at: float
-    """By the clock."""
+    """The time of the deletion, by the clock."""
 
 
 class _Watched:
-    """A look at whether a node stays Ready while Felix restarts there."""
+    """Watches whether a node stays Ready while Felix restarts there."""
 
     def __init__(self, kube: Kube, node: str) -> None:
         self._kube = kube
@@ -452,12 +451,12 @@ def _listed(ids: Iterable[int]) -> str:
 
 
 def _ends(pod: Obj) -> bool:
-    """Return whether a pod is on its way out."""
+    """Return whether a pod is being deleted."""
     return bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def _runs(pod: Obj) -> bool:
-    """Return whether a container of a pod runs, so that Felix may."""
+    """Return whether a container of a pod runs, so that Felix may run."""
     return any(
         "running" in (status.get("state") or {})
         for status in list_at(pod, "status", "containerStatuses")

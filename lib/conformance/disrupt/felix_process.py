@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix' process on a Windows node, found and ended inside its container; felix-service.ps1 starts
+"""Finds Felix' process on a Windows node and ends it inside its container; felix-service.ps1 starts
 another.
 
-That is a restart of Felix and nothing else.  A deleted pod takes the node's CNI configuration with
+This restarts Felix and has no other effect. A deleted pod takes the node's CNI configuration with
 it (uninstall-calico-hpc.ps1), so that the node may turn NotReady, and the new pod needs its image
 again.
 """
@@ -18,17 +18,17 @@ from conformance.kube.fields import value_at
 from conformance.probe.host import POWERSHELL, STOP
 
 CONTAINERS = ("felix", "calico-node-felix")
-"""Names of Felix' container: of the operator and Calico's manifests, and of SIG-Windows'
+"""Names of Felix' container in the pods of the operator, of Calico's manifests, and of SIG-Windows'
 DaemonSet."""
 FIND = (
     STOP + "foreach ($name in 'calico-node.exe', 'calico.exe') { "
     "Get-CimInstance Win32_Process -Filter ('Name=''' + $name + '''') | "
     "Where-Object { $_.CommandLine -match '( -|component )felix *$' } | ForEach-Object { "
 )
-"""``calico-node.exe -felix`` up to v3.32, ``calico.exe component felix`` since, as
-felix-service.ps1 runs them. The commands of its probes run every few seconds, and their command
-lines end differently: ``calico-node.exe -felix-live``, ``calico.exe component node health
---felix-ready`` (tigera/operator, pkg/render/windows.go)."""
+"""The command lines of Felix: ``calico-node.exe -felix`` up to v3.32, ``calico.exe component
+felix`` since, as felix-service.ps1 runs them. The commands of its probes run every few seconds, and
+their command lines end differently: ``calico-node.exe -felix-live``, ``calico.exe component node
+health --felix-ready`` (tigera/operator, pkg/render/windows.go)."""
 LIST = FIND + "$_.ProcessId } }"
 END = FIND + "Stop-Process -Id $_.ProcessId -Force; $_.ProcessId } }"
 Run = Callable[..., ExecResult]
@@ -41,16 +41,16 @@ class Processes(Protocol):
     name."""
 
     def ids(self, place: Any) -> set[int]:
-        """Return the ids of Felix' processes.  Raise ProbeBroken if they cannot be read,
-        MissingCapability."""
+        """Return the ids of Felix' processes. Raise ProbeBroken or MissingCapability if they cannot
+        be read."""
 
     def end(self, place: Any) -> None:
         """End the processes, which start anew by themselves. Raise ProbeBroken or MissingCapability
         if they were not ended."""
 
     def ready(self, place: Any) -> bool:
-        """Return whether Felix reports ready, which means a first full apply.  Raise
-        ProbeBroken."""
+        """Return whether Felix reports ready, which means that it has applied all its rules once.
+        Raise ProbeBroken."""
 
 
 class FelixProcess:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix as the Windows service CalicoFelix, or as a process of RKE2's agent: no DaemonSet installed
-Calico.
+"""Felix as the Windows service CalicoFelix, or as a process of RKE2's agent, on clusters whose
+Calico no DaemonSet installed.
 
-There is no pod to look into then: its process is found from a HostProcess pod, and its service is
-restarted.  A process of RKE2's agent is left alone: nothing starts it again (rancher/rke2#9324).
+In this case Felix has no pod: its process is found from a HostProcess pod, and its service is
+restarted. A process of RKE2's agent is left alone, because nothing starts it again
+(rancher/rke2#9324).
 """
 
 from collections.abc import Callable
@@ -19,9 +20,10 @@ RESTART = f"{STOP}Restart-Service -Name {SERVICE} -Force"
 NO_SUCH_SERVICE = "NoServiceFoundForGivenName"
 """The error's id, which is the same in every language of Windows."""
 Run = Callable[..., ExecResult]
-"""Runs a command in the host of the node of that name; ``change`` describes what it changes there.
+"""Runs a command on the host of the node of that name; ``change`` describes what it changes there.
 
-Raises ProbeBroken, MissingCapability (no HostProcess pods)."""
+Raises ProbeBroken, MissingCapability (no HostProcess pods).
+"""
 
 
 def may_be_service(facts: Facts) -> bool:
@@ -30,11 +32,12 @@ def may_be_service(facts: Facts) -> bool:
 
 
 class FelixService:
-    """Felix' process in a host (``felix_process.Processes``), by PowerShell in HostProcess pods."""
+    """Felix' process on a host (``felix_process.Processes``), reached by PowerShell in HostProcess
+    pods."""
 
     def __init__(self, run: Run, *, by_agent: bool = False) -> None:
-        """Set up the service. ``by_agent``: Felix is a process of RKE2's agent, which starts it
-        only once, and no service."""
+        """Set up the service. ``by_agent``: Felix is no service but a process of RKE2's agent,
+        which starts it only once."""
         self._run = run
         self._by_agent = by_agent
 
@@ -42,11 +45,11 @@ class FelixService:
         return process_ids(self._run(place, (*POWERSHELL, LIST)), f"node {place}")
 
     def end(self, place: str) -> None:
-        """Restart the service.  Raise MissingCapability where there is none, and then nothing
-        was touched."""
+        """Restart the service. Raise MissingCapability if there is no service; then nothing was
+        touched."""
         if self._by_agent:
             raise MissingCapability(
-                f"RKE2's agent runs Felix on node {place}, and would not start it again "
+                f"RKE2's agent runs Felix on node {place}, and would not restart it "
                 "(rancher/rke2#9324)",
                 "restart the service rke2 on that node by hand, and check the result yourself",
             )
@@ -62,5 +65,5 @@ class FelixService:
         raise ProbeBroken(f"{what} cannot be restarted: {done.output.strip()[:300]}")
 
     def ready(self, place: str) -> bool:
-        """Return True: a service has no readiness of its own."""
+        """Return True: a Windows service does not report readiness."""
         return True

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks before a change that affects the whole cluster: Calico is well, and nobody else manages
-the setting. A refusal is MissingCapability, since nothing was touched.
-"""
+"""Checks before a change that affects the whole cluster: Calico works, and nobody else manages the
+setting. A refusal is MissingCapability, since nothing was touched."""
 
 from collections.abc import Iterator
 
@@ -12,26 +11,26 @@ from conformance.kube.fields import list_at, mapping_at, value_at
 
 CALICO_NODES = ("calico-node", "calico-node-windows")
 FELIX_CONFIGURATIONS = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
-"""APIs from which the object's managers are read: Calico's API server hides them, and the CRD shows
-the managers of its writers."""
+"""The APIs from which the object's managers are read. Calico's API server hides them; the CRD shows
+who wrote the object."""
 STATUS = "operator.tigera.io/v1"
 ALLOWED = ("calico", "apiserver", "operator", "tigera", "kubectl-edit", "kubectl-patch")
-"""Beginnings of the names of managers that revert nothing: Calico's own, which set defaults, and
-commands that people type."""
+"""Beginnings of the names of managers that revert nothing: Calico's own managers, which set
+defaults, and commands that people type."""
 VNI = ("f:spec", "f:vxlanVNI")
 
 
 def refuse_unwell(kube: Kube) -> None:
-    """Raise MissingCapability while Calico is not well, or is being rolled out."""
+    """Raise MissingCapability while Calico reports a problem or is being rolled out."""
     if found := [*_daemonsets(kube), *_statuses(kube)]:
         raise MissingCapability(
-            f"nothing is changed while Calico is not well: {'; '.join(found)}",
-            "wait until Calico is well, or repair it first",
+            f"the run changes nothing while Calico is not healthy: {'; '.join(found)}",
+            "wait until Calico is healthy, or repair it first",
         )
 
 
 def refuse_other_managers(kube: Kube) -> None:
-    """Raise MissingCapability where somebody else manages the VNI and would revert a change."""
+    """Raise MissingCapability if another program manages the VNI and would revert a change."""
     for api in FELIX_CONFIGURATIONS:
         if not kube.discovery.serves(api, "FelixConfiguration"):
             continue
@@ -42,7 +41,7 @@ def refuse_other_managers(kube: Kube) -> None:
             if owns and manager != FIELD_MANAGER and not manager.startswith(ALLOWED):
                 raise MissingCapability(
                     f"{manager} manages vxlanVNI of FelixConfiguration default ({api}), and would revert it",
-                    f"suspend {manager} for the run, or take vxlanVNI out of what it applies",
+                    f"suspend {manager} for the run, or remove vxlanVNI from the configuration that it applies",
                 )
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that a test fills with pause pods: Windows nodes are noted and cordoned first, and all are
-empty at the end.
+"""Nodes that a test fills with pause pods. Windows nodes are recorded and cordoned first, and all
+pause pods are removed at the end.
 
-Nothing is evicted.  Free addresses, the kubelet's max-pods and memory bound how many pods come.  If
-a pod of another owner waits for a Windows node, all pause pods go at once, and nothing is decided.
-Linux nodes are filled on labs alone.
+Nothing is evicted. Free addresses, the kubelet's max-pods and memory limit the number of pods. If a
+pod of another owner waits for a Windows node, all pause pods are removed at once, and nothing is
+decided. Linux nodes are filled on labs alone.
 """
 
 import re
@@ -29,14 +29,14 @@ from conformance.verdicts.meaning import of_chance, of_error
 
 BURST = 30
 LEAST = 10
-"""How many pods start at once, and the smallest number that shows anything."""
+"""The number of pods that start at once. If fewer fit on a node, the result shows nothing."""
 BLOCK = "IPAM-4"
 FULL = "IPAM-7"
 POOL = "IPAM-13"
 DOCUMENTED = 60
-"""Addresses for pods in a block of /26."""
+"""The number of addresses for pods in a block of /26."""
 EXHAUSTED = re.compile(r"block limit|free affine blocks|Assigned 0 out of")
-"""IPAM's words about a node without another address (libcalico-go/lib/ipam)."""
+"""The message of Calico's IPAM when a node has no free address (libcalico-go/lib/ipam)."""
 
 
 @dataclass(eq=False)
@@ -54,10 +54,10 @@ class FullNode:
         self._pause = PausePods(self.pods)
 
     def burst_may_be_refused(self, nodes: Sequence[str], *, because: str) -> None:
-        """Record whether the network plugin refuses one of the pods that come to a node at once.
+        """Record whether the network plugin refuses any of the pods that come to a node at once.
 
-        Raise MissingCapability where fewer than ten fit, EnvironmentBroken for a pod that does not
-        start for another reason.
+        Raise MissingCapability if fewer than ten fit, EnvironmentBroken if a pod does not start for
+        another reason.
         """
         counts = [(node, _fitting(node, room)) for node, room in self._nodes(nodes)]
 
@@ -73,7 +73,7 @@ class FullNode:
 
     def takes_no_more(self, nodes: Sequence[str], *, because: str, do: str) -> None:
         """Expect each address of a node's block to be given to a pod, the next pod to be refused by
-        IPAM, and to start once another goes.
+        IPAM, and this pod to start once another pod is removed.
 
         Raise MissingCapability if the kubelet's limit or memory would stop the pods earlier,
         EnvironmentBroken if pods of another owner take addresses, or if the kubelet refuses a pod.
@@ -96,8 +96,8 @@ class FullNode:
         Check(self.context, "behaviour", errors).end()
 
     def spares_windows_blocks(self, *, because: str, do: str) -> None:
-        """Expect a Linux node whose blocks are full to get no address of a Windows node's block,
-        where the pool has no other.
+        """Expect a Linux node whose blocks are full to get no address of a Windows node's block, if
+        the pool has no other free address.
 
         Raise MissingCapability except on a lab with such a pool, EnvironmentBroken if a Linux node
         gets an address of another Linux node.
@@ -135,8 +135,8 @@ class FullNode:
 
     def _others(self, node: NodeFacts) -> str:
         """Describe how many addresses in the blocks of other nodes are free. Raise
-        MissingCapability if there are none, if the pool has free addresses that are no node's, or
-        outside a lab."""
+        MissingCapability if there are none, if the pool has free addresses that belong to no node,
+        or outside a lab."""
         if not self.on_lab:
             text = "a full pool leaves pods of other owners without addresses"
             raise MissingCapability(text, "run a lab: --lab-profile=full-nodes")
@@ -207,7 +207,7 @@ class FullNode:
     def _freed(
         self, node: NodeFacts, block: OwnBlock, names: Sequence[str], last: str, more: str
     ) -> Judged:
-        """Return what becomes of the pod that waits once another one goes."""
+        """Return whether the waiting pod starts once another pod is removed."""
         self._pause.remove(names[:1])
         late, seconds = self._pause.wait(node, [last], look_after=partial(self._watch, node))
         head = f"{FULL}  node {node.name}, block {block.cidr}  expected the pod that waits to start"
@@ -222,8 +222,8 @@ class FullNode:
         return f"the next pod of node {node.name} waited until another one went"
 
     def _nodes(self, names: Sequence[str]) -> list[tuple[NodeFacts, Room]]:
-        """Return the nodes with their room.  Raise MissingCapability where it is not known, or a
-        pod of another owner waits for one of them."""
+        """Return the nodes with their room for pods. Raise MissingCapability if it is not known, or
+        if a pod of another owner waits for one of the nodes."""
         room = room_on_windows(self.pods.kube, self.pods.facts)
         there = [node for node in self.pods.facts.nodes if node.name in names]
         wrong = [f"node {name} is not ready and open to pods" for name in names if name not in room]
@@ -236,7 +236,7 @@ class FullNode:
         return [(node, room[node.name]) for node in there]
 
     def _block(self, node: NodeFacts, room: Room) -> OwnBlock:
-        """Return the block of a node that can be filled to its end.  Raise MissingCapability."""
+        """Return the block of a node that can be filled completely. Raise MissingCapability."""
         block = self.ipam.own_block(node.name)
         takes = _bounded(room, room.pods)
         if not 0 < block.free < takes:
@@ -256,7 +256,8 @@ class FullNode:
         )
 
     def _watch(self, node: NodeFacts) -> None:
-        """Remove all pause pods and raise EnvironmentBroken where somebody else's pod waits."""
+        """Remove all pause pods and raise EnvironmentBroken if a pod of another owner waits for the
+        node."""
         if waiting := self._waiting(node):
             self.remove()
             raise EnvironmentBroken(
@@ -272,8 +273,7 @@ class FullNode:
 
 
 def _fitting(node: NodeFacts, room: Room) -> int:
-    """Return how many pods are to come to the node at once.  Raise MissingCapability where too few
-    fit."""
+    """Return how many pods to start on the node at once. Raise MissingCapability if too few fit."""
     count = _bounded(room, min(BURST, room.addresses))
     if count < LEAST:
         raise MissingCapability(
@@ -284,12 +284,13 @@ def _fitting(node: NodeFacts, room: Room) -> int:
 
 
 def _bounded(room: Room, count: int) -> int:
-    """Return how many of so many pause pods memory allows."""
+    """Return how many of ``count`` pause pods memory allows."""
     return count if room.memory is None else min(count, room.memory // MEMORY)
 
 
 def _waits_for(pod: Obj, node: Obj) -> bool:
-    """Return whether a pending pod is on the node, or would fit it without the suite's cordon."""
+    """Return whether a pending pod is bound to the node, or could run on it without the suite's
+    cordon."""
     spec = pod["spec"]
     if spec.get("nodeName"):
         return bool(spec["nodeName"] == node["metadata"]["name"]) and networked(pod)

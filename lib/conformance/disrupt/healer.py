@@ -10,18 +10,18 @@ from conformance.journal.journalling import Journalling
 
 @dataclass(frozen=True, kw_only=True)
 class Healer:
-    """A procedure.  Its arguments, and how it is undone by hand: its row of
-    ``journal.restorable``."""
+    """A procedure: its arguments, and how it is undone by hand, which its row of
+    ``journal.restorable`` describes."""
 
     name: str
     """Name in the journal."""
     why: str
     """Description of the coming change, with ``{node}`` for the node's name."""
     undo: Callable[[Any, Mapping[str, Any]], object]
-    """Undo the procedure with a cluster's ``Disruptions`` and the recorded arguments, and verify
-    the result. Raises EnvironmentBroken where the node is not well again."""
+    """Undoes the procedure with a cluster's ``Disruptions`` and the recorded arguments, and
+    verifies the result. Raises EnvironmentBroken if the node does not work again."""
 
     def note(self, journal: Journalling, node: str, **more: Any) -> Any:
-        """Note the procedure before it begins; return the entry, which is closed once the node
-        is well again."""
+        """Record the procedure before it begins; return the entry, which is closed once the node
+        works again."""
         return journal.procedure(self.name, {"node": node, **more}, self.why.format(node=node))

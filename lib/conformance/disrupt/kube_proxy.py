@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restarting kube-proxy on a node: for its own sake, or where Services stay dead after a Windows
-node's HNS network was made anew.
+"""Restarts kube-proxy on a node: as a test of its own, or because Services stay broken after a
+Windows node's HNS network was made anew.
 
-Removing the network takes HNS' load balancers with it.  kube-proxy notices at its next sync that
-the network's id has changed and makes them again; but its source address was read when it
-started, and there are releases that never do (kubernetes/kubernetes#135802).
+If the network is removed, HNS' load balancers are removed, too. kube-proxy notices at its next sync
+that the network's id has changed and makes them again. But it read its source address when it
+started, and some releases never make the load balancers again (kubernetes/kubernetes#135802).
 """
 
 from collections.abc import Callable
@@ -18,30 +18,31 @@ from conformance.kube.pod_state import is_ready, pod_state
 
 NAMESPACE = "kube-system"
 LABELS = ("k8s-app=kube-proxy-windows", "k8s-app=kube-proxy")
-"""Names of kube-proxy's DaemonSets: sig-windows-tools' own, and the DaemonSet for all nodes."""
+"""Names of kube-proxy's DaemonSets: the one of sig-windows-tools, and the DaemonSet for all nodes.
+"""
 
 
 class KubeProxy(Disruption):
     """kube-proxy on the nodes of a cluster."""
 
     def restart(self, node: str) -> None:
-        """Have the node's kube-proxy pod replaced.
+        """Replace the node's kube-proxy pod.
 
-        Raise EnvironmentBroken where kube-proxy runs in no pod or the new pod does not become
-        ready, or LockLost.
+        Raise EnvironmentBroken if kube-proxy runs in no pod or the new pod does not become ready,
+        or LockLost.
         """
         if not self._pods(node):
             raise EnvironmentBroken(
                 f"Services are dead on node {node} after its HNS network was made anew, and its kube-proxy runs in no "
                 f"pod of {NAMESPACE} ({' or '.join(LABELS)}): restart its service kube-proxy on the node"
             )
-        self._renew(node, f"revives Services on node {node}")
+        self._renew(node, f"makes Services work again on node {node}")
 
     def renew(self, node: str, back: Callable[[], object]) -> None:
-        """Have the node's kube-proxy pod replaced although nothing is wrong; then ``back`` checks
-        that Services work there again, or raises.
+        """Replace the node's kube-proxy pod although nothing is wrong; then ``back`` checks that
+        Services work there again, or raises.
 
-        Raise MissingCapability where kube-proxy runs in no pod, and what :meth:`restart` raises.
+        Raise MissingCapability if kube-proxy runs in no pod, and whatever :meth:`restart` raises.
         """
         if not self._pods(node):
             raise MissingCapability(

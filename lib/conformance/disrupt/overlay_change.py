@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the overlay beside the delivery of a VNI: cross-subnet mode, another UDP port, a VNI
-that Windows refuses, and one of which Windows takes 16 bits.
+"""Changes of the overlay besides the delivery of a VNI: cross-subnet mode, another UDP port, a VNI
+that Windows refuses, and a VNI of which Windows uses only 16 bits.
 
 They are steps within a :class:`VniChange`, which restores everything once. A decision about a claim
 here does not affect the claim of the VniChange: failures are kept, and raised at the end.
@@ -42,8 +42,7 @@ class OverlayChange:
     story: VniChange
     pause: PausePods
     on_lab: bool
-    """Whether the cluster is a lab. Changes that cut nodes off only for a test are made only on
-    labs."""
+    """The cluster is a lab. Changes that cut nodes off only for a test are made only on labs."""
     _errors: list[Exception] = field(default_factory=list)
 
     def cross_subnet(self, *, because: str) -> None:
@@ -136,7 +135,7 @@ class OverlayChange:
         Check(self.story.expect.context, "behaviour", self._errors).end()
 
     def _of_small(self, node: NodeFacts, name: str, because: str) -> Judged:
-        """Return what a pod shows that came to a node with a VNI below 4096."""
+        """Return what a pod shows that was created on a node with a VNI below 4096."""
         late, seconds = self.pause.wait(
             node, [name], enough=lambda late: not late or self.pause.refusal(late[0])
         )
@@ -238,7 +237,7 @@ class OverlayChange:
         )
 
     def _linux(self) -> dict[str, LinuxFacts]:
-        """Return the networking of the Linux nodes now."""
+        """Return the present network state of the Linux nodes."""
         hosts = self.story.vni.hosts
         return {node: hosts.linux(node) for node in self.story.now.linux_nodes}
 
@@ -276,5 +275,5 @@ def _astray(
 
 
 def _leads(route: RouteEntry, address: str) -> bool:
-    """Return whether a route covers an address, even if a more specific route does, too."""
+    """Return whether a route covers an address, even if a more specific route covers it, too."""
     return ipaddress.ip_address(address) in ipaddress.ip_network(route.destination)

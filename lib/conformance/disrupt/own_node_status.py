@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of the run's own that ask for the BGP status of nodes: of a Windows node, and of a Linux
-node beside it.
+"""Objects of the run's own that request the BGP status of nodes: of a Windows node, and of a Linux
+node at the same time.
 
-calico-node of a Linux node fills its object at once, then each period
+calico-node of a Linux node fills its object at once, then once per period
 (node/pkg/status/reporter.go).
 """
 
@@ -20,11 +20,11 @@ from conformance.model.facts import NodeFacts
 from conformance.timing import Clock, until
 
 FILLED = 3
-"""How often the Linux node's status must be filled; two fillings are one period apart."""
+"""How often the Linux node's status must be filled; two updates are one period apart."""
 
 
 class OwnNodeStatus:
-    """The objects of a test, two at a time; the journal removes what is left of them."""
+    """The status objects of a test, two at a time; the journal removes any that are left."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class OwnNodeStatus:
         """Expect each Windows node's status to stay empty until the Linux node's was filled often
         enough.
 
-        A filled status of a Windows node is LIFTED.  Raise ControlBroken if the Linux node's is not
-        filled, MissingCapability without the right.
+        A filled status of a Windows node is LIFTED. Raise ControlBroken if the Linux node's is not
+        filled, MissingCapability if the user may not create the objects.
         """
 
         def judge(node: NodeFacts) -> Judged:
@@ -66,7 +66,7 @@ class OwnNodeStatus:
         check(self._context, "behaviour", [(None, node, node) for node in self._windows], judge)
 
     def _filled(self, windows: str, linux: str) -> str:
-        """Return when the Windows node's status was filled last; empty where it was not."""
+        """Return when the Windows node's status was filled last; empty if it was not."""
         changes = self._journalled.changes
         times = dict[str, None]()
         own = self._request(windows)
@@ -104,7 +104,7 @@ class OwnNodeStatus:
             },
         }
         try:
-            self._journalled.create(body, f"asks for the status of node {node}")
+            self._journalled.create(body, f"requests the status of node {node}")
         except ApiRefused as refusal:
             if refusal.forbidden:
                 raise MissingCapability(

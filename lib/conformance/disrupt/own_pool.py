@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of the run's own that gives out no address, to try which changes of a pool the API really
-accepts; a server's dry run accepts all. 198.18.0.0/15 is reserved for measurements (RFC 2544):
-nobody's packets go there.
-"""
+"""A pool of the run's own that gives out no address. A test uses it to find out which changes of a
+pool the API accepts, since a dry run of the server accepts all. 198.18.0.0/15 is reserved for
+measurements (RFC 2544), so no real packets go there."""
 
 from conformance.errors import MissingCapability, Nonconformance
 from conformance.expect.context import Context
@@ -24,7 +23,7 @@ class OwnPool:
 
     def keeps_its_block_size(self, *, because: str) -> None:
         """Expect the API to refuse larger blocks. Raise Nonconformance if it accepts them,
-        MissingCapability without the right."""
+        MissingCapability if the user may not change pools."""
         changes = self._journalled.changes
         there = changes.kube.objects("projectcalico.org/v3", "IPPool")
         modes = (
@@ -46,10 +45,10 @@ class OwnPool:
         }
         try:
             self._journalled.create(
-                {**pool, "spec": spec | modes}, "a pool from which nobody gets an address"
+                {**pool, "spec": spec | modes}, "a pool that assigns no address"
             )
             self._journalled.patch(
-                reference(pool), {"spec": {"blockSize": LARGER}}, "asks for larger blocks"
+                reference(pool), {"spec": {"blockSize": LARGER}}, "requests larger blocks"
             )
         except ApiRefused as refusal:
             if refusal.forbidden:
@@ -61,6 +60,6 @@ class OwnPool:
             self._context.as_expected(f"{because} ({refusal.message})", "behaviour")
         else:
             raise Nonconformance(
-                f"IPAM-5  blockSize of an IPPool that is there  expected to be refused, observed /{SIZE} -> /{LARGER}\n"
-                f"  because  {because}\n  do       choose the size before a pool is made; existing blocks keep their size"
+                f"IPAM-5  blockSize of an existing IPPool  expected to be refused, observed /{SIZE} -> /{LARGER}\n"
+                f"  because  {because}\n  do       choose the size before you create a pool; existing blocks keep their size"
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time that disruptions may take on an operating system, from the run's timings."""
+"""The time that disruptions may take on each operating system, from the run's timings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from conformance.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """Seconds; what each means, and why: ``settings.timings``."""
+    """Time limits in seconds; ``settings.timings`` explains each."""
 
     felix_restart: float
     drain: float
@@ -24,7 +24,7 @@ PatienceOf = Callable[[OS], Patience]
 
 
 def patience_of(settings: Settings) -> PatienceOf:
-    """Return the run's timings of disruptions."""
+    """Return the run's time limits for disruptions."""
 
     def patience(os: OS) -> Patience:
         own = settings.timings.of(os)

@@ -2,14 +2,14 @@
 """The documented way to give a Windows node new VXLAN parameters (VXLAN-10).
 
 First drain the node. Then remove the HNS network of its pods (named by KUBE_NETWORK) and restart
-Calico there. Have the pods of DaemonSets made anew, since a drain does not evict them and they have
-lost their network. Then uncordon the node: its next pod makes a network with the present
-parameters. Removing the network cuts the node's own exec streams, so that the removal is verified
-by a fresh read, even if the command failed.
+Calico there. Replace the pods of DaemonSets, since a drain does not evict them and they have lost
+their network. Then uncordon the node: its next pod makes a network with the present parameters.
+Removing the network also cuts the exec streams on the node. Therefore the removal is verified by a
+fresh read, even if the command failed.
 
-A pod of another owner never loses its network to this: the node's pods are listed again right
-before the removal, and right after it, and each pod that was there has an HNS endpoint again in
-the end.
+No pod of another owner may lose its network because of this procedure. The node's pods are listed
+again right before and right after the removal, and at the end each pod that was there must have an
+HNS endpoint again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -37,15 +37,15 @@ HNS_NETWORK = Healer(
     why="the VNI is about to change under node {node}",
     undo=lambda parts, arguments: parts.procedure.heal(str(arguments["node"]), parts.vni),
 )
-"""Recorded before the VNI is changed. A restore goes backwards, so it restores the VNI before it
-comes to this entry."""
+"""The name of the journal entry that is recorded before the VNI is changed. A restore undoes the
+entries in reverse order, so it restores the VNI before this entry."""
 LOOKS = 3
-"""How many checks without an HNS endpoint make a pod count as dead; it may just be restarting."""
+"""After this many checks without an HNS endpoint, a pod counts as dead; after fewer checks, it may
+just be restarting."""
 
 
 class NetworkStays(EnvironmentBroken):
-    """A node could not be emptied of other owners' pods, so that its HNS network was left as it
-    is."""
+    """A node could not be emptied of other owners' pods, so its HNS network was not removed."""
 
 
 class Procedure:
@@ -71,8 +71,7 @@ class Procedure:
     def possible(self, node: str) -> None:
         """Raise MissingCapability if the procedure could not be carried out: pods have no
         controller, take too long to end or would come back to a cordoned node, or Felix runs in no
-        pod.
-        """
+        pod."""
         self._drain.refuse_returning(node)
         self._felix.pod(node)
 
@@ -82,11 +81,11 @@ class Procedure:
         self._drain.refuse_budgets(node)
 
     def new_network(self, node: str) -> None:
-        """Carry out the procedure. Afterwards the node takes pods again, even after a failure,
-        unless somebody else cordoned it.
+        """Carry out the procedure. Afterwards the node accepts pods again, even after a failure,
+        unless another user cordoned it.
 
-        Raises MissingCapability (nothing was done), NetworkStays, EnvironmentBroken,
-        ProbeBroken, LockLost.
+        Raises MissingCapability (nothing was done), NetworkStays, EnvironmentBroken, ProbeBroken,
+        LockLost.
         """
         self.possible(node)
         try:
@@ -96,11 +95,10 @@ class Procedure:
         self._networked(node, {pod["metadata"]["uid"] for pod in lost})
 
     def revive(self, node: str) -> None:
-        """Replace the pods that lost their network in a procedure which a run began and did not
+        """Replace the pods that lost their network in a procedure that a run began and did not
         complete.
 
-        Raise EnvironmentBroken where a pod is still without an HNS endpoint in the end, or
-        ProbeBroken.
+        Raise EnvironmentBroken if a pod still has no HNS endpoint in the end, or ProbeBroken.
         """
         dead = until(
             lambda: self._dead(node),
@@ -118,8 +116,8 @@ class Procedure:
         """Give the node a network with the configured VNI if it has another VNI, and give the pods
         their network back.
 
-        Raise EnvironmentBroken where it still has another VNI, or a pod that was there has no
-        HNS endpoint.
+        Raise EnvironmentBroken if it still has another VNI, or if a pod that was there has no HNS
+        endpoint.
         """
         wanted = vni.configured()
         vni.delivered(wanted, linux=(), windows=[node])
@@ -151,7 +149,7 @@ class Procedure:
             )
 
     def _carry_out(self, node: str) -> list[Obj]:
-        """Drain the node, give it a new network and have the pods replaced that lost theirs; return
+        """Drain the node, give it a new network, and replace the pods that lost theirs; return
         these pods."""
         try:
             self._drain.drain(node)
@@ -178,8 +176,8 @@ class Procedure:
         return lost
 
     def _renew(self, node: str, pods: Sequence[Obj]) -> None:
-        """Have pods without a network replaced: pods of DaemonSets in the usual way, the suite's
-        own and others by eviction."""
+        """Replace pods without a network: pods of DaemonSets in the usual way, the suite's own and
+        others by eviction."""
         uids = {pod["metadata"]["uid"] for pod in pods if daemonset_of(pod) and not is_own(pod)}
         self._third_party_pods.renew(
             node, [pod for pod in self._third_party_pods.on(node) if pod["uid"] in uids]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A check after each disruptive test that nodes and system workloads are Ready again. DaemonSets
-and static pods count on each node, since another node's pod is no substitute. A Deployment or
+"""Checks after each disruptive test that nodes and system workloads are Ready again. DaemonSets and
+static pods count on each node, since another node's pod is no substitute. A Deployment or
 StatefulSet needs as many Ready pods as before, on any nodes; if it has fewer pods now, all must be
-Ready. Names of pods do not count, since an evicted pod comes back under another.
-"""
+Ready. Pods are not compared by name, since an evicted pod comes back under another name."""
 
 import json
 from collections import Counter
@@ -26,7 +25,7 @@ system-node-critical."""
 
 
 class Readiness:
-    """The objects that were Ready before a test.  ``within``: seconds until they have to be Ready
+    """The objects that were Ready before a test. ``within``: the seconds until they must be Ready
     again."""
 
     def __init__(
@@ -39,8 +38,8 @@ class Readiness:
         every: float,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """``folder``: where the run's processes note what they found Ready, so that a worker's
-        death loses nothing."""
+        """Set up the check. ``folder``: where the run's processes record what they found Ready, so
+        that nothing is lost if a worker dies."""
         self._changes = changes
         self._kube = changes.kube
         self._file = folder / f"{worker}.json"
@@ -60,8 +59,8 @@ class Readiness:
         self._note(self._look()[0])
 
     def after(self) -> None:
-        """Wait until everything noted is Ready again.  Raise EnvironmentBroken with what is
-        not."""
+        """Wait until every recorded object is Ready again. Raise EnvironmentBroken with the names
+        of those that are not."""
         reach = self._kube.reach
         if (
             self._changes.dry_run or reach.ended or reach.left < float("inf")
@@ -71,7 +70,7 @@ class Readiness:
         self._note({})
 
     def _note(self, ready: Mapping[str, int]) -> None:
-        """Replace what this worker has noted; nobody reads half of it."""
+        """Replace this worker's record in one step, so that no reader finds half of it."""
         fresh = self._file.with_suffix(".new")
         fresh.write_text(json.dumps(ready))
         fresh.replace(self._file)
@@ -114,8 +113,8 @@ class Readiness:
 
 
 def _is_system(pod: Obj) -> bool:
-    """Return whether a pod is of a workload that runs the cluster; pods of Jobs end, and are
-    never Ready again."""
+    """Return whether a pod belongs to a workload that runs the cluster. Pods of Jobs do not: they
+    end, and are never Ready again."""
     system = str(pod["spec"].get("priorityClassName") or "").startswith(PRIORITY)
     in_system = system or str(pod["metadata"]["namespace"]).startswith(SYSTEM)
     return in_system and not is_own(pod) and (controller(pod) or {}).get("kind") != "Job"

@@ -25,7 +25,7 @@ DAEMONSET_PODS = Healer(
 
 
 class ThirdPartyPods(Disruption):
-    """The pods of other owners on one cluster, and how they are renewed."""
+    """The pods of other owners on one cluster, and how they are replaced."""
 
     def on(self, node: str) -> list[dict[str, str]]:
         """Return the other owners' pods on a node: namespace, name and uid."""
@@ -50,7 +50,7 @@ class ThirdPartyPods(Disruption):
             self.journal.close(entry)
 
     def renew(self, node: str, pods: Sequence[Mapping[str, str]]) -> None:
-        """Delete these pods, those that are still the same, and wait for successors.  Raise
+        """Delete these pods, unless they were replaced already, and wait for successors. Raise
         EnvironmentBroken."""
         awaited: dict[str, str] = {}
         longer = 0.0
@@ -62,7 +62,7 @@ class ThirdPartyPods(Disruption):
                 continue  # no controller would make it anew there
             self.journal.delete_owned_pod(
                 pod_reference(found),
-                f"gives it a network again, which node {node} has made anew",
+                f"node {node} has created its network again, and only a new pod is connected to it",
             )
             awaited[daemonset_of(found)] = label(found)
             longer = max(longer, grace(found) - DEFAULT_GRACE)
@@ -72,7 +72,7 @@ class ThirdPartyPods(Disruption):
     def _back(self, node: str, awaited: Mapping[str, str], old: set[str], longer: float) -> None:
         """Wait until each DaemonSet has a ready pod on the node that is not an old pod.
 
-        ``longer``: seconds beyond the usual that the old pods may take to end.
+        ``longer``: additional seconds that the old pods may take to end.
         """
 
         def missing() -> list[str]:

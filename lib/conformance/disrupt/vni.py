@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delivery of a VXLAN network identifier (VNI) to every node. A node that has the setting may
-still use another VNI.
+"""Delivers a VXLAN network identifier (VNI) to every node. A node that has the setting may still
+use another VNI.
 
-Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew.  Windows
-takes it from the environment of calico-node-windows and from the CNI configuration: the operator
-renders both from the FelixConfiguration and replaces the pods; where Calico was installed by
-manifests the DaemonSet is edited instead (claims.md, VXLAN-9).  A delivered VNI is the
-node's setting; the node may still use the old VNI.
+Linux' Felix takes it from the FelixConfiguration, restarts and makes its device anew. Windows takes
+it from the environment of calico-node-windows and from the CNI configuration: the operator renders
+both from the FelixConfiguration and replaces the pods; if Calico was installed by manifests, the
+DaemonSet is edited instead (claims.md, VXLAN-9).
 """
 
 import copy
@@ -35,9 +34,9 @@ VARIABLE = "VXLAN_VNI"
 DEVICE = "vxlan.calico"
 WINDOWS = "calico-node-windows"
 BEYOND = 1 << 16
-"""VNIs from this one on need more than 16 bits."""
+"""The lowest VNI that needs more than 16 bits."""
 CONFIGURED = re.compile(r'"vxlan_vni"\s*:\s*"?(\d+)')
-"""The VNI in the CNI configuration."""
+"""Matches the VNI in the CNI configuration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +62,7 @@ class Vni(Disruption):
         return int(next((one.value for one in found if one.value), DEFAULTS["vxlanVNI"]))
 
     def _default(self) -> tuple[Obj | None, str]:
-        """Return FelixConfiguration default, and the API that has it."""
+        """Return FelixConfiguration default, and the API that serves it."""
         for api in (V3, CRD):
             try:
                 found = self.kube.find(api, "FelixConfiguration", "default")
@@ -106,8 +105,7 @@ class Vni(Disruption):
 
     def deliver(self, vni: int, *, linux: Sequence[str], windows: Sequence[str]) -> Delivery:
         """Write the VNI and wait until these nodes have the setting. Raise MissingCapability (it
-        cannot be written here), EnvironmentBroken (a node did not get it in time).
-        """
+        cannot be written here), EnvironmentBroken (a node did not get it in time)."""
         before = self.configured()
         daemonset = self.possible()
         self.journal.patch(FELIX, {"spec": {"vxlanVNI": vni}}, f"gives every node VNI {vni}")
@@ -154,7 +152,8 @@ class Vni(Disruption):
         )
 
     def possible(self) -> Obj:
-        """Return the DaemonSet on Windows.  Raise MissingCapability if no VNI can be delivered."""
+        """Return the DaemonSet of calico-node on Windows. Raise MissingCapability if no VNI can be
+        delivered."""
         if not self.kube.discovery.serves(V3, "FelixConfiguration"):
             raise MissingCapability(
                 f"a VNI is written through {V3}, which is not served",
@@ -162,15 +161,15 @@ class Vni(Disruption):
             )
         if self.kube.find(V3, "FelixConfiguration", "default") is None:
             raise MissingCapability(
-                "there is no FelixConfiguration default whose VNI could be changed and put back",
+                "there is no FelixConfiguration default, so that no VNI could be changed and restored",
                 "create it with Calico's own defaults",
             )
         found = self._daemonset()
         pods = found["spec"]["template"]["spec"] if found else {}
         if found is None or (self.facts.install.value != "operator" and not _entries(pods)):
             raise MissingCapability(
-                f"nothing here delivers a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
-                "install Calico for Windows by its operator; by hand it is reinstalled to take another VNI",
+                f"this cluster has nothing that delivers a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
+                "install Calico for Windows by its operator; an installation by hand must be repeated with another VNI",
             )
         return found
 
@@ -185,7 +184,7 @@ class Vni(Disruption):
         )
 
     def _unrendered(self, node: str, vni: int) -> str:
-        """Return what a Windows node's calico-node-windows does not have yet; empty: it has the
+        """Return what is missing from a Windows node's calico-node-windows; empty if it has the
         VNI."""
         pods = [
             pod
@@ -201,7 +200,7 @@ class Vni(Disruption):
         return ""
 
     def _unwritten(self, node: str, vni: int) -> str:
-        """Return what a Windows node's CNI configuration lacks yet; empty: it has the VNI."""
+        """Return what is missing from a Windows node's CNI configuration; empty if it has the VNI."""
         written = CONFIGURED.search(
             self.hosts.cni_configuration(node, cni_files(self._daemonset()))
         )
@@ -214,7 +213,7 @@ FELIX = ObjectRef(api_version=V3, kind="FelixConfiguration", name="default")
 
 
 def cni_files(daemonset: Obj | None) -> list[str]:
-    """Return where ``install-cni`` of a DaemonSet writes the CNI configuration, by its
+    """Return the paths to which ``install-cni`` of a DaemonSet writes the CNI configuration, by its
     environment."""
     spec = daemonset["spec"]["template"]["spec"] if daemonset else {}
     names = [str(entry["value"]) for entry in _entries(spec, "CNI_CONF_NAME") if entry.get("value")]
@@ -240,8 +239,8 @@ def _entries(spec: Obj, name: str = VARIABLE) -> list[dict[str, Any]]:
 
 
 def _with_variable(daemonset: Obj, value: str) -> Obj:
-    """Return the merge patch that gives the variable another value; lists are replaced as a
-    whole."""
+    """Return the merge patch that gives the variable another value. The patch has whole lists,
+    since a merge patch replaces lists as a whole."""
     spec = copy.deepcopy(daemonset["spec"]["template"]["spec"])
     for entry in _entries(spec):
         entry.pop("valueFrom", None)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change of the VNI under running pods: which paths are open before, which are cut off by the
-change, and which the documented procedure heals. If two nodes have different VNIs, the receiver
-drops their packets; inside a node, and between nodes that agree, nothing changes. At the end
-everything is put back, and that is verified by traffic.
-"""
+"""A change of the VNI under running pods: which paths are open before, which paths the change cuts
+off, and which paths the documented procedure restores. If two nodes have different VNIs, the
+receiver drops their packets; inside a node, and between nodes with the same VNI, nothing changes.
+At the end everything is restored, and traffic verifies this."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,21 +41,21 @@ class VniChange:
     windows: Sequence[str]
     """Windows nodes that take pods."""
     lifted: Callable[[str], None]
-    """Reports, after traffic has shown it, that Windows used the new VNI."""
+    """Reports that Windows used the new VNI, after traffic has shown it."""
     fit: Callable[[], object] = lambda: None
     """Raises MissingCapability if nothing may be changed now."""
     services: Callable[[DemoPods], Sequence[Pair]] = lambda demo_pods: ()
-    """From Windows pods to Services, by address and by name."""
+    """Returns the paths from Windows pods to Services, by address and by name."""
     revive: Callable[[str], object] = lambda node: None
     """Restarts kube-proxy on a Windows node."""
     step: int = 1
-    """How much larger the VNI that :meth:`deliver` gives is than the one before."""
+    """The difference between the VNI that :meth:`deliver` gives and the VNI before."""
     now: DemoPods = field(init=False)
-    """Pods as they were found last; from :meth:`prepare` on."""
+    """The pods as they were last found; set by :meth:`prepare`."""
     delivery: Delivery = field(init=False)
-    """From :meth:`deliver` on."""
+    """The last delivery; set by :meth:`deliver`."""
     changed: int | None = None
-    """The VNI before, while something may have to be put back."""
+    """The VNI before the change, as long as something may have to be restored."""
 
     def prepare(self, *, because: str) -> None:
         """Check that the change can be made and restored, that Windows uses the configured VNI, and
@@ -79,10 +78,10 @@ class VniChange:
         self.expect.control([*self._paths, *self.services(self.now)], because=because)
 
     def deliver(self, *, because: str) -> None:
-        """Give every node another VNI; then have a new pod networked on every Windows node.
+        """Give every node another VNI; then create a new pod with a network on every Windows node.
 
-        Raise MissingCapability where a node could not be given a new network any more; nothing
-        was changed then.
+        Raise MissingCapability if a node could not be given a new network any more; nothing was
+        changed then.
         """
         vni = self.begin() + self.step
         self.give(vni)
@@ -94,8 +93,8 @@ class VniChange:
         )
 
     def begin(self) -> int:
-        """Note how every Windows node gets its network back, before anything is changed; return
-        the VNI before. Raise like :meth:`deliver`."""
+        """Record how every Windows node gets its network back, before anything is changed; return
+        the VNI before. Raise as :meth:`deliver` does."""
         if self.changed is None:
             for node in self.windows:
                 self.procedure.possible(node)
@@ -111,7 +110,8 @@ class VniChange:
             self.delivery = self.vni.deliver(vni, linux=self.now.linux_nodes, windows=self.windows)
 
     def stays_behind(self, *, because: str) -> None:
-        """Expect Windows to keep its VSID, and to lose Linux, while everything else goes on.
+        """Expect each Windows node to keep its VSID and to lose its paths to Linux nodes, while all
+        other paths stay open.
 
         If every Windows node took the new VNI and traffic passes, the limitation is gone, and the
         report says so.
@@ -140,7 +140,7 @@ class VniChange:
     def follow_the_procedure(self, *, because: str) -> None:
         """Carry out the documented procedure on every Windows node, one after the other.
 
-        Raise EnvironmentBroken with the first node that could not be emptied: its network and those
+        Raise EnvironmentBroken for the first node that could not be emptied: its network and those
         of the nodes after it stay.
         """
         for node in self.windows:
@@ -158,8 +158,8 @@ class VniChange:
         )
 
     def heals(self, *, because: str) -> None:
-        """Expect Windows to have a network with the new VNI, and all paths, Services and DNS to be
-        open."""
+        """Expect the Windows nodes to have a network with the new VNI, and all paths, Services and
+        DNS to be open."""
         self._demand(self._vsids(), self.delivery.vni, because)
         self.expect.matrix(Paths(self._paths, open=True, because=because))
         self._serve(because)
@@ -167,8 +167,8 @@ class VniChange:
     def put_back(self) -> None:
         """Restore the changes and check that all paths are as before.
 
-        Raise EnvironmentBroken (what could not be restored), ControlBroken (a path that was
-        open is not).
+        Raise EnvironmentBroken (what could not be restored), ControlBroken (a path that was open is
+        not).
         """
         if self.changed is None:
             return
@@ -221,9 +221,7 @@ class VniChange:
     def _alive(self, pairs: Sequence[Pair]) -> bool:
         """Return whether these paths to Services work, for one node at a time."""
         try:
-            self.expect.control(
-                pairs, because="asked node by node, which of them has dead Services"
-            )
+            self.expect.control(pairs, because="which node has dead Services, tested on each node")
         except ControlBroken:
             return False
         return True
@@ -233,8 +231,7 @@ class VniChange:
 
     def _demand(self, found: Mapping[str, int | None], wanted: int, because: str) -> None:
         """Expect every Windows node to have this VSID; each node is decided on its own. Raise
-        Nonconformance.
-        """
+        Nonconformance."""
         delivery = self.delivery
         claims = ", ".join(self.expect.context.claims) or "no claim"
         heads = {

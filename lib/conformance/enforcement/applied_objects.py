@@ -16,12 +16,12 @@ GROUP = "projectcalico.org/"
 
 @dataclass
 class AppliedObjects:
-    """Applies objects, guarded, and removes them again."""
+    """Applies objects and removes them again; every write is guarded."""
 
     changes: Changes
     calico: Callable[[], CalicoApi]
     removed_within: float
-    """s. Time until a removed object has to be gone, if the caller waits for its removal."""
+    """s. The time until a removed object must be gone, if the caller waits for its removal."""
     record_removal: Callable[[str], object] = lambda label: None
     """Receives the name of each object that was removed."""
     objects: dict[ObjectRef, Obj] = field(default_factory=dict)

@@ -48,17 +48,19 @@ class Policy:
         """The newest policy that the API server has accepted."""
 
     def apply(self, *, into: str = "", **named: Named) -> None:
-        """Apply it with these values for its placeholders: ``policy.apply(server=server)``.
+        """Apply the policies with these values for their placeholders:
+        ``policy.apply(server=server)``.
 
-        ``into``: another of the worker's namespaces than that of its pods.
+        ``into``: a namespace of the worker, if it is not the namespace of its pods.
 
         Raise UsageProblem (placeholders), MissingCapability (Calico policies cannot be written
-        here), GuardRefused, ApiRefused (the cluster does not accept it)."""
+        here), GuardRefused, ApiRefused (the cluster does not accept it).
+        """
         into = into or self._namespace
         objects = manifest.load(MANIFESTS / self._path)
         idle = placeholders.unused(objects, list(named))
         if idle:
-            raise UsageProblem(f"manifest {self._path} says nothing about {', '.join(idle)}")
+            raise UsageProblem(f"manifest {self._path} has no setting of {', '.join(idle)}")
         known = placeholders.values(namespace=into, run=self._applied.changes.run.run, **named)
         filled = placeholders.fill(objects, known, where=self._path)
         self._attach("policies in force", manifest.dump(filled))
@@ -70,8 +72,8 @@ class Policy:
         )
 
     def filled(self, *, into: str = "", **named: Named) -> Later:
-        """Return the policies with these values for their placeholders, not yet applied; arguments
-        as of :meth:`apply`."""
+        """Return the policies with these values for their placeholders, not yet applied; the
+        arguments are those of :meth:`apply`."""
         return Later(functools.partial(self.apply, into=into, **named))
 
     def stir(self) -> None:
@@ -114,13 +116,12 @@ class Policy:
         self._remove(list(self._applied.objects))
 
     def without(self, name: str) -> Later:
-        """Return the removal, not yet made, of a policy of the manifest by the name that it has
-        there."""
+        """Return the removal, not yet made, of one policy. ``name`` is its name in the manifest."""
         return Later(functools.partial(self.withdraw, name))
 
     def withdraw(self, name: str) -> None:
-        """Remove a single policy, as :meth:`remove`.  Raise UsageProblem if no policy of that name
-        was applied."""
+        """Remove a single policy, as :meth:`remove` does. Raise UsageProblem if no policy of that
+        name was applied."""
         named = [target for target in self._applied.objects if target.name == name]
         if not named:
             raise UsageProblem(f"no policy {name} of manifest {self._path} is applied")
@@ -142,7 +143,8 @@ class Policy:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of policies that are or will be applied in this namespace; no tiers."""
+        """Return the names of the policies that are or will be applied in this namespace, without
+        tiers."""
         known = placeholders.values(namespace=self._namespace, run=self._applied.changes.run.run)
         objects = [obj for obj in manifest.load(MANIFESTS / self._path) if obj["kind"] != TIER]
         return [placeholders.filled_text(obj["metadata"]["name"], known) for obj in objects]
@@ -161,7 +163,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Later:
-    """A change of a manifest's policies that is not made yet, as expectations take it."""
+    """A change of a manifest's policies that is not made yet; expectations make it."""
 
     apply: Callable[[], None]
 

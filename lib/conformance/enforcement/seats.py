@@ -21,10 +21,10 @@ from conformance.policy import worlds
 from conformance.policy.worlds import SPACES, Seat
 
 BYSTANDERS = "c"
-"""The space of pods that no world selects."""
+"""The name of the space whose pods no world selects."""
 NEWEST = 5
-"""How many of the newest worlds are used to estimate how long policies take here; a single slow
-moment of the machine is thereby forgotten."""
+"""The number of newest worlds from which the time that policies take here is estimated, so that one
+slow moment of the machine is forgotten later."""
 
 
 class Seats:
@@ -34,23 +34,24 @@ class Seats:
         self._deployer = deployer
         self._placement = placement
         self._wishes: dict[tuple[str, str], Wish] = {}
-        """By space and node."""
+        """The wished pods, keyed by space and node."""
         self._pods: dict[tuple[str, str], Workload] = {}
         self._failed: dict[str, tuple[NodeFacts, SuiteError]] = {}
-        """Nodes without seats, by name."""
+        """The nodes without seats, by name, with the error."""
         self.members: dict[str, Seat] = {}
-        """Node to the seat of its pod that a story's events happen to; empty outside stories."""
+        """Map each node to the seat of the pod to which a story's events happen; empty outside
+        stories."""
         self.member_pods: dict[str, Workload] = {}
-        """Node to that pod."""
+        """Map each node to the pod of that seat."""
         self.at_rest = False
         """Every pair of seats was open after the last world ended."""
         self.latencies = deque[float](maxlen=NEWEST)
-        """s. The longest time that each of the newest worlds' policies took to close a path of
-        these seats."""
+        """s. For each of the newest worlds, the longest time that its policies took to close a path
+        between these seats."""
 
     @property
     def latency(self) -> float:
-        """Return the longest time that a recent world took.  In s."""
+        """Return the longest time that the policies of a recent world took, in seconds."""
         return max(self.latencies, default=0.0)
 
     @property
@@ -62,7 +63,7 @@ class Seats:
 
     @property
     def seats(self) -> tuple[Seat, ...]:
-        """Return all seats: those of a kind in the order of their nodes."""
+        """Return all seats; seats of the same kind are in the order of their nodes."""
         own = tuple(
             Seat(space, pod.os, node, pod.pod, pod.address)
             for (space, node), pod in self._pods.items()
@@ -76,7 +77,7 @@ class Seats:
         return {node: pod for (space, node), pod in self._pods.items() if space == BYSTANDERS}
 
     def pod(self, seat: Seat) -> Workload:
-        """Return the pod that sits there."""
+        """Return the pod of a seat."""
         return self.member_pods[seat.node] if seat.member else self._pods[seat.space, seat.node]
 
     def taken(self) -> list[Decision]:
@@ -110,7 +111,9 @@ class Seats:
             meta = {"name": worlds.ACCOUNT, "labels": worlds.ACCOUNT_LABELS[space]}
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
             self._deployer.changes.apply(
-                account, "some seats of worlds run as it", namespace=self.namespaces[space]
+                account,
+                "some pods of policy tests run as this account",
+                namespace=self.namespaces[space],
             )
 
     def _deploy(self, node: NodeFacts) -> None:
@@ -136,7 +139,7 @@ class Seats:
         )
 
     def _again(self) -> None:
-        """Deploy successors for seats with replaced pods."""
+        """Deploy successors for the pods of seats that were replaced."""
         if self._deployer.changes.dry_run:
             return
         wrong = changed_among(self._deployer.kube, self._pods.values())

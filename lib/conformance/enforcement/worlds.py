@@ -26,14 +26,14 @@ BY_NAME = ("kubernetes.io/metadata.name",)
 """The label by which a cluster-scoped policy of a world must select the world's own namespaces."""
 FIRST = (guard.TIER, "NetworkSet", "Service")
 LAST = guard.TIER
-"""Kinds that others refer to, and the kind that is removed last."""
+"""Kinds that other objects refer to, and the kind that is removed last."""
 AT_ONCE = 8
-"""Writes under way: each waits for the server, or for a calicoctl in a pod."""
+"""The number of writes at the same time: each waits for the server, or for a calicoctl in a pod."""
 
 
 @dataclass(frozen=True)
 class WorldFile:
-    """A world, and its file."""
+    """A world and the file that describes it."""
 
     world: World
     path: Path
@@ -52,8 +52,8 @@ class WorldFile:
 
     @property
     def labels_namespaces(self) -> bool:
-        """Return whether its namespaces have other labels than at rest, before or after its
-        edit."""
+        """Return whether the world gives its namespaces other labels than usual, before or after
+        its edit."""
         return any(space in stage.relabelled for stage in self._stages for space in worlds.SPACES)
 
     @property
@@ -62,23 +62,23 @@ class WorldFile:
 
     @property
     def replay(self) -> str:
-        """Return the command that runs it again."""
+        """Return the command that runs the world again."""
         return product.replay("world", self.path)
 
 
 def shipped(*, edits: bool) -> list[WorldFile]:
-    """Return the worlds that the suite has, or its edits of worlds, by name."""
+    """Return the worlds that the suite ships, or its edits of worlds, by name."""
     return worlds_in(FOLDER / "edits" if edits else FOLDER)
 
 
 def worlds_in(path: Path) -> list[WorldFile]:
-    """Return the worlds of a folder by name, or that of a file.  Raise UsageProblem."""
+    """Return the worlds of a folder by name, or the world of a file. Raise UsageProblem."""
     return [read_world(file) for file in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
 
 
 @cache
 def read_world(path: Path) -> WorldFile:
-    """Return the world of a file.  Raise UsageProblem."""
+    """Read the world of a file. Raise UsageProblem."""
     return WorldFile(worlds.read(path.stem, manifest.read_one(path, "world")), path)
 
 
@@ -117,21 +117,21 @@ class _World(Ownership):
 
 @dataclass
 class Ground:
-    """The worlds in force at the seats of a worker, one at a time."""
+    """Brings worlds into force at the seats of a worker, one world at a time."""
 
     seats: Seats
     applied: AppliedObjects
     at: float = 0.0
-    """When the newest change was accepted (``time.monotonic``)."""
+    """The time when the newest change was accepted (``time.monotonic``)."""
     _labels: dict[ObjectRef, Mapping[str, str]] = field(default_factory=dict)
-    """Pods and namespaces that have other labels than at rest."""
+    """Pods and namespaces that now have other labels than usual."""
 
     def show(self, world: World) -> str:
         """Bring exactly this world's objects and labels into force; return the objects as YAML.
 
-        Objects that are there already, unchanged, are left alone, so that an edit is one change.
-        Raise GuardRefused, MissingCapability (Calico's objects cannot be written here), ApiRefused
-        (the cluster refuses an object), EnvironmentBroken if a removed object stays.
+        Objects that exist already, unchanged, are left alone, so that an edit is one change. Raise
+        GuardRefused, MissingCapability (Calico's objects cannot be written here), ApiRefused (the
+        cluster refuses an object), EnvironmentBroken if a removed object stays.
         """
         spaces = {space: self.seats.namespaces[space] for space in worlds.SPACES}
         filled = world.filled(self.seats.seats, spaces)
@@ -156,8 +156,7 @@ class Ground:
 
     def clear(self) -> None:
         """Remove a world and restore the labels. Raise the first error, after everything possible
-        was removed.
-        """
+        was removed."""
         errors: list[SuiteError] = []
         for last in (False, True):
             try:
@@ -169,8 +168,8 @@ class Ground:
             raise errors[0]
 
     def _applied_besides(self, wanted: Container[ObjectRef], *, last: bool) -> list[ObjectRef]:
-        """Return the applied objects that are not wanted: those of the kind that is removed last,
-        or all others."""
+        """Return the applied objects that are not wanted: either those of the kind that is removed
+        last, or all others."""
         return [
             target
             for target in self.applied.objects

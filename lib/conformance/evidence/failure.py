@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of the nodes of a failing pair, read right after it: HNS endpoints and networks, Felix'
-log.
+"""Reports of the nodes of a failing path, read right after the failure: HNS endpoints and networks,
+Felix' log.
 
-Best effort: it decides nothing, and hides no failure. Readings are independent: a failed reading
-becomes a line with its error, and a reading that takes too long is left out. No pod is created if
-Calico's own pod can be used.
+These are best effort: they decide nothing, and hide no failure. Readings are independent: a failed
+reading becomes a line with its error, and a reading that takes too long is left out. No pod is
+created if Calico's own pod can be used.
 """
 
 import functools
@@ -40,17 +40,17 @@ PAIRS = 3
 """The most pairs of nodes for which a failure's evidence is gathered."""
 BEFORE = 15.0
 """s. Felix' log is read from this long before the expectation's first attempt, since that attempt
-follows the change at once."""
+directly follows the change."""
 WITHOUT_ATTEMPTS = 120.0
-"""s. Of Felix' log, if the failure has no attempt."""
+"""s. How much of Felix' log is read if the failure has no attempt."""
 LOG_BYTES = 256 * 1024
-"""bytes.  The most that is read of a log."""
+"""bytes. The most that is read of a log."""
 FELIX = "felix"
-"""Container of calico-node's pods on Windows; on Linux it is ``calico-node``."""
+"""The name of the container of calico-node's pods on Windows; on Linux it is ``calico-node``."""
 
 
 class Evidence:
-    """Gathers for one worker."""
+    """Gathers the evidence of failures for one worker."""
 
     def __init__(
         self,
@@ -63,11 +63,13 @@ class Evidence:
         pods: str = hns.PODS,
         layer: Sources | None = None,
     ) -> None:
-        """``host`` gives the run's own pod in a node's host, ``run`` runs a command in a pod.
+        """Set up the evidence. ``host`` returns the run's own pod in a node's host, ``run`` runs a
+        command in a pod.
 
-        ``again`` makes attempts once more, while packets are captured; None: none are.  ``pods``:
-        the expression that names HNS networks of pods.  ``layer``: the sources of the conclusion
-        about the failed layer; None: there is none."""
+        ``again`` makes attempts once more, while packets are captured; with None, none are made.
+        ``pods``: the expression that matches the names of pods' HNS networks. ``layer``: the
+        sources of the conclusion about the failed layer; None: there is no conclusion.
+        """
         self._kube = kube
         self._run = run
         self._host = host
@@ -94,12 +96,12 @@ class Evidence:
         )
         texts = self._ask(look.questions(hosts, seconds_to_read(error)), self._within)
         summary = [
-            f"Looked into {len(chosen)} of {counted(len(paths), 'path')} that were not as "
+            f"Examined {len(chosen)} of {counted(len(paths), 'path')} that were not as "
             "expected: a path for each pair of nodes, paths with a Windows end first, "
             f"{PAIRS} at most.",
             *(f"  {path.label}" for path in chosen),
             f"Read within {time.monotonic() - began:.1f} s after the failure; it is evidence, and "
-            "decided nothing.",
+            "did not decide the verdict.",
         ]
         concluded = self._conclude(hosts, look, paths[0], error)
         captured = self._capture(hosts, to_capture(chosen)) if self._again else {}
@@ -108,8 +110,8 @@ class Evidence:
     def _conclude(
         self, hosts: Hosts, look: "_Look", path: Attempt, error: BaseException
     ) -> dict[str, str]:
-        """Return the conclusion about the failed layer, and make it the second line of the
-        failure's message; nothing where the failure is not about a path that is open or closed.
+        """Return the conclusion about the failed layer, and insert it as the second line of the
+        failure's message. Return nothing if the failure is not about a path that is open or closed.
         """
         explanation = getattr(error, "explanation", None)
         if (
@@ -180,7 +182,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class _Look:
-    """A look at the nodes of some failed paths."""
+    """The reader of the nodes of some failed paths."""
 
     kube: Kube
     host: Place
@@ -188,7 +190,7 @@ class _Look:
 
     @functools.cached_property
     def ends(self) -> list[Workload]:
-        """Return the pods at the paths' ends, each once."""
+        """Return the pods at the paths' ends, each only once."""
         return list({end.uid: end for path in self.paths for end in ends_of(path)}.values())
 
     @functools.cached_property
@@ -198,7 +200,7 @@ class _Look:
         return {pod["spec"].get("nodeName"): pod for pod in reversed(pods)}
 
     def questions(self, hosts: Hosts, seconds: float) -> dict[str, Callable[[], str]]:
-        """Return what to ask the nodes; ``seconds`` of logs."""
+        """Return the readings to take from the nodes. ``seconds``: how much of their logs to read."""
         asked: dict[str, Callable[[], str]] = {}
         for node in dict.fromkeys(end.node for end in self.ends):
             pods = [end for end in self.ends if end.node == node]
@@ -267,8 +269,8 @@ def failing_paths(error: BaseException) -> list[Attempt]:
 
 
 def choose(paths: Sequence[Attempt]) -> list[Attempt]:
-    """Return one path for each pair of nodes: first the paths with a Windows end, otherwise in the
-    given order."""
+    """Return one path for each pair of nodes. Paths with a Windows end come first; otherwise the
+    given order stays."""
     found: dict[tuple[str, ...], Attempt] = {}
     for path in paths:
         found.setdefault(tuple(end.node for end in ends_of(path)), path)
@@ -278,8 +280,8 @@ def choose(paths: Sequence[Attempt]) -> list[Attempt]:
 
 
 def to_capture(paths: Sequence[Attempt]) -> Attempt:
-    """Return the path to capture packets of: between two nodes, with a Linux end that shows
-    packets."""
+    """Return the path of which packets are captured: it leads to another node, and its Linux end
+    shows the packets."""
 
     def lacks(path: Attempt) -> tuple[bool, bool]:
         ends = ends_of(path)

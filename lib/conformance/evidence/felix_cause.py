@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A failure on a node without a running Felix begins with that fact as its first line."""
+"""If a failure is about a node on which Felix does not run, this fact becomes the first line of the
+failure."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -33,11 +34,10 @@ def nodes_of(error: BaseException, names: Sequence[str]) -> list[str]:
 def name_felix(
     error: BaseException, names: Sequence[str], down: Callable[[Sequence[str]], Mapping[str, str]]
 ) -> str:
-    """Put a line about a Felix that does not run before an error's message, and return the line. It
-    is empty if Felix runs on the nodes that the error is about, or if its state is not known.
-    ``names``: the cluster's nodes. ``down`` returns those of the given nodes on which Felix does
-    not run, each with Felix' state.
-    """
+    """Put a line about a Felix that does not run before an error's message, and return the line.
+    Return an empty text if Felix runs on the nodes that the error is about, or if its state is not
+    known. ``names``: the cluster's nodes. ``down`` returns those of the given nodes on which Felix
+    does not run, each with Felix' state."""
     if not isinstance(error, Nonconformance | SuiteError):
         return ""
     try:

@@ -13,17 +13,17 @@ from conformance.kube.client import Kube
 
 @dataclass(frozen=True)
 class FelixProcesses:
-    """Reads where Felix runs, for one worker."""
+    """Finds out for one worker where Felix runs."""
 
     kube: Kube
     before: Mapping[str, int]
-    """Node to Felix' restarts in its pod there when the run began."""
+    """Map each node to the number of Felix' restarts in its pod when the run began."""
     program: Callable[[str], tuple[str, str]] | None = None
-    """Returns path and version of the program that runs as Felix on a node's host, empty if none
-    does. None: on this cluster Felix runs only in pods."""
+    """Returns path and version of the program that runs as Felix on a node's host; empty if no such
+    program runs. None: on this cluster Felix runs only in pods."""
 
     def in_pods(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return the nodes with a pod of Felix that does not run, each with its state.
+        """Return the nodes whose Felix pod does not run, each with the state of the pod.
 
         Best effort: empty if pods cannot be listed.
         """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layer that failed, concluded from the evidence about a path.  Pure, and decides no verdict.
+"""Concludes from the evidence about a path which layer failed. Pure, and decides no verdict.
 
-A conclusion names a layer only where the evidence fits nothing else; else it says ``not known``,
+A conclusion names a layer only if the evidence fits nothing else; otherwise it is ``not known``,
 with the causes that fit.
 """
 
@@ -21,45 +21,45 @@ class End:
     promised: Answer
     """The answer of the rules that Felix' release renders for the pod's policies."""
     held: Answer
-    """The answer of the rules that HNS holds."""
+    """The answer of the rules that HNS has."""
     difference: str = ""
-    """The first difference of the two lists; empty: they are equal."""
+    """The first difference of the two lists; empty if they are equal."""
     defects: str = ""
-    """The known defects of the release that alone explain this answer of its rules."""
+    """The known defects of the release that alone explain the answer of its rules."""
     unread: str = ""
-    """Why a list is not known."""
+    """The reason why a list is not known."""
 
     @property
     def answers(self) -> tuple[Answer, Answer]:
-        """Return the answers of Felix' rules and of HNS'; empty where a list is not known."""
+        """Return the answers of Felix' rules and of HNS' rules; empty if a list is not known."""
         return ("", "") if self.unread else (self.promised, self.held)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PathEvidence:
-    """What was read about a path that is not as expected."""
+    """Everything that was read about a path with an unexpected result."""
 
     should_be_open: bool
     ends: Sequence[End] = ()
-    """Its ends on Windows nodes."""
+    """The ends of the path on Windows nodes."""
     arrives: bool = False
     """A packet arrives even after lists that block it were read."""
     linux: Sequence[str] = ()
-    """Its other nodes; their rules are not read."""
+    """The other nodes of the path; their rules are not read."""
     unready: str = ""
-    """Backends that are not ready, and since when."""
+    """The backends that are not ready, and since when."""
     overlay: str = ""
     """Wrong routes, forwarding entries, VNIs or ports of the nodes for each other."""
     networks: str = ""
-    """The HNS networks of its Windows ends, and since when they have their present state."""
+    """The HNS networks of the Windows ends, and since when each has its present state."""
     balancer: str = ""
     """The fault of the Service's load balancer, if it is missing or wrong."""
     balancer_node: str = ""
-    """The Windows node whose load balancers were read; empty: none were."""
+    """The Windows node whose load balancers were read; empty if none were read."""
     refused: bool = False
     """The newest answer is a refusal."""
     by_service: bool = False
-    """The path leads over a Service's address, name or NodePort."""
+    """The path leads through a Service: by its address, name or NodePort."""
     backends_answer: bool = False
     """The backends answer by their own addresses, but not through the Service."""
 
@@ -70,7 +70,7 @@ def conclude(evidence: PathEvidence) -> str:
 
 
 def _leak(evidence: PathEvidence) -> str:
-    """Return why a packet arrived that a policy closes."""
+    """Return why a packet arrived although a policy closes the path."""
     for end in evidence.ends:
         if end.answers == ("Block", "Allow"):
             return f"{end.difference} on {end.node}: Felix did not program it"
@@ -82,8 +82,7 @@ def _leak(evidence: PathEvidence) -> str:
 
 
 def _by_defects(ends: Sequence[End], does: Answer) -> str:
-    """Return which list allows (or blocks) the packet because of known defects; empty: none
-    does."""
+    """Return which list allows (or blocks) the packet because of known defects; empty if none does."""
     by_defects = (
         f"the list of {end.node} {does.lower()}s the packet because of a known defect of this "
         f"release ({end.defects}), with which Felix renders the policies"

@@ -21,11 +21,11 @@ from conformance.probe.host import Hosts
 Observe = Callable[[Sequence[Attempt]], list[Observation]]
 """Makes attempts.  Raises ProbeBroken, EnvironmentBroken."""
 BACKENDS = 3
-"""Maximum number of pods behind one target whose packets are captured."""
+"""The maximum number of pods behind one target whose packets are captured."""
 VXLAN_PORT = 4789
-"""The only port that Windows supports (claim VXLAN-3)."""
+"""The only UDP port for VXLAN that Windows supports (claim VXLAN-3)."""
 PAUSE = 0.5
-"""s.  Between two tries."""
+"""s. The pause between two attempts."""
 
 
 class Retries:
@@ -39,10 +39,10 @@ class Retries:
             f"{path.label}, tried again after the failure; the nodes' clocks may differ from this "
             "one"
         ]
-        """The results of the attempts so far, a line each."""
+        """The results of the attempts so far, one line for each."""
 
     def run(self) -> None:
-        """Attempt, record the result, and pause."""
+        """Make attempts until the end: attempt, record the result, and pause."""
         while True:
             began = datetime.datetime.now(datetime.UTC)
             try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captured packets as text for people, a line each, and as a pcap file for Wireshark and tcpdump.
-Pure."""
+"""Writes captured packets as text for people, one line for each, and as a pcap file for Wireshark
+and tcpdump. Pure."""
 
 import datetime
 import ipaddress
@@ -18,7 +18,7 @@ FLAGS = ((0x02, "SYN"), (0x10, "ACK"), (0x04, "RST"), (0x01, "FIN"), (0x08, "PSH
 
 
 def pcap(capture: Capture) -> bytes:
-    """Return the file.  Interfaces have numbers in it, in the order of their names."""
+    """Return the pcap file. The file gives interfaces numbers, in the order of their names."""
     numbers = {
         name: number
         for number, name in enumerate(
@@ -58,9 +58,8 @@ def _line(packet: Packet, vxlan_port: int) -> str:
 
 
 def _headers(data: bytes, vxlan_port: int) -> Iterator[str]:
-    """Yield ``10.1.0.5 > 10.9.0.7 TCP 41234 > 80 SYN, 60 bytes``; then the same of what VXLAN
-    carries.
-    """
+    """Yield ``10.1.0.5 > 10.9.0.7 TCP 41234 > 80 SYN, 60 bytes``; then the same for the packet that
+    VXLAN carries."""
     if len(data) < 20 or data[0] >> 4 != 4:
         yield f"no IPv4 packet: {data[:24].hex()}"
         return
@@ -92,7 +91,7 @@ def _ports(protocol: int, inside: bytes) -> tuple[int, ...]:
 
 
 def _details(protocol: int, inside: bytes) -> list[str]:
-    """Describe the flags of TCP, or type and code of ICMP."""
+    """Describe the flags of TCP, or the type and code of ICMP."""
     if protocol == 6 and len(inside) >= 14:
         return ["+".join(name for flag, name in FLAGS if inside[13] & flag) or "no flags"]
     if protocol == 1 and len(inside) >= 2:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a conclusion about the failed layer needs: lists, backends, load balancers."""
+"""Reads what a conclusion about the failed layer needs: lists of rules, backends, load balancers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,32 +31,32 @@ ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET, Verdict.CLOSED, Ve
 """Verdicts that are possible only if a packet reached its target."""
 OVERLAY = "overlay"
 SERVED = "own address"
-"""Names of lines in an explanation: the nodes' wrong entries for each other's pods, and the line
-that backends answer by their own addresses."""
+"""Labels of lines in an explanation: the nodes' wrong entries for each other's pods; and the line
+which says that backends answer at their own addresses."""
 DISCOVERY = "discovery.k8s.io/v1"
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources besides API and hosts."""
+    """The sources of a reading, besides the API and the hosts."""
 
     lists: Lists
     by_defects: Callable[[Workload], Mapping[str, tuple[HnsRule, ...]]]
-    """Returns the lists with each set of a release's known defects, the smallest first, by what the
-    defects do."""
+    """Returns the lists with each set of a release's known defects, the smallest set first. The
+    keys describe the effects of the defects."""
     observe: Observe
 
 
 @dataclass(frozen=True)
 class PathReading:
-    """The reader for a failed path."""
+    """The reader of the evidence about a failed path."""
 
     kube: Kube
     hosts: Hosts
     sources: Sources
 
     def read(self, path: Attempt, explanation: Explanation) -> PathEvidence:
-        """Return the evidence about a path; ``explanation``: of its failure."""
+        """Return the evidence about a path. ``explanation`` belongs to the path's failure."""
         ends = ends_of(path)
         is_open = explanation.expected != DENIED
         serves = "the pods are open" in explanation.lines.get(SERVED, "")
@@ -112,7 +112,7 @@ class PathReading:
             return False
 
     def _unready(self, path: Attempt) -> Iterator[str]:
-        """Yield the backends of a path that are not ready, with since when."""
+        """Yield the backends of a path that are not ready, with the time since when."""
         for pod in path.target.backends if path.target else ():
             obj = self.kube.find("v1", "Pod", pod.pod, pod.namespace)
             conditions = list_at(obj or {}, "status", "conditions")
@@ -143,7 +143,7 @@ class PathReading:
             return []
 
     def _balancer(self, node: str, path: Attempt) -> str:
-        """Return what is wrong with the load balancer of a path's Service; empty: nothing."""
+        """Return what is wrong with the load balancer of a path's Service; empty if nothing is."""
         assert path.target is not None
         found = self.kube.get("v1", "Node", node)
         look = Look(
@@ -159,9 +159,8 @@ class PathReading:
 
 
 def packet_at(end: Workload, path: Attempt) -> Packet | None:
-    """Return the first packet of a path at one of its ends; None where a Service may have changed
-    its addresses, or an address is not of IPv4.
-    """
+    """Return the first packet of a path at one of its ends. None: a Service may have changed its
+    addresses, or an address is not of IPv4."""
     target = path.target
     if target is None or target.path is not Addressing.POD_IP or path.kind is Kind.DNS:
         return None
@@ -187,14 +186,14 @@ def is_about_a_path(path: Attempt, explanation: Explanation) -> bool:
 
 
 def _balancing_node(path: Attempt) -> str:
-    """Return the Windows node whose kube-proxy translates a ClusterIP; empty: a Linux node does,
-    or the path has another address."""
+    """Return the Windows node whose kube-proxy translates the path's ClusterIP. Empty: a Linux node
+    translates it, or the path has another address."""
     is_cluster_ip = path.target is not None and path.target.path is Addressing.CLUSTER_IP
     return path.source.node if is_cluster_ip and path.source.os == "windows" else ""
 
 
 def command(pod: Workload, end: Workload) -> str:
-    """Return the command that shows the list of an end, run in a pod of its node's host."""
+    """Return the command that shows the list of an end; it is run in a pod of its node's host."""
     read = f"(Get-HnsEndpoint | Where-Object IPAddress -eq {end.address}).Policies"
     return (
         f"kubectl exec -n {pod.namespace} {pod.pod} -c {pod.container} -- powershell -Command "

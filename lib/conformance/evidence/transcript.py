@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The transcript of all requests to pods and their answers: an attachment for each test, a file for
-each worker.
+"""The transcript of all requests to pods and their answers: an attachment for each test, and a file
+for each worker.
 
-A test's attachment has its attempts and its literal commands; a long-lived agent, which serves many
-tests, goes into the worker's file when it ends. The recording changes neither requests nor answers.
+A test's attachment has its attempts and its literal commands. A long-lived agent serves many tests;
+it is written into the worker's file when it ends. The recording changes neither requests nor
+answers.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ class ExecTranscript:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def exec(self, record: ExecRecord) -> None:
-        """Write an exec that ended, also a failed exec, into the worker's file."""
+        """Write a finished exec, or a failed exec, into the worker's file."""
         text = f"{_head(record)}\n{_output(record)}"
         with self._lock, self.file.open("a", encoding="utf-8") as file:
             file.write(plain(text) + "\n")
 
     def for_test(self) -> TranscriptOfTest:
-        """Return a new transcript for one test: requests that another test left under way are never
+        """Return a new transcript for one test. Requests that another test left under way are never
         written into it."""
         return TranscriptOfTest(self)
 
@@ -108,7 +109,7 @@ class RecordingProber:
 
 @dataclass(eq=False)
 class _RecordingAsking:
-    """Attempts under way, of which each result is written down when it is taken."""
+    """Attempts under way. Each is written down when its result is taken."""
 
     _asking: Asking
     _transcript: TranscriptOfTest

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Source addresses that a server may observe in a sound cluster: the client's own, or its node's.
+"""The source addresses that a server may receive in a sound cluster: the client's own address, or
+the address of its node.
 
-Pure: computed from facts and workloads.  The test says which of them a claim allows.
+Pure: computed from facts and workloads. The test says which of these addresses a claim allows.
 """
 
 import ipaddress
@@ -13,12 +14,12 @@ from conformance.model.endpoint import Workload
 from conformance.model.facts import Fact, Facts
 
 OWN = "projectcalico.org/IPv4Address"
-"""The annotation of a node with the address that Calico chose among the node's addresses."""
+"""The annotation that names the address which Calico chose among the node's addresses."""
 TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
-"""Annotation of a node with the address of its end of the overlay."""
+"""The annotation that names the address of the node's end of the overlay."""
 
 BACKEND = "flannel.alpha.coreos.com/backend-type"
-"""Annotation of a node with the backend by which flannel carries its pods' packets."""
+"""The annotation that names the backend by which flannel carries the packets of the node's pods."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,7 @@ class Addresses:
         return [network.partition("/")[0] for network in self._networks(name)]
 
     def _own(self, there: Workload) -> list[str]:
-        """Return a node's address, and the address that Calico chose if it is another address of
-        the node."""
+        """Return a node's address, and the address that Calico chose if it differs."""
         chosen = self._annotation(there.node, OWN).partition("/")[0]
         return list(dict.fromkeys(filter(None, (there.node_address, chosen))))
 
@@ -143,9 +143,8 @@ class Addresses:
         return [network for network in networks if ":" not in network]
 
     def _host_endpoints(self, there: Workload) -> list[str]:
-        """Return the addresses of a Windows host in its pods' networks, which exist without an
-        overlay (``Calico_ep``).
-        """
+        """Return the addresses of a Windows host in its pods' networks (``Calico_ep``), which exist
+        only without an overlay."""
         if there.os != "windows" or self.plane(there.node).value != "l2bridge":
             return []
         networks = map(ipaddress.IPv4Network, self._networks(there.node))

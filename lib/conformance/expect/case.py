@@ -21,7 +21,8 @@ class _Row:
     open: bool
     because: str
     part: str = ""
-    """The end of the name of the part that the row is about; empty: the row is about all parts."""
+    """The ending of the name of the part that the row is about; empty: the row is about all parts.
+    """
     at: Side | None = None
     """The end whose node enforces the row; None: the end that the change's policies select."""
     witness: bool = False
@@ -37,7 +38,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class Paths(_Row):
-    """Paths that an expectation has composed itself; tests name their paths by a Case."""
+    """Paths that an expectation has composed itself; tests name their paths with a Case."""
 
     pairs: Sequence[Pair]
 
@@ -53,20 +54,22 @@ class Case(_Row):
 
     clients: Workload | Sequence[Workload]
     servers: Workload | Sequence[Workload] | Target | Sequence[Target]
-    """Pods, or targets that have a port already: Services, addresses beyond the cluster."""
+    """Pods, or targets that have a port already: Services, addresses outside the cluster."""
     tcp: int | None = field(default=None, kw_only=True)
     udp: int | None = field(default=None, kw_only=True)
-    """Ports of the servers' own addresses; with both, each path is asked by TCP and by UDP."""
+    """The UDP port of the servers' own addresses. If ``tcp`` is given, too, each path is tried with
+    TCP and with UDP."""
     through: Callable[[Workload], Target] | None = field(default=None, kw_only=True)
-    """What stands in front of a server: ``through=services.by_address``."""
+    """Returns the target that stands in front of a server: ``through=services.by_address``."""
     on: Nodes = field(default="any nodes", kw_only=True)
-    """The servers' nodes, from each client; ``itself``: each pod connects to itself."""
+    """Selects the servers by their nodes, seen from each client; ``itself``: each pod connects to
+    itself."""
     optional: bool = field(default=False, kw_only=True)
-    """The row may have no server: not every run names a target beyond the cluster."""
+    """The row may have no server, because not every run names a target outside the cluster."""
 
     def __post_init__(self) -> None:
         if not self.because:
-            raise UsageProblem(f"{self._name}: say why, by because=")
+            raise UsageProblem(f"{self._name}: give the reason by because=")
         servers = _several(self.servers)
         if not _several(self.clients) or not (servers or self.optional):
             raise UsageProblem(f"{self._name}: it has no path, since one of its groups is empty")
@@ -116,14 +119,13 @@ Row = Case | Paths
 
 
 def _several(end: Workload | Target | Sequence[Workload] | Sequence[Target]) -> tuple[Any, ...]:
-    """Return the pods or targets of an end of a row as a tuple."""
+    """Return the pods or targets at one end of a row as a tuple."""
     return (end,) if isinstance(end, Workload | Target) else tuple(end)
 
 
 def rows_of(items: Iterable[object]) -> dict[Pair, Row]:
-    """Return every path of the rows among these. Raise UsageProblem if there is no path, or if two
-    rows contradict each other.
-    """
+    """Return every path of the rows among these items. Raise UsageProblem if there is no path, or
+    if two rows contradict each other."""
     found: dict[Pair, Row] = {}
     for row in (item for item in items if isinstance(item, Row)):
         for pair in row.pairs:

@@ -24,23 +24,24 @@ from conformance.verdicts.meaning import of_failure
 
 T = TypeVar("T")
 NAMED = 5
-"""Other failures that the message of the worst one names."""
+"""The number of other failures that the message of the worst failure names."""
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """The decision about a case that is not simply as expected."""
+    """The decision about a case whose result is not simply as expected."""
 
     reason: str = ""
-    """One line that is enough on its own."""
+    """A line that is understood without the rest of the message."""
     verdict: ClaimVerdict = ClaimVerdict.CONFIRMED
     error: Exception | None = None
-    """The failure; it has the verdict, and the reason where ``reason`` is empty."""
+    """The failure. It has the verdict; it also has the reason if ``reason`` is empty."""
     symptom: Symptom = ("", "")
 
 
 Judged = Ruling | Exception | str
-"""A ruling, what is wrong, or the reason why a case is as expected."""
+"""The judge's answer about a case: a ruling, a failure, or the reason why the case is as expected.
+"""
 
 
 @dataclass
@@ -55,7 +56,8 @@ class Check:
     def each(
         self, cases: Iterable[tuple[Workload | None, End, T]], judge: Callable[[T], Judged]
     ) -> None:
-        """Judge each case: source, target, and the judge's input; the judge raises a failure."""
+        """Judge each case, which has a source, a target, and the judge's input. The judge raises a
+        failure."""
         for source, target, case in cases:
             try:
                 found = judge(case)
@@ -103,14 +105,13 @@ def check(
     cases: Iterable[tuple[Workload | None, End, T]],
     judge: Callable[[T], Judged],
 ) -> None:
-    """Judge each case by itself (:meth:`Check.each`), and raise the worst failure."""
+    """Judge each case independently (:meth:`Check.each`), and raise the worst failure."""
     with Check(context, half) as loop:
         loop.each(cases, judge)
 
 
 def _rank(error: Exception) -> int:
-    """Return a failure's rank. The lowest rank is raised: failures about the cluster first, then
-    failures about pods.
-    """
+    """Return a failure's rank. The failure with the lowest rank is raised: failures about the
+    cluster first, then failures about pods."""
     order = (Nonconformance, EnvironmentBroken, ProbeBroken)
     return next((place for place, kind in enumerate(order) if isinstance(error, kind)), len(order))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The surroundings of a test's own paths: where results go, what the cluster is, how long to
-wait."""
+"""What a test's expectations need to know about their surroundings: where results go, which cluster
+it is, how long to wait."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from conformance.pods.cluster_dns import ClusterDns
 from conformance.probe.machine import Machine
 
 FELIX_BEFORE = 10.0
-"""s. A message about the newest change of policy also covers Felix' log from so long before it."""
+"""s. A message about the newest change of policy also covers Felix' log from this long before the
+change."""
 FELIX_WITHOUT_CHANGE = 60.0
-"""s. Of Felix' log, if there was no change of policy."""
+"""s. How much of Felix' log a message covers if there was no change of policy."""
 
 End = Workload | Target | NodeFacts | None
 DecisionParts = tuple[ClaimVerdict, str, Half, Symptom]
@@ -45,7 +46,7 @@ class Sink:
         self.decisions += decisions
 
     def record(self, name: str, value: float | str) -> None:
-        """Keep a figure with the claim's result."""
+        """Store a measured value with the claim's result."""
         self.recorded[name] = value
 
     def attach(self, name: str, text: str) -> None:
@@ -64,7 +65,7 @@ class World:
     others: ForeignPolicyView = field(default_factory=NoForeignChanges)
     """Policies of other owners."""
     runs: Runs = field(default_factory=NoForeignChanges)
-    """Changes of other runs; these may close a path, and can explain nothing else."""
+    """Changes of other runs. They may close a path, and can explain nothing else."""
 
     def policies(self) -> Sequence[str]:
         """Return the names of the test's policies in force now, with their age."""
@@ -75,8 +76,8 @@ class World:
         return None
 
     def felix(self, nodes: Sequence[str], seconds: float, *, unwell_only: bool) -> Sequence[str]:
-        """Return the state of Felix on these nodes, a line each; only the last ``seconds`` of its
-        log count.
+        """Return the state of Felix on these nodes, one line for each; only the last ``seconds`` of
+        its log count.
 
         ``unwell_only``: only nodes with a problem.
         """
@@ -97,8 +98,8 @@ class World:
         return ""
 
     def silent(self, nodes: Sequence[str]) -> Sequence[str]:
-        """Return the nodes that may have died just now: their kubelets are late, but the nodes do
-        not count as lost yet."""
+        """Return the nodes that may have died just now: their kubelets report late, but the nodes
+        do not count as lost yet."""
         return ()
 
     def unready(self, pods: Sequence[Workload], since: float) -> str:
@@ -116,12 +117,13 @@ class Pace:
     """The reasons for which a test waits longer than its timings say."""
 
     machine: Machine = field(default_factory=Machine)
-    """How far behind the machine is that the suite runs on."""
+    """The machine that the suite runs on: how late it is."""
     open_paths: OpenPaths = field(default_factory=OpenPaths)
-    """Paths that earlier tests found open, and whether a path that loses connections may be probed
-    again at the run's end."""
+    """The paths that earlier tests found open. It also says whether a path that loses connections
+    may be probed again at the run's end."""
     watches: Turns | None = None
-    """Which denials are watched for longer than they need to be decided; None: none."""
+    """Says which denials are watched for longer than is needed to decide them; None: no denial is.
+    """
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,7 @@ class Context:
     pace: Pace = field(default_factory=Pace)
     part: tuple[str, str] = ("", "")
     """The claim and the part that all decisions are about; empty: all claims and parts of the test.
-    A part without a claim means this part of each of the test's claims.
-    """
+    A part without a claim means the part of this name of each of the test's claims."""
     at: Side | None = None
     """The end whose node enforces the policies; None: the end that the newest change of policy
     names."""
@@ -143,8 +144,8 @@ class Context:
     """Receives each decision about a source and a target in place of the sink; None: the sink
     receives it."""
     since: dict[tuple[str, str, bool], float] = field(default_factory=dict)
-    """Paths (source's uid, target's label) and whether they were open, with when this test first
-    saw that."""
+    """Map each path (source's uid, target's label) and state (open or not) to the time when this
+    test first observed it."""
 
     @property
     def enforced_at(self) -> Side | None:
@@ -153,8 +154,8 @@ class Context:
         return (self.at or change.enforced_at) if change else None
 
     def felix_on(self, *ends: Workload) -> str:
-        """Return the state of Felix on the nodes of these pods; before a change of policy, only of
-        nodes where Felix has a problem."""
+        """Return the state of Felix on the nodes of these pods. Before a change of policy, return
+        only nodes where Felix has a problem."""
         change = self.world.change()
         seconds = time.monotonic() - change.at + FELIX_BEFORE if change else FELIX_WITHOUT_CHANGE
         return "; ".join(
@@ -164,7 +165,8 @@ class Context:
         )
 
     def of_part(self, part: str, claim: str = "") -> Context:
-        """Return the context whose decisions count for this part of a claim, or of each claim."""
+        """Return the context whose decisions count for this part of a claim; without a claim, for
+        this part of each claim."""
         return replace(self, part=(claim, part)) if part or claim else self
 
     def as_expected(self, reason: str, half: Half) -> None:
@@ -181,8 +183,8 @@ class Context:
         *,
         symptom: Symptom = ("", ""),
     ) -> None:
-        """Record an expectation's decision about one path, with a reason that stands alone, and
-        the expected and observed results.
+        """Record an expectation's decision about one path, with a reason that is understood alone,
+        and the expected and observed results.
 
         Do not call this for controls, which decide nothing. Without ``source`` and ``target`` the
         decision is about the cluster. A node as ``target`` means that the node was only read.

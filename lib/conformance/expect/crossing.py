@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice of paths on clusters with so many covered nodes that not all can be asked at once.
+"""Chooses paths on clusters with so many covered nodes that not all paths can be tried at once.
 
 Each ordered pair of nodes belongs to one slice, and in each slice every node has a client and a
 server. A test without denials probes all slices, one after another. Denials must all hold at the
@@ -26,9 +26,9 @@ class Crossing:
     nodes: Sequence[str] = ()
     """The covered nodes, in their order."""
     number: int = 0
-    """The test's: it chooses the slice."""
+    """The number of the test; it chooses the slice."""
     most: int = 0
-    """Ordered pairs of nodes that are asked at once."""
+    """The number of ordered pairs of nodes that are tried at once."""
     _place: dict[str, int] = field(init=False, default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -61,8 +61,8 @@ class Crossing:
         """Return the paths of the test's slice, and further paths so that no client, server or port
         is left out altogether.
 
-        Each client, each server and each two of their builds keep a path on each port that they
-        have; of ``known`` paths, if there is one.
+        Each client, each server and each pair of their builds keeps a path on each of its ports; if
+        possible, one of the ``known`` paths.
         """
         mine = self.number % self.slices
         chosen = {pair for pair in pairs if self.slice_of(pair) in (-1, mine)}
@@ -82,13 +82,14 @@ class Crossing:
 
 
 def _largest(size: int, slices: int) -> int:
-    """Return the ordered pairs of the largest slice of so many nodes."""
+    """Return the number of ordered pairs in the largest slice of ``size`` nodes."""
     each, more = divmod(size, slices)
     return more * (each + 1) ** 2 + (slices - more) * each**2
 
 
 def _node(target: Target) -> str:
-    """Return the node that a target is on; empty: several, or none that is known."""
+    """Return the node that a target is on; empty if there are several nodes, or if the node is not
+    known."""
     if target.at:
         return target.at.node
     nodes = {pod.node for pod in target.backends}

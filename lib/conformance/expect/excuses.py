@@ -26,9 +26,8 @@ def pods_of(attempt: Attempt) -> list[Workload]:
 
 
 def lost_paths(expect: Session, paths: Sequence[Path]) -> Sequence[Path]:
-    """Return the paths that replaced pods, dead nodes or other owners' changes may explain. If
-    the state of pods is unknown, only other owners' changes count.
-    """
+    """Return the paths that replaced pods, dead nodes or other owners' changes may explain. If the
+    state of pods is unknown, only other owners' changes count."""
 
     def all_there(some: Sequence[Path]) -> bool:
         try:
@@ -65,8 +64,8 @@ def look_after_pods(expect: Session, outcomes: Sequence[Outcome]) -> None:
     """Mark paths as broken if their pods were replaced, since a replaced pod can look like a denial
     or a violation.
 
-    After a failure, query the API for as long as it may take to report a container that ended just
-    now.
+    After a failure, ask the API repeatedly, since it may report only after some time that a
+    container has ended.
     """
     doubtful = [
         outcome

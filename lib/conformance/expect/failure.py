@@ -27,9 +27,10 @@ from conformance.model.observation import Observation, Verdict
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 SHOWN = 12
-"""Rows of a table that a message shows whole; of a larger one it shows those that are wrong."""
+"""The number of rows up to which a message shows a table completely; of a larger table it shows the
+wrong rows."""
 NAMED = 6
-"""Pairs of nodes that a message names."""
+"""The number of pairs of nodes that a message names."""
 SENT_AGAIN = 0.9
 """s. A connection that takes longer than this each time needs a repeated SYN, which is sent after 1
 s (RFC 6298)."""
@@ -42,9 +43,9 @@ def failure(
     seconds: float,
     removed: bool = False,
 ) -> Exception | None:
-    """Return the worst failure of the paths, which names the others; None: all are as expected.
+    """Return the failure of the worst path, which names the others; None: all are as expected.
 
-    ``removed``: the policies were removed just now, so that the paths are to be open again.
+    ``removed``: the policies were removed just now, so the paths should be open again.
     """
     wrong = sorted(
         (outcome for outcome in outcomes if not outcome.held), key=lambda outcome: outcome.rank
@@ -89,8 +90,8 @@ class _Failure:
 
     @property
     def side(self) -> advice.Side:
-        """Return the end whose node enforces the policies; of both, the end whose pods differ
-        from their peers."""
+        """Return the end whose node enforces the policies. If both may, return the end whose pods
+        differ from their peers."""
         side = self.first.at or self.expect.context.enforced_at or "both"
         want = self.first.path.want
         held = [each.path.attempt for each in self.outcomes if each.held and each.path.want is want]
@@ -173,12 +174,14 @@ class _Failure:
             observed = message.summary(first.observations)
             lines["control of"] = f"{first.label}  expected {first.expected}, observed {observed}"
             lines["so"] = (
-                "a source or a server that had lost its network would look just like a denial"
+                "a source or a server without a network could not be distinguished from a denial"
             )
         elif isinstance(first.standing, BrokenControl) and not first.path.want:
             lines["control"] = f"{first.standing.why}, so that nothing shows whether it is closed"
         if first.wavered:
-            lines["earlier"] = f"{first.wavered}, and at the run's end it wavers again"
+            lines["earlier"] = (
+                f"{first.wavered}, and at the run's end it is open only at times again"
+            )
         lines["machine"] = machine_lag.describe(first.path, first.standing).removeprefix("; ")
         lines["when"] = _when(first)
         if first.path.want and first.standing == BrokenControl(Why.WAVERS):
@@ -272,7 +275,7 @@ class _Failure:
 
 
 def _age(pod: Workload) -> str:
-    """Return how old a pod is; empty: its beginning is not known."""
+    """Return how old a pod is; empty if its start is not known."""
     if not pod.created:
         return ""
     created = datetime.datetime.fromisoformat(pod.created)
@@ -293,7 +296,7 @@ def _control_advice(lost: Path) -> str:
     if all(as_wanted(observation, True) for observation in lost.observations):
         return (
             f"look at the load of node {control.source.node} and of the machine that runs the "
-            "suite: attempts begin late; fewer workers (-n) ask less at once"
+            "suite: attempts begin late; use fewer workers (-n)"
         )
     backends = control.target.backends if control.target else ()
     node = backends[0].node if backends else "of the server"
@@ -364,7 +367,7 @@ def _when(outcome: Outcome) -> str:
         for tried in path.tries
         if tried.observation is not None and tried.observation.verdict not in DENIED_VERDICTS
     ]
-    allowed = f"it has to be by {round(path.rule.within, 1):g} s"
+    allowed = f"it must be closed after {round(path.rule.within, 1):g} s"
     if len(arrived) == len(path.observations):
         return f"not closed in {path.seconds:.1f} s; {allowed}"
     return (
@@ -374,8 +377,8 @@ def _when(outcome: Outcome) -> str:
 
 
 def _how_it_leaks(outcome: Outcome) -> str:
-    """Describe how packets passed on a path that should be closed: the denial wore off, or only
-    held for first packets."""
+    """Describe how packets passed on a path that should be closed: the denial ended after some
+    time, or held only for first packets."""
     path = outcome.path
     if not outcome.passes_policy:
         return ""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records how many tries each attempt needed, and after how long a policy change took effect. Only
-rounds that ended as expected are recorded: a failure has its message, and no effect whose time
-could be measured.
-"""
+"""Records how many attempts each path needed, and after how long a policy change took effect. Only
+rounds that ended as expected are recorded: a failure has a message instead, and no effect whose
+time could be measured."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ class PolicyChange:
     at: float
     """Seconds of the suite's monotonic clock."""
     enforced_at: Literal["source", "target", "both"]
-    """The end whose node enforces the policy: the source's for egress, the target's for ingress."""
+    """The end whose node enforces the policy: the source for egress, the target for ingress."""
 
 
 @dataclass
@@ -72,8 +71,8 @@ class FigureLog:
     ) -> None:
         """Record the first expectation after a change that ended as expected.
 
-        ``turned``: the paths that the change opened or closed, with the attempts that decided
-        each; ``began``: monotonic seconds at which the expectation began.
+        ``turned``: the paths that the change opened or closed, with the attempts that decided each;
+        ``began``: the monotonic time (s) at which the expectation began.
         """
         if change in self._timed or not turned:
             return
@@ -112,7 +111,8 @@ def _found_at(path: Path, row: Sequence[Try], after: float) -> tuple[float, floa
 
 
 def _answers(path: Path, row: Sequence[Try]) -> list[tuple[float, bool]]:
-    """Return when each attempt up to a row's last showed its result, and whether it was right.
+    """Return when each attempt up to the last of a row showed its result, and whether the result
+    was right.
 
     Times are seconds from the beginning of the expectation. If the path should be open, an attempt
     that began before the first connection was made may have waited for a repeated SYN: if it
@@ -141,8 +141,8 @@ def direction(attempt: Attempt) -> str:
 
 
 def _until(path: Path, row: Sequence[Try]) -> Sequence[Try]:
-    """Return the attempts up to the last of a row.  What was begun while other paths were undecided
-    may have failed later."""
+    """Return the attempts up to the last of a row. Later attempts began while other paths were
+    undecided, and may have failed."""
     last = max(attempt.asked for attempt in row)
     return [attempt for attempt in path.tries if attempt.asked <= last]
 

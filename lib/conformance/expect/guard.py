@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks before a statement about the cluster: are the pods still those that made the
-observations?"""
+"""Checks before a statement about the cluster that the pods are still those that made the
+observations."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -95,8 +95,8 @@ def undecided(
 ) -> EnvironmentBroken | None:
     """Return the error that replaces the failure of repeated attempts; None: the failure stands.
 
-    The reasons are those of :func:`excused`, and a lab's machine that was overwhelmed throughout.
-    The machine does not excuse another pod's answer.
+    The reasons are those of :func:`excused`, and the machine of a lab that was overloaded all the
+    time. The machine does not excuse another pod's answer.
     """
     by = excused(expect, text, attempt, observations, want=want, turned=turned)
     if by or not want or not observations or unexpected_backend(observations[-1]):
@@ -110,7 +110,7 @@ def undecided(
 
 
 def _unready(context: Context, attempt: Attempt, observations: Sequence[Observation]) -> str:
-    """Describe which backends of a Service their kubelets found unready, unless another pod
+    """Describe which backends of a Service their kubelets found unready; empty if another pod
     answered for the Service."""
     target = attempt.target
     return (
@@ -133,9 +133,9 @@ def excused(
     turned: bool = False,
 ) -> EnvironmentBroken | None:
     """Return the error that replaces a failure's message if a policy of another owner explains the
-    failure, or backends that their kubelet finds unready, which no Service leads to.
-    ``turned``: the path changed its state. A change by another run explains a lost open path, too.
-    """
+    failure, or if backends explain it that their kubelet finds unready, so that no Service leads to
+    them. ``turned``: the path changed its state. A change by another run explains a lost open path,
+    too."""
     context = expect.context
     if want and (by := _unready(context, attempt, observations)):
         return EnvironmentBroken(message.explained(text, by=by))  # type: ignore[type-var]

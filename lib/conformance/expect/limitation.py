@@ -18,8 +18,8 @@ from conformance.model.endpoint import Pair
 from conformance.verdicts.meaning import of_limitation, of_witness
 
 Look = Callable[[Context, list[Pair], list[Pair]], object]
-"""Probes in the same rounds whether the first paths are open and the others closed, gives the
-context each decision, and raises the failure."""
+"""Probes in the same rounds whether the first paths are open and the others closed, gives each
+decision to the context, and raises the failure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +32,12 @@ class LimitedCase:
     """Map each path to whether it is open under the limitation; without the limitation, each is the
     opposite."""
     both: Mapping[Pair, bool] = field(default_factory=dict)
-    """Paths with the same result with and without the limitation; any other result is VIOLATED."""
+    """Paths with the same expected result with and without the limitation; any other result is
+    VIOLATED."""
     witness: Mapping[Pair, bool] = field(default_factory=dict)
-    """Paths with a state that shows that the policies are in force and that the pods have a
-    network."""
+    """Paths whose state shows that the policies are in force and that the pods have a network."""
     because: Mapping[Pair, str] = field(default_factory=dict)
-    """Why the paths are as documented."""
+    """The reason why each path is as documented."""
 
 
 def of_parts(items: Iterable[object]) -> list[LimitedCase]:
@@ -88,8 +88,7 @@ class _Answer:
         return sorted(found, key=lambda pair: case.witness[pair] or not self.violates(pair))
 
     def of_witnesses(self, cases: Sequence[LimitedCase]) -> list[Exception]:
-        """Decide each case that has a broken witness; return the first failure of each such
-        case."""
+        """Decide each case whose witness is broken; return the first failure of each such case."""
         found = [[self._of_witness(case, pair) for pair in self.broken(case)] for case in cases]
         return [errors[0] for errors in found if errors]
 
@@ -122,9 +121,8 @@ class _Answer:
 
 def decide(look: Look, context: Context, cases: Sequence[LimitedCase]) -> None:
     """Decide the result of each case's paths; a failed case does not affect the others. Raise
-    Nonconformance if a path has neither result, or if a witness lets through traffic that has to
-    be closed; ControlBroken if a witness' open path is lost.
-    """
+    Nonconformance if a path has neither result, or if a witness lets through traffic that must be
+    closed; ControlBroken if a witness' open path is lost."""
     all_paths: dict[Pair, bool] = {}
     for case in cases:
         all_paths |= {**case.witness, **case.both, **case.as_documented}
@@ -189,9 +187,8 @@ def _ends(case: LimitedCase, first: _Answer, second: _Answer) -> list[Exception]
 
 
 def _look(look: Look, context: Context, paths: Mapping[Pair, bool]) -> _Answer:
-    """Look at the paths; return the decision of each, and the error of the look, if any. Raise
-    an error that came before any decision.
-    """
+    """Probe the paths; return the decision of each, and the error of the probing, if any. Raise an
+    error that came before any decision."""
     by_pair: dict[tuple[object, object], DecisionParts] = {}
     quiet = replace(context, undelivered=by_pair)
     try:

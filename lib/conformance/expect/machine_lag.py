@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The only excuse of a slow machine: a budget that is used up is extended once
 (:meth:`conformance.probe.machine.Machine.more`). A path that is still wrong afterwards is wrong.
-The exception is a lab on the same machine: if that machine was overwhelmed throughout, nothing is
-decided. No lateness excuses a packet that arrives after an agreed denial, another pod's answer, or
-a failure that is no denial.
-"""
+The exception is a lab on the same machine: if that machine was overloaded all the time, nothing is
+decided. Lateness never excuses a packet that arrives after an agreed denial, another pod's answer,
+or a failure that is no denial."""
 
 from collections.abc import Sequence
 
@@ -21,10 +20,10 @@ REMEDY = "run again when less else runs on this machine, with fewer workers (-n)
 
 
 def excuse(expect: Session, outcomes: Sequence[Outcome], began: float) -> None:
-    """Leave paths undecided that are not yet as expected if the lab's machine was overwhelmed
-    throughout.
+    """Leave paths undecided that are not yet as expected if the lab's machine was overloaded all
+    the time.
 
-    ``began``: when the paths were tried first, by the expectation's clock.
+    ``began``: when the paths were first tried, by the expectation's clock.
     """
     machine = expect.context.pace.machine
     now = expect.clock.monotonic()

@@ -24,7 +24,7 @@ class ObservedPaths:
     closed: dict[tuple[str, str], Pair] = field(default_factory=dict)
     """Paths that were closed and have not been open since then."""
     _addresses: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Addresses to which names led when their paths were open."""
+    """The addresses to which names resolved when their paths were open."""
 
     def remember(self, path: Path, last: Observation | None) -> None:
         """Record that a path is as expected; ``last``: its newest observation."""
@@ -64,7 +64,7 @@ class ObservedPaths:
 
     def lose_controls(self, outcomes: Iterable[Outcome]) -> None:
         """Turn failures of wavering open paths into failures of controls, if the paths worked
-        earlier in this test: a path that loses packets says nothing about policies."""
+        earlier in this test: a path that loses packets shows nothing about policies."""
         for outcome in outcomes:
             wavers = outcome.standing == Wrong(Why.WAVERS)
             if wavers and outcome.path.want and key_of(outcome.path.attempt) in self.opened:
@@ -79,10 +79,9 @@ class ObservedPaths:
         may_be_shut_in: bool,
     ) -> None:
         """Raise ControlBroken if a dead client or a dead server would look like a denial. Each
-        source needs an open path of its own, unless a policy may close all its paths out
-        (``may_be_shut_in``); then another source must get to the same target. For ``new`` sources
-        (uids), another source on the same node must always get there.
-        """
+        source needs an open path of its own, unless a policy may close all its paths
+        (``may_be_shut_in``); then another source must reach the same target. For ``new`` sources
+        (uids), another source on the same node must always reach it."""
         sources = {source.uid for source, _ in open}
         goals = {target.label for _, target in open}
         shown = {(source.node, target.label) for source, target in open if source.uid in new}

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths that were open in an earlier test of the run and lose some connections now; they are tried
-again at the run's end. During a long run even a healthy network may lose packets for a minute, by
-an overloaded link or a host that moves. So only a path that wavers again is a violation. If it does
-not waver again, nothing is decided, and both observations are reported. This does not apply to a
-path on which nothing passes, or to a test that has changed policies or has nodes to itself, since
-such a test checks its own change.
-"""
+again at the run's end. During a long run even a healthy network may lose packets for a minute,
+because of an overloaded link or a host that moves. Therefore only a path that wavers again is a
+violation. If it does not waver again, nothing is decided, and both observations are reported. This
+does not apply to a path on which no packet passes, or to a test that has changed policies or has
+nodes to itself, since such a test checks its own change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,11 +18,11 @@ from conformance.model.attempt import Attempt
 from conformance.model.claim import ClaimVerdict
 
 IN_A_ROW = 2 * STEADY
-"""Connections that show that such a path is well again: where a fifth of all is lost, one time in
-7,500 by chance."""
+"""The number of connections in a row which show that such a path works again. If a fifth of all is
+lost, this happens by chance once in 7,500 times."""
 Way = tuple[str, str, str]
-"""Uid of the source, address or name of the target, protocol: what is lost on the way is lost
-whatever the port."""
+"""Uid of the source, address or name of the target, protocol. The port is left out, since losses on
+the network do not depend on it."""
 
 
 @dataclass
@@ -37,9 +36,9 @@ class OpenPaths:
     again: bool = False
     """This is the test's second run."""
     _open: dict[Way, tuple[str, float]] = field(default_factory=dict)
-    """The newest test that saw it open, and when (the expectations' clock)."""
+    """The newest test that found the path open, and when (by the expectations' clock)."""
     _wavered: dict[Way, str] = field(default_factory=dict)
-    """The observations of that time."""
+    """The observations when the path wavered."""
 
     def saw(self, outcomes: Sequence[Outcome], now: float) -> None:
         """Record the outcomes of decided paths."""
@@ -55,8 +54,8 @@ class OpenPaths:
     def look_at(
         self, outcomes: Sequence[Outcome], claims: Sequence[str], now: float, *, changed: bool
     ) -> None:
-        """Put off a path that wavers for the first time. For any other path, report the earlier
-        observations.
+        """Postpone the decision about a path that wavers for the first time. For any other path,
+        report the earlier observations.
 
         ``now``: the time by the expectations' clock. ``changed``: the test has changed policies.
         """
@@ -81,7 +80,7 @@ class OpenPaths:
     def _put_off(self, outcome: Outcome, claims: Sequence[str], now: float) -> None:
         path = outcome.path
         before, when = self._open[way(path.attempt)]
-        earlier = f"it wavers, and {before} found it open {now - when:.0f} s before"
+        earlier = f"it is open only at times, and {before} found it open {now - when:.0f} s before"
         by = f"{earlier}: it is tried again at the end of the run"
         self._wavered[way(path.attempt)] = message.summary(outcome.observations)
         outcome.standing = Broken(Wavered(outcome.explained(claims, by)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of each path of an expectation, and its report."""
+"""The result of each path of an expectation, and its report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from conformance.model.observation import Observation, Verdict
 from conformance.verdicts.meaning import of_path
 
 SHORT_LIVED = frozenset({Verdict.RESET, Verdict.CLOSED, Verdict.NO_ANSWER})
-"""The path connected, but its answer was no use."""
+"""The verdicts of a path that connected, but without a usable answer."""
 
 
 @dataclass
 class Outcome:
-    """A path's end."""
+    """The result of a path."""
 
     path: Path
     standing: Standing
@@ -31,16 +31,17 @@ class Outcome:
     is_witness: bool = False
     """The witness only shows that policies are in force; another claim covers what passes."""
     because: str = ""
-    """Why the path is to be open, or closed."""
+    """Why the path should be open, or closed."""
     at: Side | None = None
-    """The end whose node enforces what the path's row is about; None: what the change selects."""
+    """The end whose node enforces the policies that the path's row is about; None: the end that the
+    change selects."""
     wavered: str = ""
-    """The observations from earlier in the run, when it lost connections; it is asked once more
+    """The observations from earlier in the run, when it lost connections; it is tried once more
     now."""
 
     @property
     def observations(self) -> list[Observation]:
-        """Return all that its attempts showed, oldest first."""
+        """Return all observations of its attempts, oldest first."""
         return self.path.observations
 
     @property
@@ -139,7 +140,7 @@ class Outcome:
     @property
     def _unanswered(self) -> str:
         """Describe how many attempts of an open path got no answer although an earlier attempt had
-        connected; empty: none.
+        connected; empty if none.
 
         Such losses count only if no change by the test explains them. Attempts before the first
         connection do not count, since they may be earlier than the rules of a new Service.
@@ -153,7 +154,7 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """Return one line that stands alone. It also says if no server of an open path named
+        """Return one line that is understood alone. It also says if no server of an open path named
         itself."""
         if isinstance(self.standing, Held) and self.wavered:
             row = counted(len(self.standing.row), "connection", "connections")

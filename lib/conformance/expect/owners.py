@@ -2,8 +2,8 @@
 """Policies of other owners that determine a path's result in place of the suite's own policies;
 checked before and after an expectation.
 
-A path that such a policy surely closes is not waited for.  A path that is not as expected, and that
-such a policy could explain, decides nothing about the cluster.
+If such a policy certainly closes a path, the suite does not wait for the path to open. If such a
+policy could explain an unexpected result, the path decides nothing about the cluster.
 """
 
 import re
@@ -25,11 +25,11 @@ from conformance.probe.clocks import unix
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 NOT_OURS = "not Calico's doing, nor this run's"
-"""Beginning of a message that blames the policy or the change of another owner."""
+"""The beginning of a message that blames the policy or the change of another owner."""
 RESOLVER = Target(host="", port=53, protocol="udp", path=Addressing.EXTERNAL)
 """The target of a pod's DNS queries: the cluster's DNS."""
 CLOSED = DENIED_VERDICTS | {Verdict.PROHIBITED, Verdict.REFUSED, Verdict.DNS_FAILED}
-"""The verdicts of a path that a policy closes, if the sender may also be notified of the denial."""
+"""The verdicts of a path that a policy closes, also if the sender is notified of the denial."""
 LOST = CLOSED | {
     Verdict.RESET,
     Verdict.ABORTED,
@@ -37,7 +37,7 @@ LOST = CLOSED | {
     Verdict.NO_ANSWER,
     Verdict.UNREACHABLE,
 }
-"""How a path ends that is lost."""
+"""The verdicts of a lost path."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Times:
     (``time.monotonic``)."""
 
     since: float | None = None
-    """None: it is asked now."""
+    """None: the path is tried now."""
     otherwise: float | None = None
     """None: every result was the same."""
 
@@ -58,7 +58,7 @@ class ForeignPolicyView(Protocol):
     """The policies that the suite did not make."""
 
     exempt: str
-    """Advice about a policy that is in the way."""
+    """Advice about a foreign policy that closes the path."""
 
     def excuse(
         self,
@@ -74,8 +74,8 @@ class ForeignPolicyView(Protocol):
         """Return the policies that could explain what was observed; a policy may be gone by now.
 
         ``at``: the end at which the suite's own policies close the path, since only there another
-        policy can open it.  ``lasting``: only policies that were there before that and have not
-        changed.
+        policy can open it. ``lasting``: only policies that existed before the observations and have
+        not changed.
         """
 
     def one_look(self) -> AbstractContextManager[None]:
@@ -91,7 +91,7 @@ class ForeignPolicyView(Protocol):
         protocol: str,
         at: Side = "both",
     ) -> str:
-        """Return which of these policies could give what was observed; empty: none."""
+        """Return which of these policies could cause the observed result; empty: none."""
 
     def forecloses(self, ways: Sequence[tuple[Workload, Target, str]]) -> list[str]:
         """Return for each path the policy that certainly closes it; empty: none."""
@@ -99,12 +99,12 @@ class ForeignPolicyView(Protocol):
     def observe(
         self, claims: Sequence[str], open_paths: Sequence[tuple[Workload, Target, str]]
     ) -> None:
-        """Note the claims of a test, and the paths that were open while no policy of the test was
+        """Record the claims of a test, and the paths that were open while no policy of the test was
         in force.
 
-        Two excuses are excluded by this. A claim about a release's defect is not excused by that
-        defect. A policy excuses nothing at a pod where another path was open that this policy would
-        have closed.
+        This excludes two excuses. A claim about a release's defect is not excused by that defect. A
+        policy excuses nothing at a pod if another path was open there that the policy would have
+        closed.
         """
 
     def explains(
@@ -117,10 +117,10 @@ class ForeignPolicyView(Protocol):
 
 
 class Runs(Protocol):
-    """The changes that other runs have made and not put back yet."""
+    """The changes that other runs have made and not undone yet."""
 
     exempt: str
-    """Advice about a change that is in the way."""
+    """Advice about a change by another run."""
 
     def look(self) -> None:
         """Remember the changes that are open now."""
@@ -129,7 +129,7 @@ class Runs(Protocol):
         """Read the changes at most once in a block that asks about many paths."""
 
     def excuse(self, nodes: Sequence[str], since: float | None = None) -> str:
-        """Return the change that may have lost a path between these nodes; empty: none.
+        """Return the change that may have closed a path between these nodes; empty: none.
 
         ``since``: by ``time.monotonic``; None: now.
         """
@@ -174,8 +174,9 @@ def way(attempt: Attempt) -> tuple[Workload, Target, str]:
 def demand_open(
     others: ForeignPolicyView, attempts: Sequence[Attempt], *, all_needed: bool
 ) -> None:
-    """Raise MissingCapability if foreign policies certainly close paths that should be open: all
-    of them, or any.
+    """Raise MissingCapability if foreign policies certainly close paths that should be open.
+
+    ``all_needed``: one closed path is enough; otherwise all must be closed.
     """
     closing = others.forecloses([way(attempt) for attempt in attempts])
     if closing and (any if all_needed else all)(closing):
@@ -227,8 +228,8 @@ def nodes_of(source: Workload, target: Target | None) -> list[str]:
 
 
 def lost_by(runs: Runs, attempt: Attempt, observations: Sequence[Observation]) -> str:
-    """Return another run's change that may have lost an open path; empty: none, or another pod
-    answers."""
+    """Return another run's change that may explain a lost open path. Empty: there is none, or
+    another pod answers."""
     if (
         not observations
         or observations[-1].verdict not in LOST
@@ -243,7 +244,7 @@ def decided(
 ) -> EnvironmentBroken:
     """Return the error that blames another owner, in place of a message about the observations.
 
-    If the blamed policy is not ``lasting``, the test may decide more once it is run again.
+    If the blamed policy is not ``lasting``, the test may decide more when it is run again.
     """
     if isinstance(text, str):  # its own advice is about Calico
         text = "\n".join(line for line in text.split("\n") if not line.startswith("  do "))

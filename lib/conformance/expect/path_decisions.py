@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision of an expectation's paths: they are probed until they are decided, and results that
-something else explains are withdrawn.
-"""
+"""Decides an expectation's paths: they are probed until they are decided, and results that
+something else explains are withdrawn."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -28,17 +27,19 @@ from conformance.model.endpoint import Addressing, Pair, Target, Workload
 from conformance.model.observation import Observation
 
 MANY = 256
-"""Paths of an expectation up to which each source is asked at its system's cadence."""
+"""The number of paths of an expectation up to which each source is asked at its system's cadence.
+"""
 ATTEMPTS = 1000.0
-"""Attempts per second over all sources, for more paths than that. An attempt costs judge and lab
-together 2 ms of a core, and paths look closed if attempts begin faster than pods answer."""
+"""The number of attempts per second over all sources if there are more paths. An attempt costs
+judge and lab together 2 ms of a core, and paths look closed if attempts begin faster than pods
+answer."""
 
 
 class Policies(Protocol):
-    """The complete policies of a test."""
+    """All policies of a test."""
 
     def apply(self) -> None:
-        """Bring them into force; raises as the API server answers."""
+        """Bring the policies into force; raise what the API server answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,18 +47,19 @@ class Ask:
     """The way an expectation tries its paths, and their role in it."""
 
     because: str = ""
-    """Why the paths are to be open, or closed; empty: as their rows say."""
+    """Why the paths should be open, or closed; empty: as their rows say."""
     kind: Kind | None = None
-    """None: as each target is asked by default."""
+    """The kind of attempt; None: the default kind of each target."""
     open_is_control: bool = False
     closed_is_control: bool = False
-    """Open paths, or closed paths, are only controls of others."""
+    """The closed paths are only controls of other paths; for ``open_is_control``, the open paths.
+    """
     lasts: bool = True
-    """Denials have to last once they have agreed."""
+    """The denials must last once they have agreed."""
     about_denial: bool = False
     """Policies were removed just now, so the paths that they closed should open again."""
     new: frozenset[str] = frozenset()
-    """Uids of pods that came after the policies."""
+    """Uids of pods that were created after the policies."""
     witnesses: frozenset[tuple[str, str]] = frozenset()
     """Closed paths that only show that policies are in force."""
 
@@ -73,7 +75,8 @@ class PathDecisions(Session):
     """Paths to the newest row that named them."""
 
     def _paths_of(self, items: Iterable[Policies | Row]) -> tuple[list[Pair], list[Pair]]:
-        """Return the paths that are to be open, and those to be closed; remember their rows."""
+        """Return the paths that should be open, and the paths that should be closed; remember their
+        rows."""
         rows = rows_of(items)
         self._rows.update({key(*pair): row for pair, row in rows.items()})
         opened = [pair for pair, row in rows.items() if row.open]
@@ -101,8 +104,8 @@ class PathDecisions(Session):
     def _decide(
         self, open: Sequence[Pair], closed: Sequence[Pair], ask: Ask
     ) -> list[list[Observation]]:
-        """Return the last observations of each path that agreed, oldest first; each list has one of
-        every path."""
+        """Return the last observations of each path that agreed, oldest first. Each list has one
+        observation of every path."""
         change = self.context.world.change()
         may_be_shut_in = change is not None and change.enforced_at != "target"
         self._so_far.demand_controls(open, closed, ask.new, may_be_shut_in=may_be_shut_in)
@@ -156,8 +159,8 @@ class PathDecisions(Session):
         """Return the paths, each with its controls.
 
         All paths have the same time budget, since one path may wait for another's result. If open
-        paths are the only controls, the budget is longer: a late policy on a new pod's node may
-        keep them closed for a while.
+        paths are the only controls, the budget is longer: on a new pod's node, policies may take
+        effect late and keep these paths closed for a while.
         """
         paths = [
             self._path(source, target, ask.kind or default_kind(target, want=want), want=want)
@@ -223,8 +226,8 @@ class PathDecisions(Session):
         return standings
 
     def _still_wrong(self, number: int, paths: Sequence[Path]) -> Sequence[Path]:
-        """Report which of ``number`` paths the test waits for, and return those that lost an
-        end."""
+        """Report how many of the ``number`` paths the test still waits for, and return the paths
+        that lost an end."""
         first = paths[0]
         expected = "open" if first.want else "closed"
         share = f"{len(paths)} of {counted(number, 'path')}, up to {first.rule.within:.0f} s"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts that are made together, repeatedly, until the required number of rounds in a row is
-right.
+"""Attempts that are made together, repeatedly, until enough rounds in a row are right.
 
-For expectations about whole answers: a page, a name's addresses, packets between nodes. Whether
-paths are open or closed is decided one by one, by :mod:`conformance.expect.engine.decide`.
+It serves expectations about whole answers: a page, a name's addresses, packets between nodes.
+Whether paths are open or closed is decided path by path, by
+:mod:`conformance.expect.engine.decide`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class Polled:
         return len(newest) == self.agree and all(map(right, newest))
 
     def cases(self) -> list[tuple[Workload, End, int]]:
-        """Return source, target and place of each attempt, for a check."""
+        """Return source, target and index of each attempt, for a check."""
         return [
             (attempt.source, attempt.target, place) for place, attempt in enumerate(self.attempts)
         ]
@@ -59,7 +59,7 @@ class Polled:
     def nonconformance(
         self, index: int, expected: str, further: Mapping[str, str], *, observed: str = ""
     ) -> Nonconformance:
-        """Return the failure of an attempt; arguments of :meth:`message`."""
+        """Return the failure of an attempt; the arguments are those of :meth:`message`."""
         return Nonconformance(
             self.message(index, expected, further, observed=observed),
             observations=self.observations(index),
@@ -68,7 +68,8 @@ class Polled:
     def broken_control(
         self, index: int, expected: str, further: Mapping[str, str], *, so: str = ""
     ) -> ControlBroken:
-        """Return the failure of an attempt that is a control; arguments as for :meth:`message`."""
+        """Return the failure of an attempt that is a control; the arguments are those of
+        :meth:`message`."""
         return ControlBroken(
             message.of_control(self.message(index, expected, further, so=so)),
             control=self.attempts[index].label,
@@ -84,7 +85,7 @@ class Polled:
         observed: str = "",
         so: str = "",
     ) -> Explanation:
-        """Return the whole message about an attempt; arguments as of
+        """Return the whole message about an attempt; the arguments are those of
         ``explain.message.explanation``."""
         return message.explanation(
             self.claims,
@@ -113,9 +114,9 @@ def poll(
     end determines the time limits.
 
     ``within``: selects from these limits the time for the rounds; a round that is right by then may
-    still reach agreement.
+    still be followed by rounds that agree.
 
-    ``all_timings``: further timings to respect, of ends other than those of the paths.
+    ``all_timings``: the timings of further ends, which are not ends of the paths.
 
     ``of_open_paths``: a round is right once everything answers, so rounds follow each other at the
     pace of attempts at open paths.
@@ -145,8 +146,7 @@ def poll(
 
 
 def patience(expect: Session, attempts: Sequence[Attempt]) -> list[OsTimings]:
-    """Return the patience that the sources of some attempts, and the pods behind their targets,
-    need."""
+    """Return the timings of the sources of some attempts, and of the pods behind their targets."""
     systems: set[OS] = {attempt.source.os for attempt in attempts}
     systems |= {
         backend.os for attempt in attempts if attempt.target for backend in attempt.target.backends

@@ -31,7 +31,7 @@ DENIED = (
     "look for template or rewrite rules in CoreDNS' Corefile, and for another DNS server between pods and CoreDNS (RFC "
     "8020: resolvers such as musl's take NXDOMAIN for the end of the name and use no A record)"
 )
-"""Advice about a name that is denied because it has no records of a type."""
+"""Advice about a name for which the server denies that it has records of a type."""
 
 
 def resolves(
@@ -51,11 +51,11 @@ def resolves(
     knows the name must answer that there is no such record. For an A query, "no such name"
     (NXDOMAIN) is also right; for other records it is not, since the queried names have an A record.
     Resolvers query the bare name last, and the cluster's DNS forwards that query. A refusal by the
-    server beyond the cluster is as good, since that server has no such name either. Each server in
+    server outside the cluster is as good, since that server has no such name either. Each server in
     ``at`` is asked in place of the server in the source's own resolver settings. Each source at
     each server is a decision of its own.
 
-    Raise Nonconformance for the first that is wrong, UsageProblem where there is no source.
+    Raise Nonconformance for the first that is wrong, UsageProblem if there is no source.
     """
     if not sources:
         raise UsageProblem(f"no client resolves {name}: the group of clients is empty")
@@ -97,12 +97,12 @@ class _Question:
     wanted: list[str]
     record: str
     over: str
-    """``over TCP``, where it is."""
+    """``over TCP`` if the query uses TCP, else empty."""
     because: str
 
     @property
     def exists(self) -> bool:
-        """Return whether the name exists and only this record of it does not."""
+        """Return whether the name is expected to exist, without a record of this type."""
         return not self.wanted and self.record != "A"
 
     def attempts(
@@ -123,7 +123,7 @@ class _Question:
         ]
 
     def is_answered(self, observation: Observation) -> bool:
-        """Return whether the answer is right, however late."""
+        """Return whether the answer is right, even if it was late."""
         if not self.wanted:
             none = observation.verdict is Verdict.NO_SUCH_NAME and not (
                 self.exists and _denied(observation)
@@ -134,14 +134,14 @@ class _Question:
         )
 
     def is_late(self, observation: Observation) -> bool:
-        """Return whether there was no answer in time, or a right one too late."""
+        """Return whether there was no answer in time, or a right answer too late."""
         return observation.verdict is Verdict.DNS_FAILED or (
             self.is_answered(observation) and not self.right(observation)
         )
 
     def is_answered_at_times(self, observations: Sequence[Observation]) -> bool:
-        """Return whether the right answer came in some attempts, and no answer (as agents report
-        it) in others."""
+        """Return whether some attempts got the right answer, and others no answer (as agents report
+        it)."""
         silent = (each.detail.startswith("no answer") for each in observations)
         return any(map(self.is_answered, observations)) and any(silent)
 
@@ -266,8 +266,7 @@ def _denied(observation: Observation) -> bool:
 
 
 def _named(late: Observation | None, cause: DnsAnswers | None) -> str:
-    """Return what a first line adds to the verdicts: slow answers (``late``), or silent DNS
-    pods."""
+    """Return what a first line adds to the verdicts: slow answers (``late``), or silent DNS pods."""
     if late is not None:
         return f", slow: answered after {late.seconds:.1f} s"
     if cause is not None and cause.silent:

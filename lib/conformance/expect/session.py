@@ -16,10 +16,11 @@ from conformance.timing import SYSTEM_CLOCK, Clock
 
 
 class Prober(Observer, Protocol):
-    """The probing that expectations need."""
+    """The part of a prober that expectations need."""
 
     def asking(self) -> Asking:
-        """Return the attempts under way of one expectation; each begins and ends by itself."""
+        """Return an object for the attempts of one expectation; each attempt begins and ends by
+        itself."""
 
     def unchanged(self, workloads: Iterable[Workload]) -> None:
         """Raise EnvironmentBroken if one of these pods is deleted, restarted, replaced or not
@@ -37,15 +38,15 @@ class Session:
     clock: Clock = SYSTEM_CLOCK
 
     def of_claim(self, claim: str) -> Self:
-        """Return the expectations whose messages and decisions are about one of the test's
-        claims."""
+        """Return the same expectations for one of the test's claims, which their messages and
+        decisions are then about."""
         return replace(self, context=replace(self.context.of_part("", claim), claims=(claim,)))
 
     def attempt(
         self, source: Workload, target: Target, kind: Kind | None = None, *, want: bool = True
     ) -> Attempt:
-        """Return an attempt of this kind, or of the kind of a path that should be open (``want``)
-        or closed, with that kind's time-out."""
+        """Return an attempt of this kind, with that kind's time-out. Without a kind, it is the kind
+        for a path that should be open (``want``) or closed."""
         kind = kind or default_kind(target, want=want)
         return Attempt(
             source=source,

@@ -27,7 +27,7 @@ class Subject:
         cases: Iterable[tuple[Workload | None, End, T]],
         judge: Callable[[T], Judged],
     ) -> None:
-        """Judge each case by itself, and raise the worst failure."""
+        """Judge each case independently, and raise the worst failure."""
         check(self.expect.context, half, cases, judge)
 
     def unless_changed(

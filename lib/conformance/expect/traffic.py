@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about traffic: reachable, matrix, change, sources, resolves.
 
-Every wait polls to agreement and keeps all observations. A denial is believed only under all these
-conditions. It is the named verdict (a silent drop). The control before: the test found the same
-path open earlier; for a source that came later, another source that came with it gets through. The
-control beside: in the same rounds another attempt of the same source gets through, or, if a policy
-closes that source, an attempt of another source at the same target. N rounds in a row agree, and
-the denial then lasts. A failed control is ControlBroken and a failed probe is ProbeBroken; neither
-is ever a denial.
+Every wait polls until answers agree, and keeps all observations. A denial counts only under all
+these conditions. Its verdict is the named one (a silent drop). The control before: the test found
+the same path open earlier; for a source that was created later, another source that was created
+with it connects. The control at the same time: in the same rounds another attempt of the same
+source connects, or, if a policy closes that source, an attempt of another source at the same
+target. N rounds in a row agree, and the denial then lasts. A failed control is ControlBroken and a
+failed probe is ProbeBroken; neither is ever a denial.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -70,9 +70,8 @@ class Expect(PathDecisions):
         *,
         because: str,
     ) -> list[Observation]:
-        """Expect the preconditions of the test like :meth:`reachable`; raise ControlBroken if
-        they do not hold.
-        """
+        """Expect the preconditions of the test, as :meth:`reachable` does; raise ControlBroken if
+        they do not hold."""
         ask = Ask(because=because, open_is_control=True)
         return self._decide(pairs_of(sources, targets), [], ask)[-1]
 
@@ -94,12 +93,12 @@ class Expect(PathDecisions):
         """Expect all open paths to connect and all closed paths to time out in the same rounds,
         until N agree.
 
-        ``new``: pods that came after the policies, so that no path of theirs was ever open before.
-        In place of the control before, another new pod on the same node gets to the same target in
-        the same rounds, or another source to the new pod; :meth:`removed` then shows, as a control
-        after, that the path is open without the policies. ``gone``: pods that the test has removed;
-        :meth:`removed` does not check their paths. ``lasts``: False for paths that are tried again
-        after the next step; their attempts must agree, but need not hold.
+        ``new``: pods that were created after the policies, so that none of their paths was ever
+        open before. In place of the control before, another new pod on the same node reaches the
+        same target in the same rounds, or another source reaches the new pod; :meth:`removed` then
+        shows, as a control after, that the path is open without the policies. ``gone``: pods that
+        the test has removed; :meth:`removed` does not check their paths. ``lasts``: False for paths
+        that are tried again after the next step; their attempts must agree, but need not hold.
 
         Raise Nonconformance with expected and observed next to each other, ControlBroken if a
         control is missing.
@@ -113,10 +112,10 @@ class Expect(PathDecisions):
         """Expect that applying the policies leaves the cases' open paths open, and closes their
         other paths.
 
-        All paths are open before, but for those that an earlier change of this test has closed:
-        that is the control before. Raise like :meth:`control` before the change and as
-        :meth:`matrix` after it, and what applying raises. A case that is a ``witness`` shows that
-        the policies are in force; whether it stays open is for another claim to decide, so here a
+        All paths are open before, except those that an earlier change of this test has closed: that
+        is the control before. Raise as :meth:`control` does before the change and as :meth:`matrix`
+        does after it, and whatever applying raises. A case that is a ``witness`` shows that the
+        policies are in force; whether it stays open is for another claim to decide, so here a
         closed witness is a broken control. ``lasts``: as for :meth:`matrix`.
         """
         sampled = self._sampled(policies_and_rows)
@@ -126,20 +125,20 @@ class Expect(PathDecisions):
         return self._decide(opened, shut, Ask(witnesses=witnesses, lasts=lasts))[-1]
 
     def base(self, *policies_and_rows: Policies | Row) -> list[Observation]:
-        """Expect what :meth:`change` expects, before a further step; closed paths are a control for
-        that step. Denials must agree but need not hold. A packet that passes is still a failure.
-        """
+        """Expect what :meth:`change` expects, before a further step. The closed paths are a control
+        for that step, so denials must agree but need not hold. A packet that passes is still a
+        failure."""
         return self.under(*policies_and_rows, lasts=False)
 
     def limitation(self, *policies_and_rows: Policies | Row) -> None:
         """Decide a limitation under the policies: CONFIRMED if the paths are as the cases say,
         LIFTED if each is reversed, else VIOLATED.
 
-        Each part that cases name is a limitation of its own, and a fault in one part leaves the
-        others as they are.  Cases that are a ``witness`` show in the same rounds that the policies
+        Each part that cases name is a limitation of its own, and a fault in one part does not
+        affect the others. Cases that are a ``witness`` show in the same rounds that the policies
         are in force, and that the pods have a network; witnesses without a part belong to every
-        part. Cases that hold ``always`` are VIOLATED if reversed.  All paths have to be open before
-        the change. Raise the errors of :func:`conformance.expect.limitation.decide`.
+        part. Cases that hold ``always`` are VIOLATED if reversed. All paths must be open before the
+        change. Raise the errors of :func:`conformance.expect.limitation.decide`.
         """
         sampled = self._sampled(policies_and_rows)
         limited = limitation.of_parts(sampled)
@@ -153,10 +152,11 @@ class Expect(PathDecisions):
         )
 
     def under(self, *policies_and_rows: Policies | Row, lasts: bool = True) -> list[Observation]:
-        """Expect what :meth:`change` expects, as a precondition of the test: raise ControlBroken.
+        """Expect what :meth:`change` expects, as a precondition of the test; raise ControlBroken if
+        it does not hold.
 
-        A packet that passes where the policies close the path is Nonconformance, not a broken
-        control.
+        A packet that passes although the policies should close the path is Nonconformance, not a
+        broken control.
         """
         sampled = self._sampled(policies_and_rows)
         opened, shut = self._paths_of(sampled)
@@ -186,9 +186,8 @@ class Expect(PathDecisions):
         control: bool = False,
     ) -> None:
         """Expect each server to receive, at each attempt, one of its client's allowed addresses
-        (``are``). ``control``: the open paths are a precondition of the test. Raise like
-        :meth:`reported_sources`.
-        """
+        (``are``). ``control``: the open paths are a precondition of the test. Raise as
+        :meth:`reported_sources` does."""
         wrong: list[tuple[list[Observation], Sequence[str]]] = []
         gone: list[EnvironmentBroken] = []
         pairs, _ = self._paths_of(rows)
@@ -252,10 +251,10 @@ class Expect(PathDecisions):
     def answers(
         self, pairs: Iterable[Pair], *, because: str, control: bool = False
     ) -> dict[Pair, list[Observation]]:
-        """Expect what :meth:`reachable` or :meth:`control` expect; return each path's observations
+        """Expect what :meth:`reachable` or :meth:`control` expects; return each path's observations
         in the agreeing rounds.
 
-        An observation has the source address that the server received, where the server reports it.
+        An observation has the source address that the server received, if the server reports it.
         """
         single = each([pairs])
         # Pods are asked so by themselves, each by its own protocol.
@@ -264,8 +263,8 @@ class Expect(PathDecisions):
         return {pair: [round_[index] for round_ in rounds] for index, pair in enumerate(single)}
 
     def started(self, pods: Iterable[Workload | Target], *, because: str) -> None:
-        """Record that these pods, which the test has just started, became ready. A target counts as
-        its pods."""
+        """Record that these pods, which the test has just started, became ready. If an item is a
+        target, its pods count."""
         for pod in pods:
             self.context.decided(None, pod, ClaimVerdict.CONFIRMED, because, "behaviour")
 

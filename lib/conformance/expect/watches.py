@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice of denials to watch for longer than a decision needs: one per node, direction and run.
+"""Chooses denials to watch for longer than a decision needs: one per node, direction and run.
 
 A denial may end some seconds after its pods were programmed, or may hold only for first SYNs;
 during a decision it then looks like a lasting denial. A node's data plane causes this, so watching
 one path per node and direction is enough. The run's standing watch does so if it observes the
-denial, or may soon; otherwise, the first test does.
+denial, or may soon observe it; otherwise, the first test does.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing Calico objects: through projectcalico.org/v3 where served, else with calicoctl, else not
-at all.
+"""Writes Calico objects: through projectcalico.org/v3 if it is served, else with calicoctl, else
+not at all.
 
 crd.projectcalico.org/v1 is never written, since it is Calico's storage, with names and defaults of
 its own. Only objects that dead runs left are deleted there, if nothing else is served
@@ -25,7 +25,7 @@ CRD = "crd.projectcalico.org/v1"
 ADDRESS = "projectcalico.org/IPv4Address"
 """Annotation by which a node announces its address."""
 TUNNEL = "projectcalico.org/IPv4VXLANTunnelAddr"
-"""Annotation by which a node announces its end of the overlay."""
+"""Annotation by which a node announces the address of its end of the overlay."""
 
 
 def v3_remedy(away: Mapping[str, str]) -> str:
@@ -39,7 +39,7 @@ def v3_remedy(away: Mapping[str, str]) -> str:
 
 
 class CalicoApi:
-    """A way of writing Calico objects on one cluster; ``how`` says which, for the report."""
+    """A way to write Calico objects on one cluster; ``how`` names it for the report."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class CalicoApi:
     def apply(self, obj: Obj, why: str, *, namespace: str | None = None) -> None:
         """Create or update a Calico object (``apiVersion: projectcalico.org/v3``).
 
-        Raise MissingCapability, GuardRefused, ApiRefused (the server or calicoctl says no).
+        Raise MissingCapability, GuardRefused, ApiRefused (the server or calicoctl refuses).
         """
         self.require()
         if self.direct:
@@ -94,7 +94,7 @@ class CalicoApi:
         self._run(change, ["apply", "-f", "-"], json.dumps(body))
 
     def delete(self, target: ObjectRef, why: str) -> None:
-        """Delete a Calico object; nothing happens when it is not there."""
+        """Delete a Calico object. If it does not exist, nothing happens."""
         self.require()
         if self.direct:
             self.changes.delete(target, why)

@@ -47,9 +47,9 @@ class CalicoReading:
             for pod in pods(reading, self.workloads)
             if is_calico_node(pod) or pod["metadata"]["name"].startswith(self.workloads.names)
         ]
-        """Pods of calico-node, on either system."""
+        """The pods of calico-node, on both operating systems."""
         self._blocks: dict[str, list[str]] = {}
-        """Node to its blocks."""
+        """Map each node to its blocks."""
         for affinity in self._listed("BlockAffinity"):
             spec = mapping_at(affinity, "spec")
             if spec.get("state") == "confirmed":
@@ -199,7 +199,7 @@ class CalicoReading:
     def ebpf(self) -> Fact[str] | None:
         """Return a fact if Felix serves Services on Linux nodes by eBPF, without kube-proxy.
 
-        None: it does not, or nothing shows it.
+        None: it does not, or nothing shows whether it does.
         """
         if value_at(self._installation, "spec", "calicoNetwork", "linuxDataplane") == "BPF":
             return Fact("ebpf", "Installation default .spec.calicoNetwork.linuxDataplane BPF")
@@ -230,7 +230,7 @@ class CalicoReading:
     def _without_daemonset(
         self, windows: Sequence[NodeFacts], platform: str | None
     ) -> Fact[Install]:
-        """Return how Calico was installed where no DaemonSet runs it: as services, by a platform's
+        """Return how Calico was installed if no DaemonSet runs it: as services, by a platform's
         agent, or by an operator that lacks its DaemonSet."""
         if self._for_windows:
             return Fact("operator", "Installation default .spec.calicoNetwork.windowsDataplane HNS")
@@ -264,7 +264,8 @@ class CalicoReading:
         )
 
     def linux_cni(self) -> tuple[Fact[str], Fact[str]]:
-        """Return CNI plugin and IPAM of Linux nodes, for clusters that have no Windows nodes."""
+        """Return the CNI plugin and the IPAM of Linux nodes, for clusters that have no Windows
+        nodes."""
         kind = mapping_at(self._installation, "spec", "cni")
         if kind.get("type"):
             ipam = str(value_at(kind, "ipam", "type") or "")

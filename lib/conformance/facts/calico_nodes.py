@@ -104,7 +104,7 @@ def _by_image(images: Sequence[tuple[str, str]], reading: Reading, cluster: Fact
 
 
 def _images(containers: Sequence[Obj], where: str) -> list[tuple[str, str]]:
-    """Return the image of each container, with the name of what has it."""
+    """Return the image of each container, together with where the image was read."""
     return [(str(container.get("image")), where) for container in containers]
 
 

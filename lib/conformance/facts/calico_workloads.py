@@ -2,10 +2,10 @@
 """Calico's own DaemonSets, whoever installed them: found by owner, selector and command, not by one
 name alone.
 
-On Linux ``calico-node``, or ``canal`` where flannel carries pods.  On Windows the operator's and
-Calico's manifests call it ``calico-node-windows`` and label it alike; SIG-Windows'
-(cluster-api-provider-azure, templates/addons/windows/calico) has the name, other labels and other
-containers, beside an operator that knows nothing of it.
+On Linux the DaemonSet is ``calico-node``, or ``canal`` if flannel carries the pods' packets. On
+Windows the operator's and Calico's manifests call it ``calico-node-windows`` and give it the same
+labels. SIG-Windows' DaemonSet (cluster-api-provider-azure, templates/addons/windows/calico) has
+this name, but other labels and other containers, and an operator may exist that does not manage it.
 """
 
 import re
@@ -51,7 +51,7 @@ class CalicoWorkloads:
 
     @property
     def felix_pods(self) -> str:
-        """Return the label selector of the pods on Windows: the DaemonSet's, else that of the
+        """Return the label selector of the pods on Windows: that of the DaemonSet, else that of the
         operator's pods."""
         labels = mapping_at(self.windows, "spec", "selector", "matchLabels") or {"k8s-app": WINDOWS}
         return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
@@ -111,7 +111,7 @@ def _on_windows(daemonset: Obj) -> bool:
 
 
 def _selects_windows(spec: Obj) -> bool:
-    """Return whether pods go to Windows nodes alone: by node selector, or by affinity as in
+    """Return whether all pods go to Windows nodes: by node selector, or by affinity as in
     SIG-Windows' manifests."""
     affinity = mapping_at(spec, "affinity", "nodeAffinity")
     terms = list_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")

@@ -2,8 +2,8 @@
 """The pods that run a cluster as a whole: Kubernetes' control plane, the cluster's DNS, Calico's
 cluster-wide parts.
 
-Found by labels and owners: distributions give these pods names of their own,
-``rke2-coredns-rke2-coredns-...`` say.
+They are found by labels and owners, since distributions give these pods names of their own, such as
+``rke2-coredns-rke2-coredns-...``.
 """
 
 import functools
@@ -30,8 +30,8 @@ LABELS = {
     },
     "app": {"openshift-kube-apiserver", "kube-controller-manager", "openshift-kube-scheduler", "etcd"},
 }  # fmt: skip
-"""Names by kubeadm, RKE2, OpenShift and Calico; cluster DNS is ``kube-dns`` everywhere but on
-OpenShift."""
+"""The labels of such pods by kubeadm, RKE2, OpenShift and Calico; the cluster's DNS has
+``kube-dns`` everywhere but on OpenShift."""
 TYPHA = "calico-typha"
 CONTROLLERS = "calico-kube-controllers"
 API_SERVER = "calico-apiserver"
@@ -46,12 +46,11 @@ OWNERS = {
     "kube-dns",
     "dns-default",
 }
-"""DaemonSets and Deployments."""
+"""The DaemonSets and Deployments that own such pods."""
 
 
 class ClusterWide:
-    """The facts about cluster-wide components that a worker reads; pods are listed anew for each
-    read."""
+    """Reads the facts about cluster-wide components for one worker; each read lists the pods anew."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
         self._kube = kube
@@ -59,8 +58,8 @@ class ClusterWide:
         self._systems = {node.name: str(node.os) for node in facts.nodes}
 
     def pods(self) -> dict[str, Fact[str]]:
-        """Return the operating system of each such pod's node; ``no node``: the pod waits for a
-        node."""
+        """Return the operating system of the node of each such pod; ``no node`` if the pod waits
+        for a node."""
         found = {}
         for pod in filter(_whole, self._pods()):
             node = pod["spec"].get("nodeName") or ""
@@ -73,7 +72,7 @@ class ClusterWide:
         """Return for each pod of Typha the Windows node it runs on; ``not on Windows`` also if it
         is bound to a Windows node and not ready.
 
-        Raise NotAboutThisCluster where there is no Typha.
+        Raise NotAboutThisCluster if there is no Typha.
         """
         found = {}
         for pod in filter(lambda pod: _is(pod, TYPHA), self._pods()):
@@ -105,9 +104,9 @@ class ClusterWide:
 
     def deployments(self) -> dict[str, Fact[int]]:
         """Return the number of ready pods on Linux nodes of kube-controllers, and of Typha and the
-        API server where they are installed.
+        API server if they are installed.
 
-        Every installation has kube-controllers.  Control planes count: Calico's components tolerate
+        Every installation has kube-controllers. Control planes count: Calico's components tolerate
         their taint, and pods that started before the first worker joined stay there.
         """
         there = {CONTROLLERS: ""} | {
@@ -140,7 +139,7 @@ class ClusterWide:
         return found
 
     def _ready(self, wanted: Callable[[Obj], bool], nodes: set[str]) -> list[str]:
-        """Return the nodes, of these, of each ready pod."""
+        """Return the node of each ready pod, if it is one of these nodes."""
         pods = [pod for pod in filter(wanted, self._pods()) if pod["spec"].get("nodeName") in nodes]
         return sorted(pod["spec"]["nodeName"] for pod in pods if is_ready(pod))
 

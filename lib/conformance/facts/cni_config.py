@@ -7,15 +7,16 @@ import re
 from dataclasses import dataclass
 
 _PLACEHOLDER = re.compile(r'(?<!["\w])__\w+__(?!["\w])')
-"""A placeholder that stands for a number: ``"mtu": __CNI_MTU__``.  Those in quotes are JSON already."""
+"""Matches a placeholder that stands for a number: ``"mtu": __CNI_MTU__``. Placeholders in quotes
+are JSON already."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CniConfig:
-    """Calico's entry in a network configuration; a field is empty where the entry lacks it."""
+    """Calico's entry in a network configuration; a field is empty if the entry lacks it."""
 
     plugin: str = ""
-    """``calico``."""
+    """Type of the CNI plugin: ``calico``."""
     ipam: str = ""
     """Type of the IPAM plugin: ``calico-ipam``, ``host-local``."""
 
@@ -37,8 +38,8 @@ def read(text: str | None) -> CniConfig:
 
 
 def on_node(text: str) -> CniConfig:
-    """Return plugin and IPAM of a node's concatenated configuration files; empty if the files
-    disagree, are none, or are not JSON.
+    """Return the plugin and the IPAM of a node's concatenated configuration files; empty if there
+    are no files, if they disagree, or if they are not JSON.
 
     Only the first plugin of a list counts, which makes the interface; ``azure-vnet`` and the like
     are types of plugins.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CNI plugin in a Windows host's configuration, compared with that of the node's network."""
+"""Compares the CNI plugin in a Windows host's configuration with that of the node's network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,8 @@ class CniPlugins:
     def configured(self, node: str) -> dict[str, Announced]:
         """Return whether a host's CNI configuration names the plugin of the node's network.
 
-        Unknown if the configuration is the only source that shows which network the node has.
+        It is unknown if this configuration is the only source that shows which network the node
+        has.
         """
         name = f"type in the CNI configuration of node {node}"
         cni = next(one for one in self.windows if one.name == node).cni or self.facts.cni

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fact whether the token of Calico's CNI plugin on a Windows node has expired.  The module
+"""Finds out whether the token of Calico's CNI plugin on a Windows node has expired. The module
 judges nothing.
 
 calico-node has the token renewed long before it expires; otherwise pods stop starting after the
-expiry (calico#8577).  A valid token is evidence of renewal only where calico-node has run for
-longer than a token lives.
+expiry (calico#8577). A valid token is evidence of renewal only if calico-node has run for longer
+than a token is valid.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from conformance.kube.fields import list_at, value_at
 from conformance.model.facts import Fact, NodeFacts
 
 LIFE = timedelta(hours=24)
-"""How long a token lives: defaultCNITokenValiditySeconds
+"""The time for which a token is valid: defaultCNITokenValiditySeconds
 (projectcalico/calico@v3.31.2:node/pkg/cni/token_watch.go)."""
 
 
@@ -34,8 +34,8 @@ class CniTokens:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def ended(self, node: str) -> Fact[bool]:
-        """Return whether a node's token has expired; unknown if it is valid and calico-node runs
-        for less than a token's life."""
+        """Return whether a node's token has expired. Unknown: the token is valid, but calico-node
+        has not run for longer than a token is valid."""
         ends = [end for end in self.hosts.cni_tokens(node) if end is not None]
         if not ends:
             return Fact(
@@ -62,7 +62,7 @@ class CniTokens:
 
 
 def _began(pod: Obj) -> list[datetime]:
-    """Return when the running containers of a pod began."""
+    """Return when each running container of a pod started."""
     return [
         datetime.fromisoformat(began)
         for status in list_at(pod, "status", "containerStatuses")

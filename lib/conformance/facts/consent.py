@@ -8,7 +8,7 @@ from conformance.kube.refused import ApiRefused
 WHERE = "kube-system"
 LABEL = "calico-conformance/cluster-disruptive"
 VALUE = "allowed"
-"""The namespace with the label; only an owner of the cluster may label it."""
+"""The value of the label on the namespace; only an owner of the cluster may set it."""
 
 
 def not_opted_in(kube: Kube) -> str:

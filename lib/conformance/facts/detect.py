@@ -28,8 +28,8 @@ KERNEL = re.compile(r"^\d+\.\d+\.(\d+)\.(\d+)")
 KUBE_PROXY_CONFIGURATIONS = ("kube-proxy", "kube-proxy-config")
 """kubeadm's and EKS' ConfigMaps of kube-proxy on Linux."""
 KUBE_PROXY_ON_WINDOWS = ("kube-proxy-windows", "kube-proxy")
-"""Labels ``k8s-app`` of kube-proxy's pods on Windows nodes: of sig-windows-tools' DaemonSet, and of
-one for all nodes."""
+"""The values of ``k8s-app`` of kube-proxy's pods on Windows nodes: from sig-windows-tools'
+DaemonSet, and from a DaemonSet for all nodes."""
 CONTROL_PLANE = tuple(
     f"node-role.kubernetes.io/{role}"
     for role in ("control-plane", "master", "controlplane", "etcd")
@@ -38,7 +38,7 @@ CONTROL_PLANE = tuple(
 
 
 def detect(kube: Kube, *, evidence: Literal["lab", "field"] = "field") -> Facts:
-    """Read everything.  Raise ApiUnreachable, and ApiRefused when not even nodes may be listed."""
+    """Read all facts. Raise ApiUnreachable, and ApiRefused if not even nodes may be listed."""
     git = str(kube.version().get("gitVersion") or "")
     nodes = with_dsr(kube, [node_facts(obj) for obj in kube.objects("v1", "Node")])
     reading = Reading(kube)
@@ -149,7 +149,7 @@ def _address(node: Obj) -> str:
     """Return the first internal IPv4 address of a node, else the one that Calico announces, else an
     external one.
 
-    Where none of these is IPv4, return another of them; where there is none, an empty string.
+    If none of these is IPv4, return any of them; if there is none, return an empty string.
     """
     listed = list_at(node, "status", "addresses")
 

@@ -20,9 +20,9 @@ from conformance.model.endpoint import Workload
 
 CALICO_NAMESPACES = ("calico-system", "kube-system")
 NODE_COMMANDS = (("ip", "route"), ("ip", "link"), ("ip", "neigh"))
-"""Commands run in a pod on a Linux node's network; busybox has them."""
+"""Commands that are run in a pod on a Linux node's network; busybox has them."""
 CALICO_COMMANDS = (("bridge", "fdb"),)
-"""Commands run in calico-node on Linux, whose image has iproute2."""
+"""Commands that are run in calico-node on Linux, whose image has iproute2."""
 
 
 def collect(
@@ -36,8 +36,8 @@ def collect(
 ) -> dict[str, str]:
     """Map each attachment's name to its text.
 
-    ``node_pods`` are pods in the network of Linux nodes, through which routes are read; ``tail``
-    lines of each log.
+    ``node_pods`` are pods in the network of Linux nodes, through which routes are read; ``tail``:
+    the number of lines of each log.
     """
     parts: dict[str, Callable[[], str]] = {}
     for namespace in namespaces:
@@ -65,7 +65,7 @@ def collect(
 
 
 def late_pods(kube: Kube, namespaces: Sequence[str]) -> list[Obj]:
-    """Return the pods of these namespaces that are not ready; none where they cannot be listed."""
+    """Return the pods of these namespaces that are not ready; none if they cannot be listed."""
     found: list[Obj] = []
     for namespace in namespaces:
         try:
@@ -117,7 +117,7 @@ def calico_pods(kube: Kube, nodes: Sequence[str]) -> list[Obj]:
 
 
 def is_calico_node(pod: Obj) -> bool:
-    """Return whether a pod belongs to calico-node, of either operating system."""
+    """Return whether a pod belongs to calico-node, on either operating system."""
     return str(pod["metadata"]["name"]).startswith("calico-node")
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documented command that turns strict affinity on, tried on a server that stores nothing."""
+"""Tries the documented command that turns strict affinity on, as a dry run, which makes the server
+store nothing."""
 
 from dataclasses import dataclass
 
@@ -27,13 +28,13 @@ class DocumentedPatch:
 
     def tried(self) -> dict[str, Fact[str]]:
         """Return the server's answer to the command, and the value afterwards. Raise
-        MissingCapability if the run's user may not patch, or if the value is not already true: then
-        a server that stores the patch in spite of the dry run would change the cluster.
+        MissingCapability if the run's user may not patch, or if the value is not already true.
+        Otherwise a server that stores the patch in spite of the dry run would change the cluster.
         """
         if not self._is_on():
             raise MissingCapability(
-                "strict affinity is not on, and a trial must change nothing",
-                "see IPAM-1; once it is on, run again",
+                "strict affinity is off, so that a trial of the patch would change it",
+                "see IPAM-1; set it to true, then run again",
             )
         try:
             found = self.changes.tried_patch(CONFIGURATION, PATCH)

@@ -3,12 +3,12 @@
 
 Only sources of the process itself count: its command line (:mod:`conformance.facts.node_readings`),
 the log in which kube-proxy or its start script repeats that line, and the arguments of its
-container.  The DaemonSet of sig-windows-tools names only a script, and Windows never reads the
-ConfigMap of Linux' kube-proxy, in which kubeadm writes ``enableDSR: false``.  If a log or arguments
-do not name the flag the setting is unknown: the start script may add it, or a configuration file.
-With ``--config`` the flag has no effect, wherever it is set: kube-proxy replaces the values of its
-flags by the file, except logging and ``--hostname-override`` (kubernetes
-cmd/kube-proxy/app/options.go, Complete; enable-dsr is bound to the configuration in
+container. Two other sources do not count: the DaemonSet of sig-windows-tools names only a script,
+and Windows never reads the ConfigMap of Linux' kube-proxy, in which kubeadm writes ``enableDSR:
+false``. If a log or arguments do not name the flag, the setting is unknown: the start script or a
+configuration file may add it. With ``--config`` the flag has no effect, wherever it is set:
+kube-proxy replaces the values of its flags by the file, except logging and ``--hostname-override``
+(kubernetes cmd/kube-proxy/app/options.go, Complete; enable-dsr is bound to the configuration in
 init_windows.go).
 """
 
@@ -25,11 +25,11 @@ from conformance.model.facts import Fact, NodeFacts
 FLAG = re.compile(r"(?<![\w-])--?enable-dsr(?:=[\"']?(?P<value>\w+)[\"']?)?(?![\w-])")
 CONFIGURATION = re.compile(r"(?<![\w-])--?config[= ][\"']?(?P<path>[^\"']+?)[\"']?(?=\s+-|\s*$)")
 SET = re.compile(r"^\s*[\"']?enableDSR[\"']?:\s*[\"']?(?P<value>\w+)", re.MULTILINE)
-"""The setting in a KubeProxyConfiguration, below ``winkernel``."""
+"""Matches the setting in a KubeProxyConfiguration, below ``winkernel``."""
 SOURCE_VIP = re.compile(r"(?<![\w-])--?source-vip[= ][\"']?(?P<value>[\d.]+)")
 SOURCE_VIP_SET = re.compile(r"^\s*[\"']?sourceVip[\"']?:\s*[\"']?(?P<value>[\d.]+)", re.MULTILINE)
-"""The setting in a KubeProxyConfiguration.  On an overlay kube-proxy does not start without it
-(winkernel/proxier.go)."""
+"""Matches the source VIP in a KubeProxyConfiguration. On an overlay kube-proxy does not start
+without it (winkernel/proxier.go)."""
 LOGGED = re.compile(r"kube-proxy\.exe|\bFLAG: ")
 """Matches log lines that repeat kube-proxy's flags."""
 BEGINS = re.compile(r"kube-proxy\.exe|\bFLAG: --config=")
@@ -40,12 +40,12 @@ FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 NAMESPACE = "kube-system"
 PREFIX = "kube-proxy"
 HEAD = 64 * 1024
-"""Bytes read from the beginning of a log, which shows kube-proxy's start."""
+"""The number of bytes read from the beginning of a log, which shows kube-proxy's start."""
 
 
 def enabled_in(text: str) -> bool | None:
-    """Return the flag's value in a command line, of which the last occurrence counts; None: not
-    set, which includes every line with ``--config``."""
+    """Return the flag's value in a command line, of which the last occurrence counts. None: it is
+    not set, which includes every line with ``--config``."""
     found = list(FLAG.finditer(text))
     return found[-1]["value"] not in FALSE if found and configuration(text) is None else None
 

@@ -26,7 +26,7 @@ WITHOUT = {
 }
 """Platforms whose Windows nodes have no Calico, unless somebody installed it by hand."""
 TRACES = (ADDRESS, TUNNEL)
-"""Annotations that Calico gives to a node where it is the network."""
+"""Annotations that a node gets from Calico if Calico is its network."""
 Fits = Callable[[str | None, Sequence[str]], bool]
 FITS: dict[str, Fits] = {
     "In": lambda value, wanted: value in wanted,
@@ -34,11 +34,13 @@ FITS: dict[str, Fits] = {
     "Exists": lambda value, wanted: value is not None,
     "DoesNotExist": lambda value, wanted: value is None,
 }
-"""Operators of node selector terms; comparisons of numbers are assumed to fit."""
+"""Map each operator of node selector terms to its test; comparisons of numbers are assumed to fit.
+"""
 
 
 def selects(daemonset: Obj | None, node: NodeFacts) -> bool:
-    """Return whether a DaemonSet of Calico on Windows is for a node; the node's system is known."""
+    """Return whether a DaemonSet of Calico on Windows selects a node, whose operating system is
+    known."""
     spec = mapping_at(daemonset, "spec", "template", "spec")
     labels: dict[str, Any] = {"kubernetes.io/os": node.os, **node.labels}
     affinity = mapping_at(spec, "affinity", "nodeAffinity")
@@ -65,21 +67,21 @@ def _holds(term: Obj, labels: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class FelixMeant:
-    """The data of a cluster's API about Felix on Windows nodes."""
+    """What a cluster's API shows about Felix on Windows nodes."""
 
     found: CalicoWorkloads
     pods: Mapping[str, str]
-    """Node to the name of its pod of Calico."""
+    """Map each node to the name of its pod of Calico."""
     unread: str
-    """Why Calico's workloads could not be read; empty: they could."""
+    """Why Calico's workloads could not be read; empty if they could."""
     installation: Obj | None
     blocks: Mapping[str, Sequence[str]]
     platform: str | None
     networked: str
-    """Why Calico certainly leaves traces on each of its nodes; empty: it may leave none."""
+    """Why Calico certainly leaves annotations on each of its nodes; empty if it may leave none."""
 
     def on(self, node: NodeFacts) -> Fact[bool]:
-        """Return whether Felix is meant to run on a Windows node."""
+        """Return whether Felix should run on a Windows node."""
         if pod := self.pods.get(node.name):
             return Fact(True, f"pod {pod} is there")
         if selects(self.found.windows, node):
@@ -94,7 +96,7 @@ class FelixMeant:
         return self._without_trace()
 
     def _nothing_runs(self) -> str:
-        """Return that no part of Calico runs in the cluster, CRDs aside.
+        """Return the text that no part of Calico runs in the cluster, apart from CRDs.
 
         Empty if a part runs, or if that is not known.
         """
@@ -102,8 +104,8 @@ class FelixMeant:
         return "" if there else "no DaemonSet and no pod of calico-node is in the cluster"
 
     def _trace(self, node: NodeFacts) -> str:
-        """Return the trace that Calico has left on a node where nothing else shows Calico; empty:
-        none."""
+        """Return the annotation that Calico has left on a node if nothing else shows Calico there;
+        empty: none."""
         if key := next((key for key in TRACES if key in node.annotations), ""):
             return f"annotation {key} of node {node.name}"
         return f"node {node.name} has a block" if node.name in self.blocks else ""
@@ -122,4 +124,4 @@ LOOKED_FOR = (
     f"a pod of {WINDOWS}, a DaemonSet that selects the node, .spec.calicoNetwork.windowsDataplane "
     "HNS of Installation default, and Calico's annotations and blocks of the node"
 )
-"""Signs that Felix should run on a Windows node."""
+"""The signs that Felix should run on a Windows node."""

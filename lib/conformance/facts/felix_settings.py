@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of Felix on each node, and where each setting comes from. Felix takes its
-environment first, then ``FelixConfiguration node.NAME``, then ``default`` (projectcalico/calico
+"""The settings of Felix on each node, and the source of each setting. Felix takes its environment
+first, then ``FelixConfiguration node.NAME``, then ``default`` (projectcalico/calico
 felix/config/config_params.go). k0s sets VNI and port of VXLAN by the environment, and has no
 FelixConfiguration. Environment and configurations of nodes are read once, when the run begins;
-FelixConfiguration default anew each time, since the suite changes it.
-"""
+FelixConfiguration default is read anew each time, since the suite changes it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -94,7 +93,7 @@ class FelixSettings:
     """The configuration of one cluster's Felix."""
 
     default: Callable[[], tuple[Obj | None, str]]
-    """FelixConfiguration default and the API that has it."""
+    """Returns FelixConfiguration default and the API that serves it."""
     overriding: Mapping[str, Mapping[str, Fact[str]]]
 
     def on(self, field: str, node: NodeFacts) -> Fact[str]:
@@ -111,7 +110,8 @@ class FelixSettings:
         return found if all(ruling) else found | self._in_default(field)
 
     def _ruling(self, field: str, node: NodeFacts) -> Fact[str] | None:
-        """Return what wins over FelixConfiguration default on a node; None: nothing."""
+        """Return the setting that overrides FelixConfiguration default on a node; None: nothing
+        does."""
         places = (self.overriding.get(name, {}) for name in (node.os, f"{OF_NODE}{node.name}"))
         return next((fields[field] for fields in places if field in fields), None)
 

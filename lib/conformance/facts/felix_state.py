@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of Felix on some nodes, a line for each, for messages about failures there. Best
-effort, and no verdict: a state that cannot be read is replaced by the reason.
-"""
+"""The state of Felix on some nodes, one line for each, for messages about failures there. Best
+effort, and no verdict: a state that cannot be read is replaced by the reason."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,18 +15,18 @@ from conformance.kube.pod_state import is_ready, pod_state, restarts
 from conformance.model.counted import counted
 
 WORTH_TELLING = re.compile(r"\[(WARNING|ERROR|FATAL|PANIC)\]")
-"""Lines of Felix' log that a message about policy shows; all other lines are in the failure's
-bundle."""
+"""Matches the lines of Felix' log that a message about policy shows; all other lines are in the
+failure's bundle."""
 SHOWN = 160
-"""Characters of such a line."""
+"""The number of characters of such a line that are shown."""
 LOG_BYTES = 256 * 1024
 """Bytes of a log that are searched."""
 LATELY = 300.0
-"""s. A restart that is at least this old has nothing to do with present observations."""
+"""s. A restart at least this long ago has nothing to do with present observations."""
 MANY = 2
-"""Number of restarts during a run that cannot be an accident."""
+"""The number of restarts during a run that cannot be an accident."""
 CONTAINERS = ("felix", "calico-node-felix", "calico-node")
-"""Containers that run Felix, on Windows and on Linux."""
+"""Names of the containers that run Felix, on Windows and on Linux."""
 
 
 def felix_on(
@@ -53,11 +52,11 @@ class FelixPodState:
     """Felix in its pod on one node."""
 
     runs: bool
-    """Its container runs, and is ready."""
+    """The container runs, and is ready."""
     told: str
-    """``felix CrashLoopBackOff, 10 restarts``."""
+    """The state in words: ``felix CrashLoopBackOff, 10 restarts``."""
     restarts: int
-    """Of its container, since the pod was made."""
+    """The number of restarts of the container since the pod was made."""
 
 
 def felix_pod_states(pods: Sequence[Obj]) -> dict[str, FelixPodState]:
@@ -105,7 +104,7 @@ def _told(kube: Kube, pod: Obj, seconds: float) -> str:
 
 
 def _container(pod: Obj) -> str:
-    """Return the name of the pod's container that runs Felix; empty: none does."""
+    """Return the name of the pod's container that runs Felix; empty if none does."""
     return next(
         (str(each["name"]) for each in pod["spec"]["containers"] if each["name"] in CONTAINERS), ""
     )
@@ -118,13 +117,13 @@ def _state(pod: Obj) -> str:
 
 
 def _started(pod: Obj) -> datetime | None:
-    """Return when the container that Felix runs in was started last; None: it does not run."""
+    """Return when the container that runs Felix was last started; None if it does not run."""
     begun = value_at(_status(pod), "state", "running", "startedAt")
     return datetime.fromisoformat(begun) if begun else None
 
 
 def _status(pod: Obj) -> Obj:
-    """Return the status of the container that Felix runs in; empty: none has such a name."""
+    """Return the status of the container that runs Felix; empty if none has such a name."""
     return next(
         (
             each

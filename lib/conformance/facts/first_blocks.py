@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The block of addresses that Windows nodes without pods have, read before the run creates pods.
+"""Reads which block of addresses each Windows node without pods has, before the run creates pods.
 
-The first pod on a node also gets the node a block if it has none. Afterwards nobody could tell
+The first pod on a node also gets the node a block if it has none. Afterwards nothing would show
 whether the block or the pod came first.
 """
 
@@ -19,7 +19,7 @@ WHOLE = "a block with its reservations, announced"
 
 
 def with_first_blocks(reading: Reading, nodes: list[NodeFacts]) -> list[NodeFacts]:
-    """Return the nodes; each Windows node without pods with its present block."""
+    """Return the nodes; each Windows node without pods has its present block."""
     windows = [node for node in nodes if node.os == "windows"]
     if not windows:
         return nodes
@@ -60,7 +60,7 @@ def _of(node: NodeFacts, pods: list[Obj], affinities: list[Obj], blocks: list[Ob
 
 
 def _lacking(node: NodeFacts, blocks: list[Obj]) -> list[str]:
-    """Return what a node lacks that has these blocks by its affinities."""
+    """Return what a node lacks if it has these blocks by its affinities."""
     there = [block["spec"] for block in blocks if affine(block) == node.name]
     lacks = {
         "no block": not there,

@@ -21,7 +21,7 @@ WORKLOADS = frozenset({
 
 
 def installed(kube: Kube) -> Installed:
-    """Read it.  Raise ApiUnreachable."""
+    """Read the identity and the versions. Raise ApiUnreachable."""
     reading = Reading(kube)
     system = reading.one("v1", "Namespace", "kube-system")
     pods = [pod for namespace in NAMESPACES for pod in reading.all("v1", "Pod", namespace)]
@@ -39,8 +39,7 @@ def installed(kube: Kube) -> Installed:
 
 
 def components(pods: list[Obj]) -> tuple[Component, ...]:
-    """Return a component for each image that a container of a known workload ran, with its
-    nodes."""
+    """Return a component for each image that a container of a known workload ran, with the nodes."""
     found: dict[tuple[str, str, str, str], set[str]] = {}
     for pod in pods:
         workload = owner(pod)
@@ -62,7 +61,7 @@ def components(pods: list[Obj]) -> tuple[Component, ...]:
 
 
 def owner(pod: Obj) -> str:
-    """Return the name of the DaemonSet or Deployment that a pod belongs to; empty: it belongs to
+    """Return the name of the DaemonSet or Deployment that a pod belongs to; empty if it belongs to
     none."""
     for reference in list_at(pod, "metadata", "ownerReferences"):
         name = str(reference.get("name") or "")
@@ -74,7 +73,7 @@ def owner(pod: Obj) -> str:
 
 
 def tag(image: str) -> str:
-    """Return ``v3.31.2`` of ``quay.io/calico/node:v3.31.2@sha256:...``; empty: it has none."""
+    """Return ``v3.31.2`` of ``quay.io/calico/node:v3.31.2@sha256:...``; empty if there is no tag."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 

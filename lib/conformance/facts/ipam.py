@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts by name from IPAM's objects and pods' addresses, about Windows nodes.  The module judges
+"""Facts about Windows nodes from IPAM's objects and pods' addresses, by name. The module judges
 nothing."""
 
 import ipaddress
@@ -18,7 +18,7 @@ from conformance.model.counted import counted
 from conformance.model.facts import Fact, NodeFacts
 
 RESERVED = "windows-reserved-ipam-handle"
-"""Handle under which Calico IPAM keeps addresses of a Windows node's block
+"""The handle under which Calico IPAM reserves addresses of a Windows node's block
 (libcalico-go/lib/ipam)."""
 RESERVATION = ["first", "second", "third", "last"]
 NOT_RESERVED = "not reserved"
@@ -33,9 +33,9 @@ class OwnBlock(NamedTuple):
 
     cidr: str
     capacity: int
-    """Addresses that it leaves to pods."""
+    """The number of addresses that it leaves to pods."""
     free: int
-    """Those of these addresses that are free."""
+    """The number of these addresses that are free."""
 
     def has(self, address: str) -> bool:
         return ipaddress.ip_address(address) in ipaddress.ip_network(self.cidr)
@@ -43,11 +43,11 @@ class OwnBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class IpamFacts:
-    """The IPAM facts that a worker reads; lists are read anew each time, since pods and blocks
+    """Reads the IPAM facts for one worker; lists are read anew each time, since pods and blocks
     change."""
 
     ABOUT = Conditions(ipam=("calico-ipam",))
-    """The only IPAM with blocks; with another plugin, an empty result would say nothing."""
+    """The only IPAM with blocks; with another plugin, an empty result would show nothing."""
 
     calico: CalicoObjects
 
@@ -57,8 +57,8 @@ class IpamFacts:
 
     @property
     def windows_with_pods(self) -> tuple[NodeFacts, ...]:
-        """Return the Windows nodes with a pod that has an address; the run has no pods on nodes
-        that it does not cover."""
+        """Return the Windows nodes on which a pod has an address. The run itself has pods only on
+        nodes that it covers."""
         return tuple(node for node in self.windows if any(self.calico.pods(node.name)))
 
     def blocks(self, node: str) -> dict[str, Fact[str]]:
@@ -146,7 +146,8 @@ class IpamFacts:
         }
 
     def own_block(self, node: str) -> OwnBlock:
-        """Return a Windows node's only block.  Raise MissingCapability where it has not one."""
+        """Return a Windows node's only block. Raise MissingCapability if the node does not have
+        exactly one."""
         blocks, source = self._blocks(node)
         if len(blocks) != 1:
             raise MissingCapability(
@@ -158,8 +159,8 @@ class IpamFacts:
         return OwnBlock(spec["cidr"], capacity, capacity - held)
 
     def vacant(self) -> Counter[str]:
-        """Return the free addresses in each node's blocks. Under "" are the free addresses of the
-        pools that belong to no node."""
+        """Return the number of free addresses in each node's blocks. Under "" is the number of free
+        addresses of the pools that belong to no node."""
         pools = self.calico.pool_cidrs().values()
         free = Counter({"": sum(Network(pool.value).num_addresses for pool in pools)})
         for block in self.calico.listed("IPAMBlock")[0]:
@@ -178,7 +179,7 @@ class IpamFacts:
         """Return for every pod of a node ``not reserved``, or its address and the reservation it
         violates.
 
-        Reserved are the first three and the last address of a Windows node's block, and the
+        The first three and the last address of a Windows node's block are reserved, and the
         addresses of an IPReservation that is older than the pod.
         """
         blocks, source = self._blocks(node)
@@ -234,7 +235,7 @@ class IpamFacts:
         """Map the CIDR of each confirmed affinity of a node to the fault of its block; an empty
         text: no fault.
 
-        The second value is where this was read.
+        The second value is the place where this was read.
         """
         affinities, where = self.calico.listed("BlockAffinity")
         blocks, api = self.calico.listed("IPAMBlock")

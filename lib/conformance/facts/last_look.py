@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last look of a run: errors and panics in the logs of Felix, CNI, kube-proxy and Typha on the
-nodes that it decided on, since it began.
+"""The last check of a run: errors and panics since the run began, in the logs of Felix, CNI,
+kube-proxy and Typha on the nodes that the run decided on.
 
-Notes, and never a verdict: software logs errors that nobody notices, and disruptive tests make it
-log some.  Bounded in requests, bytes and seconds.  The CNI plugin's own log is a file of its node,
-read by a command in the node's calico-node pod.
+The results are notes, and never a verdict: software logs errors that nobody notices, and disruptive
+tests make it log some. Requests, bytes and seconds are limited. The CNI plugin's own log is a file
+of its node, read by a command in the node's calico-node pod.
 """
 
 import re
@@ -30,34 +30,37 @@ BAD = re.compile(
     r"\[(?:ERROR|FATAL|PANIC)\]|^[EF]\d{4} \d\d:|^(?:panic|fatal error): "
     r"|\blevel=\"?(?:error|fatal|panic)\b|\"level\": ?\"(?:error|fatal|panic)\""
 )
-"""Lines by Calico (logrus in its own form), klog, Go's runtime, and as logfmt or JSON."""
+"""Matches lines by Calico (logrus in its own form), klog and Go's runtime, and lines in logfmt or
+JSON."""
 PANIC = re.compile(
     r"\[(?:FATAL|PANIC)\]|^F\d{4} \d\d:|^(?:panic|fatal error): "
     r"|\blevel=\"?(?:fatal|panic)\b|\"level\": ?\"(?:fatal|panic)\""
 )
 COMPONENTS = ("calico-node", "calico-typha", "kube-proxy")
-"""Beginnings of pods' names."""
+"""The beginnings of the names of the pods whose logs are read."""
 LOGS = 40
 """Maximum number of logs that are read."""
 BYTES = 256 * 1024
-"""Bytes of each log that are read, beginning with the run's start."""
+"""The number of bytes of each log that are read, from the run's start on."""
 SECONDS = 15.0
 """s. After this time no further log is requested."""
 AT_ONCE = 4
 WINDOWS = "calico-node-windows"
-"""Beginning of the names of Felix' pods on Windows."""
+"""The beginning of the names of Felix' pods on Windows."""
 PRINT: dict[OS, str] = {
     "linux": "tail /var/log/calico/cni/cni.log",
     "windows": r"powershell Get-Content -Tail 10 C:\var\log\calico\cni\cni.log",
 }
-"""Commands for people; they have to know if a CNI configuration sets another ``log_file_path``."""
+"""Commands for people, who have to know whether a CNI configuration sets another ``log_file_path``.
+"""
 CniLog = Callable[[Obj, str, OS, datetime, float], str]
-"""Return the CNI plugin's log on the node of a pod of Felix: the pod, its container, the node's
-system, since when, within how many seconds.  Raise SuiteError."""
+"""Returns the CNI plugin's log on the node of a pod of Felix. The arguments are the pod, its
+container, the node's operating system, since when, and within how many seconds. Raises SuiteError.
+"""
 NOTES = 6
 """Maximum number of notes about logs; the rest is only counted."""
 SHOWN = 160
-"""Characters of a line."""
+"""The number of characters of a line that are shown."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ class _Log:
     previous: bool = False
     """The log belongs to the container before its last restart."""
     felix: Obj | None = None
-    """The log is not the container's but the CNI plugin's, on the node of this pod."""
+    """The pod of Felix on whose node the CNI plugin wrote this log; None: it is a container's log.
+    """
 
     @property
     def owner(self) -> str:

@@ -2,12 +2,12 @@
 """Readings of the Windows nodes themselves; in a run each node is read once, by whichever process
 needs it first.
 
-The API says nothing of nodes on which Calico runs as services (AKS', by hand) or as processes of an
-agent (RKE2), names no update of Windows, and shows no command line of kube-proxy that is started on
-the host. A HostProcess pod on the node reads these. A fact that cannot be read stays as it was,
-with the reason, and decides nothing. For kube-proxy the command line counts: an absent flag has its
-default, which is off in every release (kubernetes pkg/proxy/winkernel). If ``--config`` names a
-file, only the file counts, whatever the other flags (:mod:`conformance.facts.dsr`).
+The API shows nothing of nodes on which Calico runs as services (AKS', by hand) or as processes of
+an agent (RKE2), names no update of Windows, and shows no command line of a kube-proxy that is
+started on the host. A HostProcess pod on the node reads these. A fact that cannot be read keeps its
+value, with the reason, and decides nothing. For kube-proxy the command line counts: an absent flag
+has its default, which is off in every release (kubernetes pkg/proxy/winkernel). If ``--config``
+names a file, only the file counts, whatever the other flags (:mod:`conformance.facts.dsr`).
 """
 
 import threading
@@ -30,17 +30,18 @@ CNIS = {
     "vpc-bridge": "AmazonVPC",
     "vpc-shared-eni": "AmazonVPC",
 }
-"""Type in a CNI configuration to its name in the catalog; others (``win-bridge``) keep their
-own."""
+"""Map the type in a CNI configuration to its name in the catalog; other types (``win-bridge``) keep
+their own names."""
 PLANES = {"overlay": "overlay", "l2bridge": "l2bridge", "l2tunnel": "l2bridge"}
-"""Type of an HNS network to the plane; Azure's L2Tunnel rewrites as L2Bridge does."""
+"""Map the type of an HNS network to the plane; Azure's L2Tunnel rewrites addresses as L2Bridge
+does."""
 BY_HAND = "\\calicowindows\\"
-"""Part of the path of Calico's program if its scripts installed it as services."""
+"""A part of the path of Calico's program if Calico's scripts installed it as services."""
 SERVICE = "CalicoFelix"
-"""Felix as Calico's scripts install it."""
+"""The name of Felix' service as Calico's scripts install it."""
 PROGRAM = "kube-proxy.exe"
 COMMAND_LINE = f"command line of {PROGRAM}"
-"""Beginning of the source of a fact that was read from a node's kube-proxy."""
+"""The beginning of the source of a fact that was read from a node's kube-proxy."""
 LOOKED = "looked"
 """The name of the entry which records that all readings except ``dsr`` have been made."""
 OF_A_NODE = ("calico", "cni", "ipam", "plane", "install", "differences", "update", "dsr")
@@ -49,9 +50,9 @@ LEARNT = ("felix", *OF_A_NODE, LOOKED)
 
 
 class Hosts(Protocol):
-    """The hosts of nodes, as facts read them (``conformance.probe.host.Hosts``).
+    """The hosts of nodes, in the form in which facts read them (``conformance.probe.host.Hosts``).
 
-    Every method raises ProbeBroken, and MissingCapability where nothing can be read on the node.
+    Every method raises ProbeBroken, and MissingCapability if nothing can be read on the node.
     """
 
     def linux(self, node: str) -> LinuxFacts:
@@ -103,10 +104,10 @@ class NodeReadings:
         learn: Callable[[str, str, Fact[Any]], object],
         learnt: Callable[[str], Mapping[str, Fact[Any]]] = lambda name: {},
     ) -> None:
-        """``facts`` returns all that is known by now.
+        """Set up the readings. ``facts`` returns all that is known by now.
 
-        ``learn`` receives each new fact by its name and node; ``learnt`` takes in the facts of that
-        name that the run's other processes have found out.
+        ``learn`` receives each new fact by its name and node; ``learnt`` takes over the facts of
+        that name that the run's other processes have found out.
         """
         self._facts = facts
         self._learn = learn
@@ -189,9 +190,9 @@ class NodeReadings:
             self._learn("install", node, Fact("manual", f"{path} runs on node {node}"))
 
     def _read_felix(self, node: str, path: str, hosts: Hosts) -> None:
-        """Learn whether Felix is meant to run on a node, where the API does not say it.
+        """Find out whether Felix should run on a node, if the API does not show it.
 
-        A node on which it was once the network, and no longer runs, is left to PLAT-14.
+        A node on which Calico was once the network, and no longer runs, is left to PLAT-14.
         """
         own = self._node(node)
         if own.felix is None or own.felix.known:
@@ -248,8 +249,8 @@ class NodeReadings:
 
 
 def source_vip(node: str, hosts: Hosts) -> Fact[str]:
-    """Read the ``--source-vip`` of kube-proxy on a Windows node, anew each time; unknown says
-    why."""
+    """Read the ``--source-vip`` of kube-proxy on a Windows node, anew each time; an unknown fact
+    has the reason."""
 
     def read() -> tuple[str, str]:
         line = next(iter(hosts.command_lines(node, PROGRAM)), "")

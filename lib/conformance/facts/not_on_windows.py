@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about features that only Linux nodes have: WireGuard, IPv6, eBPF.  The module judges
+"""Facts about features that only Linux nodes have: WireGuard, IPv6, eBPF. The module judges
 nothing.
 
 If no Linux node uses a feature, its absence on Windows shows nothing, so each read raises
@@ -16,7 +16,7 @@ from conformance.kube.fields import list_at, value_at
 from conformance.model.facts import Fact
 
 KEY = "projectcalico.org/WireguardPublicKey"
-"""Annotation of a node with its public key; of Linux' Felix (libcalico-go,
+"""The annotation of a node with its public key, written by Felix on Linux (libcalico-go,
 lib/backend/k8s/resources/node.go)."""
 OF_IPV6 = ("projectcalico.org/IPv6Address", "projectcalico.org/IPv6VXLANTunnelAddr")
 NONE = "none"
@@ -24,12 +24,13 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class NotOnWindows:
-    """The facts about such features that a worker reads."""
+    """Reads the facts about such features for one worker."""
 
     calico: CalicoObjects
 
     def keys(self, node: str) -> dict[str, Fact[str]]:
-        """Return a node's public key of WireGuard, or ``none``, while Linux nodes have theirs."""
+        """Return a node's public key of WireGuard, or ``none``. Raise MissingCapability if Linux
+        nodes have no key either."""
         felix, api = self.calico.listed("FelixConfiguration")
         ruling = self.calico.facts.felix_overrides.get("linux", {}).get("wireguardEnabled")
         enabled = [value_at(obj, "spec", "wireguardEnabled") for obj in felix]
@@ -59,8 +60,8 @@ class NotOnWindows:
         return {"the data plane of Linux nodes": Fact("eBPF", found.source)}
 
     def of_ipv6(self, node: str) -> dict[str, Fact[str]]:
-        """Return the IPv6 addresses of a node's pods and in its annotations, or ``none``; Linux
-        pods must have some."""
+        """Return the IPv6 addresses of a node's pods and in its annotations, or ``none``. Raise
+        MissingCapability if Linux pods have none either."""
         by_node: dict[str, list[Obj]] = {}
         for pod in self.calico.kube.objects("v1", "Pod"):
             if not pod["spec"].get("hostNetwork"):

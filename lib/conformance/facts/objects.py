@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts by name from Calico's and Kubernetes' objects, for claims that only need reading.
+"""Facts from Calico's and Kubernetes' objects, by name, for claims that only need reading.
 
 Objects are read through any API that serves them; each fact names the object, the field and that
-API.  The module judges nothing.
+API. The module judges nothing.
 """
 
 import functools
@@ -31,8 +31,7 @@ SELECTORS = ("nodeSelector", "namespaceSelector")
 
 @dataclass
 class CalicoObjects:
-    """The objects that a worker reads; lists are read anew each time, since pods and blocks
-    change."""
+    """Reads objects for one worker; lists are read anew each time, since pods and blocks change."""
 
     kube: Kube
     facts: Facts
@@ -253,14 +252,15 @@ class CalicoObjects:
         return {"BGP": Fact("Enabled" if mesh else "Disabled", where)}
 
     def nat_exclusions(self) -> Fact[str]:
-        """Return Felix' natOutgoingExclusions: destinations that natOutgoing leaves out."""
+        """Return Felix' natOutgoingExclusions: the destinations to which natOutgoing does not
+        apply."""
         felix, api = self.default("FelixConfiguration")
         value = value_at(felix, "spec", "natOutgoingExclusions") if felix else None
         where = f"FelixConfiguration default .spec.natOutgoingExclusions ({api})"
         return Fact(str(value), where) if value else Fact(IP_POOLS_ONLY, f"the default: no {where}")
 
     def mtu(self) -> Fact[int]:
-        """Return the MTU that is configured for pods; unknown: none is configured, and Calico
+        """Return the MTU that is configured for pods. Unknown: none is configured, and Calico
         detects it."""
         ruling = self.facts.felix_overrides.get("linux", {}).get("vxlanMTU")
         found: dict[str, object] = {ruling.source: ruling.value} if ruling else {}
@@ -284,9 +284,8 @@ class CalicoObjects:
 
     def datastore(self) -> dict[str, Fact[str]]:
         """Return mode and datastore as one phrase: ``vxlan on kubernetes``, ``vxlan on etcd by
-        manual``. Only for etcd does it include the way of installation, since every way works with
-        the Kubernetes API.
-        """
+        manual``. The way of installation is added only for etcd, since every way works with the
+        Kubernetes API."""
         mode = self.facts.mode
         datastore = self.facts.datastore
         install = self.facts.install
@@ -314,8 +313,8 @@ class CalicoObjects:
         }
 
     def announced(self, node: str) -> dict[str, Fact[str]]:
-        """Return whether a node announces ``an address`` or ``none``.  Only the host, which may
-        have many addresses, shows whether the address is its own."""
+        """Return whether a node announces ``an address`` or ``none``. Only the host, which may have
+        many addresses, shows whether the address is its own."""
         reported = value_at(self.kube.get("v1", "Node", node), "metadata", "annotations", ADDRESS)
         return {
             f"annotation {ADDRESS} of node {node}": Fact(
@@ -326,8 +325,8 @@ class CalicoObjects:
     def datastore_types(self) -> dict[str, Fact[str]]:
         """Return DATASTORE_TYPE of Calico on Linux and on Windows: ``the same``, or both.
 
-        Raise NotAboutThisCluster if Calico on either system is no DaemonSet: its settings are on
-        the hosts then.
+        Raise NotAboutThisCluster if Calico on either system is no DaemonSet, because then its
+        settings are on the hosts.
         """
         reading = Reading(self.kube)
         found = workloads(reading)
@@ -430,8 +429,7 @@ class CalicoObjects:
         )
 
     def default(self, kind: str) -> tuple[Obj | None, str]:
-        """Return the object ``default`` of a kind, and the API that has it; None where no API
-        does."""
+        """Return the object ``default`` of a kind, and the API that serves it; None if no API does."""
         for api in (V3, CRD):
             if found := self._find(api, kind, "default"):
                 return found, api
@@ -465,6 +463,6 @@ def address_of(node: NodeFacts) -> str:
 
 
 def confirmed(spec: Obj) -> bool:
-    """Return whether a BlockAffinity gives its block to its node: confirmed, and not being
+    """Return whether a BlockAffinity gives its block to its node: it is confirmed and not being
     deleted."""
     return spec.get("state") == "confirmed" and str(spec.get("deleted", "false")).lower() != "true"

@@ -30,8 +30,8 @@ class OperatorFacts:
         self._reading = Reading(calico.kube)
 
     def demands(self) -> dict[str, Fact[str]]:
-        """Return each setting that the operator demands before it installs Calico on Windows nodes:
-        ``as demanded``, or the present value."""
+        """Return each setting that the operator requires before it installs Calico on Windows
+        nodes: ``as demanded``, or the present value."""
         spec = self._installation()["spec"]
         absent = self._absent_endpoint()
         found = {
@@ -50,9 +50,9 @@ class OperatorFacts:
         return found
 
     def _absent_endpoint(self) -> list[str]:
-        """Return the keys that the ConfigMap of the API server's address lacks.
+        """Return the keys that are missing from the ConfigMap with the API server's address.
 
-        Raise MissingCapability where it cannot be read.
+        Raise MissingCapability if it cannot be read.
         """
         label = "ConfigMap kubernetes-services-endpoint"
         config = self._reading.one(
@@ -124,7 +124,7 @@ class OperatorFacts:
         """Return what the operator installed on Windows nodes: ``nothing``, or the DaemonSet that
         it owns.
 
-        Raise NotAboutThisCluster where there is no Installation.
+        Raise NotAboutThisCluster if there is no Installation.
         """
         self._installation()
         found = workloads(self._reading)
@@ -145,7 +145,8 @@ class OperatorFacts:
 
 
 def _encapsulations(pools: Sequence[Obj]) -> dict[str, Fact[str]]:
-    """Return the encapsulation of each IPv4 pool: ``as demanded``, or which it is."""
+    """Return for each IPv4 pool ``as demanded`` if its encapsulation is as required, else the
+    encapsulation."""
     found = {}
     for pool in pools:
         if ":" not in str(pool.get("cidr")):

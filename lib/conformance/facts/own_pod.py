@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pod in which the run itself runs; no test may take away its node or its network.
 
-The Job that ``calico-conformance job`` prints names node and address by the downward API.
+The Job that ``calico-conformance job`` prints passes node and address to the pod by the downward
+API.
 """
 
 import ipaddress

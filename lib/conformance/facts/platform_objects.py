@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts by name about Windows nodes from the platforms' own objects.  The module judges nothing."""
+"""Facts about Windows nodes from the platforms' own objects, by name. The module judges nothing."""
 
 from dataclasses import dataclass
 
@@ -26,9 +26,8 @@ class PlatformObjects:
         return self.facts.by_os("windows")
 
     def windows_ipam(self) -> dict[str, Fact[str]]:
-        """Return ``enable-windows-ipam`` of the VPC CNI plugin's ConfigMap; ``not set`` also where
-        there is no such object.
-        """
+        """Return ``enable-windows-ipam`` of the VPC CNI plugin's ConfigMap; ``not set`` also if
+        there is no such object."""
         reading = Reading(self.kube)
         name = "ConfigMap amazon-vpc-cni"
         found = reading.one("v1", "ConfigMap", "amazon-vpc-cni", "kube-system")
@@ -43,7 +42,7 @@ class PlatformObjects:
         return {f"{ADDRESSES} of node {node}": Fact(int(count or 0), "its .status.allocatable")}
 
     def reflector(self, node: str) -> dict[str, Fact[str]]:
-        """Return the reflector's cluster id that a node has, ``none`` where it is no reflector."""
+        """Return the reflector's cluster id of a node; ``none`` if the node is no reflector."""
         return {
             f"route reflector's cluster id of node {node}": Fact(
                 self._annotation(node, REFLECTOR) or "none", REFLECTOR
@@ -61,11 +60,12 @@ class PlatformObjects:
         }
 
     def subnet_manager(self, node: str) -> dict[str, Fact[str]]:
-        """Return flannel's annotation that it manages a node by the Kubernetes API: ``true``."""
+        """Return flannel's annotation that says that flannel manages a node by the Kubernetes API:
+        ``true``."""
         return self._flannel(node, "kube-subnet-manager")
 
     def _flannel(self, node: str, name: str) -> dict[str, Fact[str]]:
-        """Return one of flannel's annotations of a node; ``not set`` where it has none, as with
+        """Return one of flannel's annotations of a node; ``not set`` if the node has none, as with
         flannel's data in etcd."""
         key = f"{FLANNEL}/{name}"
         return {

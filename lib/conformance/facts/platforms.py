@@ -33,17 +33,18 @@ MARKS: dict[str, tuple[str, str]] = {
         r"annotation rke\.cattle\.io/internal-ip ",
     ),
 }
-"""Platform to the mark that it always has, and further marks of which at least one is required: a
-single mark may come from elsewhere.  EKS Distro, of which others build clusters, has EKS' versions
-(aws/eks-distro projects/kubernetes/kubernetes/build/lib/version.sh); Google's clusters on other
-clouds have ``-gke.`` as well; virtual nodes bring Azure's labels to any cluster; OpenShift's CRDs
-can be installed anywhere.  The builds of Kubernetes by RKE2 and k3s run nowhere else."""
+"""Map each platform to the mark that it always has, and to further marks of which at least one is
+required, because a single mark may come from elsewhere. EKS Distro, from which others build
+clusters, has EKS' versions (aws/eks-distro projects/kubernetes/kubernetes/build/lib/version.sh).
+Google's clusters on other clouds have ``-gke.`` as well. Virtual nodes bring Azure's labels to any
+cluster. OpenShift's CRDs can be installed anywhere. The builds of Kubernetes by RKE2 and k3s run
+nowhere else."""
 BY_PROVIDER_ID = (("kind://", "kind"), ("aws://", "aws"), ("azure://", "azure"), ("gce://", "gce"))
-"""The last three entries mean self-managed on that cloud, if no mark above shows the cloud's own
-service."""
+"""Map the providerID of nodes to the platform. The last three entries mean self-managed on that
+cloud, if no mark above shows the cloud's own service."""
 VIRTUAL = {"type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
-"""Labels of virtual nodes, which stand for machines of a cloud service: Azure Container Instances'
-and Fargate's."""
+"""Labels of virtual nodes, which stand for machines of a cloud service: those of Azure Container
+Instances and of Fargate."""
 PROVIDERS = {
     "EKS": "eks",
     "AKS": "aks",
@@ -96,7 +97,7 @@ def virtual(meta: Obj) -> str:
 
 
 def _of_node(node: Obj) -> Iterator[str]:
-    """Yield what may be a mark of a platform on a node, with the node's name."""
+    """Yield every text of a node that may be a mark of a platform, with the node's name."""
     meta = node["metadata"]
     for kind in ("label", "annotation"):
         yield from (f"{kind} {key} of node {meta['name']}" for key in mapping_at(meta, f"{kind}s"))

@@ -32,9 +32,8 @@ def preflight(
     rights: Sequence[Right] = READING,
     unusable: Callable[[NodeFacts], str] = lambda node: "" if node.ready else "not ready",
 ) -> None:
-    """Raise ClusterUnusable with every reason. ``unusable`` says why a node cannot take pods, ""
-    when it can.
-    """
+    """Raise ClusterUnusable with every reason. ``unusable`` returns why a node cannot take pods, ""
+    if it can."""
     reasons = lacking_rights(kube, rights)
     if facts.platform.value == "openshift":
         reasons.append(OPENSHIFT)
@@ -72,7 +71,7 @@ def _named(node: NodeFacts) -> str:
 
 
 def _no_felix(nodes: Sequence[NodeFacts]) -> str:
-    """Return a line which says that no Windows node is meant to run Calico, and what was looked
+    """Return a line which says that Calico should run on no Windows node, and what was searched
     for."""
     why = by_key((node.without_calico, node.name) for node in nodes)
     text = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in why.items())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading objects for facts: an object, or None and why it could not be read.  A missing right is
-no error here."""
+"""Reads objects for facts: each read returns an object, or None and why it could not be read. A
+missing right is no error here."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -53,7 +53,7 @@ class Reading:
         return self._lists[key]
 
     def first(self, kind: str, name: str, *api_versions: str) -> tuple[Obj | None, str]:
-        """Return the object from the first of these group-versions that has it, and that
+        """Return the object from the first of these group-versions that has it, together with that
         group-version; (None, empty) if none has it."""
         for api_version in api_versions:
             found = self.one(api_version, kind, name)
@@ -73,7 +73,7 @@ class Reading:
         return None
 
     def reason(self, *labels: str) -> str:
-        """Return why these could not be read, in a phrase."""
+        """Return why these objects could not be read, in a phrase."""
         return (
             ", ".join(dict.fromkeys([self.why[label] for label in labels if label in self.why]))
             or "not said anywhere"

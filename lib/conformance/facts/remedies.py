@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that repair a cluster, in the form for this cluster: operator, v3 API, or calicoctl.
+"""The commands that repair a cluster, in the form for this cluster: for the operator, the v3 API,
+or calicoctl.
 
 They are only text for messages: nothing here is ever run.
 """
@@ -17,13 +18,13 @@ KEPT = {
     "agent": " (lasting by HelmChartConfig rke2-calico in kube-system, whose next change puts it back else)",
     "platform": " (AKS keeps the Installation of its add-on and may put it back)",
 }
-"""Other writers of the Installation, by the way in which Calico was installed on the Windows
-nodes."""
+"""Other programs that write the Installation, by the way in which Calico was installed on the
+Windows nodes."""
 
 
 class Remedies:
-    """Commands for one cluster.  An operator may keep Calico on Linux alone, and its pools and BGP
-    with that."""
+    """Commands for one cluster. An operator may manage Calico on Linux only, and with it the pools
+    and BGP."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
         self._kube = kube
@@ -43,7 +44,7 @@ class Remedies:
         return "calicoctl ipam configure --strictaffinity=true"
 
     def encapsulation(self) -> str:
-        """Give the pools an encapsulation that Windows has."""
+        """Return the command that gives the pools an encapsulation that Windows supports."""
         if self._operator:
             patch = _json(
                 [
@@ -63,7 +64,7 @@ class Remedies:
         return self._pool({"ipipMode": "Never", "vxlanMode": "Always"})
 
     def modes(self) -> str:
-        """Bring pools and BGP into a combination that Windows has."""
+        """Return the command that brings pools and BGP into a combination that Windows supports."""
         return f"use VXLAN throughout: {self.encapsulation()}; and {self.bgp_disabled()}"
 
     def bgp_disabled(self) -> str:
@@ -77,8 +78,8 @@ class Remedies:
         )
 
     def felix(self, field: str) -> str:
-        """Reset a field of FelixConfiguration to its default, or remove the setting that overrides
-        it."""
+        """Return the command that resets a field of FelixConfiguration to its default, or that
+        removes the setting which overrides it."""
         if variables := ruled(self._overriding, field):
             return f"remove what overrides FelixConfiguration default: {variables}"
         patch = _json({"spec": {field: None}})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rights that each kind of test needs, in the order of the roles in ``manifests/rbac``.
 
-Without the rights to read there is no run.  Tests that lack other rights are NOT_RUN.
+Without the rights to read, no run is possible. Tests that lack other rights are NOT_RUN.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ READING: tuple[Right, ...] = (
     Right("list", "daemonsets", "apps", needed_for="read how Calico and kube-proxy are configured"),
     Right("list", "ippools", "projectcalico.org", needed_for="read Calico's configuration"),
 )
-"""The rights that every run needs, also a run that changes nothing (role read-only)."""
+"""The rights that every run needs, including a run that changes nothing (role read-only)."""
 
 DEPLOYING: tuple[Right, ...] = (
     Right("create", "namespaces", needed_for="make the run's namespaces"),
@@ -88,8 +88,9 @@ CALICOCTL: tuple[Right, ...] = tuple(
     )
     for verb in ("create", "update", "delete")
 )
-"""The rights that --calicoctl needs where projectcalico.org/v3 is not served (role calicoctl, with
-another role): calicoctl has the rights of its user.  Its right to read is part of every role."""
+"""The rights that --calicoctl needs if projectcalico.org/v3 is not served (role calicoctl, together
+with another role): calicoctl has the rights of its user. Its right to read is part of every role.
+"""
 
 DISRUPTING: tuple[Right, ...] = (
     *(Right(verb, "leases", "coordination.k8s.io", SYSTEM_NAMESPACE, needed_for="hold the run lock and give it back")
@@ -114,7 +115,7 @@ BACKENDS: tuple[Right, ...] = (
     ),
     Right("patch", "pods/status", needed_for="let a pod of its own become ready and unready"),
 )
-"""The rights of tests that say themselves which pods are behind a Service (role
+"""The rights of tests that themselves write which pods are behind a Service (role
 service-backends)."""
 
 NEEDS: Mapping[str, tuple[Right, ...]] = {
@@ -134,13 +135,14 @@ OF_CLUSTER: Mapping[str, tuple[Right, ...]] = {
         for verb in ("create", "delete")
     ),
 }
-"""The same for tests that change the whole cluster (roles of these names, beside disruptive)."""
+"""The same for tests that change the whole cluster (roles of these names, in addition to
+disruptive)."""
 RBAC_ROLES: Mapping[str, str] = {
     "pods": "standard", "policies": "standard", "disruption": "disruptive",
     "calicoctl": "calicoctl", "service-backends": "service-backends",
     "pools": "pools", "node-status": "node-status",
 }  # fmt: skip
-"""The role in ``manifests/rbac`` that grants each."""
+"""The role in ``manifests/rbac`` that grants the rights for each need."""
 
 
 def lacking(
@@ -153,9 +155,9 @@ def lacking(
     """Map each need for which the user lacks rights to the missing rights and their purpose.
 
     ``calicoctl``: the command is available, for clusters that do not serve Calico's API.
-    ``whole_cluster``: the run may change the whole cluster.  ``namespaces``: the run works only in
-    these namespaces, which the cluster's owner has prepared, and needs no right beyond them; each
-    right is asked for in the first namespace, rights to create in all.
+    ``whole_cluster``: the run may change the whole cluster. ``namespaces``: the run works only in
+    these namespaces, which the cluster's owner has prepared, and needs no right outside them; each
+    right is checked in the first namespace, rights to create in all.
     """
     has_v3 = kube.discovery.serves("projectcalico.org/v3", "NetworkPolicy")
     asked = {**NEEDS, **(OF_CLUSTER if whole_cluster else {})}
@@ -188,7 +190,7 @@ def _within(rights: Sequence[Right], namespaces: Sequence[str]) -> list[Right]:
 WHOLE_CLUSTER = frozenset(
     {"namespaces", "globalnetworkpolicies", "tier.globalnetworkpolicies", "tiers"}
 )
-"""Resources that no namespace contains, of those that tests write."""
+"""Those of the resources which tests write that are in no namespace."""
 
 
 def _served(rights: Sequence[Right], *, calicos: bool) -> list[Right]:

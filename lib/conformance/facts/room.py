@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The room that Windows nodes have left for pods.
 
-The kubelet's max-pods, EKS' addresses of the VPC, the single IPAM block of a Windows node (of which
-four addresses are reserved) and memory limit a node.  What cannot be read limits nothing.
+A node is limited by the kubelet's max-pods, EKS' addresses of the VPC, the single IPAM block of a
+Windows node (of which four addresses are reserved) and memory. A limit that cannot be read does not
+count.
 """
 
 import re
@@ -16,12 +17,13 @@ from conformance.kube.refused import ApiRefused
 from conformance.model.facts import Facts
 
 BLOCKS = ("crd.projectcalico.org/v1", "projectcalico.org/v3")
-"""APIs of IPAMBlock: the first by default, the second where Calico's CRDs are native v3."""
+"""APIs of IPAMBlock: the first by default, the second if Calico's CRDs are native v3."""
 LARGEST = 60
-"""Addresses for pods in a /26 block of a Windows node that has none yet."""
+"""The number of addresses for pods in the /26 block that a Windows node without a block will get.
+"""
 VPC_ADDRESSES = "vpc.amazonaws.com/PrivateIPv4Address"
-"""Extended resource of EKS' Windows nodes, one for each pod's address: it bounds them, not
-max-pods, which says 110 (aws/containers-roadmap#481)."""
+"""The extended resource of EKS' Windows nodes, one for each pod's address. It is the limit of these
+nodes, not max-pods, which is 110 (aws/containers-roadmap#481)."""
 _QUANTITY = re.compile(r"([0-9.]+)(Ki|Mi|Gi|Ti|k|M|G|T|)")
 _UNITS = {
     "": 1,
@@ -42,11 +44,11 @@ class Room:
     """The room that a node has left for pods."""
 
     addresses: int
-    """Pods that its kubelet and its IPAM block still take."""
+    """The number of pods that its kubelet and its IPAM block can still take."""
     memory: int | None
     """MiB that no pod requests; None: not known."""
     pods: int = LARGEST
-    """Pods that its kubelet still takes, without regard to its block."""
+    """The number of pods that its kubelet can still take, regardless of its block."""
 
 
 def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
@@ -75,7 +77,8 @@ def room_on_windows(kube: Kube, facts: Facts) -> dict[str, Room]:
 
 
 def _room(allocatable: Mapping[str, Any], pods: Sequence[Obj], in_blocks: int) -> Room:
-    """Return what a node has left beside its pods (specs) and the free addresses of its blocks."""
+    """Return the room that a node has left, given its pods (specs) and the free addresses of its
+    blocks."""
     containers = [container for spec in pods for container in spec.get("containers") or ()]
     takes = max(0, int(allocatable.get("pods") or LARGEST) - len(pods))
     left = [in_blocks, takes]
@@ -102,7 +105,7 @@ def _mebibytes(quantity: str) -> int:
 
 
 def _unallocated(kube: Kube) -> dict[str, int]:
-    """Return the free addresses in each node's blocks, where they can be read."""
+    """Return the free addresses in each node's blocks, if they can be read."""
     api = next((api for api in BLOCKS if kube.discovery.serves(api, "IPAMBlock")), "")
     free: Counter[str] = Counter()
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts by name about support: what the documents of the cluster's version of Calico list for its
+"""Facts about support, by name: what the documents of the cluster's version of Calico list for its
 platform, network and Kubernetes."""
 
 from dataclasses import dataclass

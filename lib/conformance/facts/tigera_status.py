@@ -9,7 +9,7 @@ from conformance.model.facts import Fact
 API = "operator.tigera.io/v1"
 KIND = "TigeraStatus"
 SHOWN = 120
-"""Characters of a component's own message."""
+"""The number of characters of a component's own message that are shown."""
 
 
 def tigera_status(reading: Reading) -> Fact[str]:
@@ -26,7 +26,7 @@ def tigera_status(reading: Reading) -> Fact[str]:
 
 
 def _unwell(item: Obj) -> str:
-    """Describe a component's fault; empty: it is available and not degraded."""
+    """Describe a component's fault; empty if it is available and not degraded."""
     name = item["metadata"]["name"]
     conditions = {
         condition.get("type"): condition for condition in list_at(item, "status", "conditions")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The KB number of a Windows node's update, where a label or annotation of the node names it.
+"""The KB number of a Windows node's update, if a label or annotation of the node names it.
 
-Kubernetes gives build and revision (``.status.nodeInfo.kernelVersion``, ``10.0.20348.2762``) and no
-KB number.  Only Microsoft's update history, not the API, maps a revision to an update, and nothing
-is guessed here.  Windows itself lists what is installed: :mod:`conformance.facts.node_readings`.
+Kubernetes reports build and revision (``.status.nodeInfo.kernelVersion``, ``10.0.20348.2762``) and
+no KB number. Only Microsoft's update history, not the API, maps a revision to an update, and
+nothing is guessed here. Windows itself lists what is installed:
+:mod:`conformance.facts.node_readings`.
 """
 
 import re
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from conformance.model.facts import Fact
 
 KB = re.compile(r"(?<![A-Za-z0-9])KB\d{6,8}(?![A-Za-z0-9])", re.IGNORECASE)
-"""Microsoft's articles have six or seven digits; the newest begin with 5."""
+"""Matches a KB number. Microsoft's articles have six or seven digits; the newest begin with 5."""
 
 
 def windows_update(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about Calico on Windows nodes that was installed by hand or by manifest: whether it runs
-there, and the kubeconfig of its CNI plugin.  The module judges nothing."""
+"""Facts about Calico that was installed on Windows nodes by hand or by manifest: whether it runs
+there, and the kubeconfig of its CNI plugin. The module judges nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ from conformance.kube.client import Kube
 from conformance.model.facts import Fact, Facts, NodeFacts
 
 SERVICES = ("CalicoNode", "CalicoFelix")
-"""Windows services that install-calico.ps1 makes in every mode
-(projectcalico/calico node/windows-packaging)."""
+"""The Windows services that install-calico.ps1 makes in every mode (projectcalico/calico
+node/windows-packaging)."""
 RUNNING = "Running"
 VALID = "valid"
 

@@ -2,10 +2,10 @@
 """The network of each Windows node's pods, as far as the API shows it: CNI plugin, IPAM, overlay or
 l2bridge.
 
-The settings of the Linux DaemonSet say nothing about Windows: a cluster with win-bridge, flannel or
-a cloud's plugin on Windows may have any other plugin on Linux.  A pool proves no IPAM either, since
-every start of Calico without NO_DEFAULT_POOLS makes a pool (projectcalico/calico
-node/pkg/lifecycle/startup); a block of the node does.  If the API does not show the network, the
+The settings of the Linux DaemonSet show nothing about Windows: a cluster with win-bridge, flannel
+or a cloud's plugin on Windows may have any other plugin on Linux. A pool proves no IPAM either,
+since every start of Calico without NO_DEFAULT_POOLS makes a pool (projectcalico/calico
+node/pkg/lifecycle/startup); a block of the node does. If the API does not show the network, the
 host does (:mod:`conformance.facts.node_readings`).
 """
 
@@ -24,31 +24,33 @@ from conformance.model import expression
 from conformance.model.facts import Fact, Mode, NodeFacts
 
 IPAM = {"Calico": "calico-ipam", "HostLocal": "host-local"}
-"""Values of ``Installation.spec.cni.ipam.type`` to the plugins' own names."""
+"""Map the values of ``Installation.spec.cni.ipam.type`` to the plugins' own names."""
 CLOUDS = {"AmazonVPC": "l2bridge", "AzureVNET": "l2bridge"}
-"""Clouds' plugins, which have an IPAM of their own, and the type of their HNS network."""
+"""Map the plugins of clouds, which have an IPAM of their own, to the type of their HNS network."""
 OF_NETWORK = (
     ("calico", "Calico"),
     ("vpc", "AmazonVPC"),
     ("azure", "AzureVNET"),
     ("flannel", "flannel"),
 )
-"""Beginnings of KUBE_NETWORK that name a plugin; ``cbr0`` and ``l2bridge`` may be anybody's."""
+"""Beginnings of KUBE_NETWORK that name a plugin; ``cbr0`` and ``l2bridge`` may belong to any
+plugin."""
 OF_BACKEND = {"vxlan": "overlay", "windows-bgp": "l2bridge"}
-"""Backend of Calico on Windows to the type of its HNS network, whatever pools there are besides."""
+"""Map the backend of Calico on Windows to the type of its HNS network, regardless of the pools."""
 FLANNEL = {"vxlan": "overlay", "host-gw": "l2bridge"}
-"""Flannel's backends (annotation of a node) to the type of its HNS network."""
+"""Map flannel's backends (annotation of a node) to the type of its HNS network."""
 BACKEND = "flannel.alpha.coreos.com/backend-type"
 SINGLE = re.compile(r'"windows_use_single_network"\s*:\s*(true|false)')
 ANY = r"(?i)calico.*|azure.*|vpc.*|cbr0.*|l2bridge.*|flannel.*"
 """Matches the networks of every plugin that Calico for Windows works with, if nothing names the
 network."""
 SHOWN = 80
-"""Characters of an expression that cannot be read."""
+"""The number of characters of an unreadable expression that are shown."""
 
 
 class WindowsNetwork:
-    """The network of a cluster's Windows pods.  ``blocks``: node to its blocks of Calico's IPAM."""
+    """The network of a cluster's Windows pods. ``blocks`` maps each node to its blocks of Calico's
+    IPAM."""
 
     def __init__(
         self,
@@ -74,7 +76,7 @@ class WindowsNetwork:
         return next(found, None) or Fact(None, f"not known: {self._silent(node)}")
 
     def _cni_by_installation(self, node: NodeFacts) -> Iterator[Fact[str]]:
-        """Yield the Installation's plugin; Calico only where something else shows it on Windows."""
+        """Yield the Installation's plugin; Calico only if something else shows it on Windows."""
         kind = value_at(self._installation, "spec", "cni", "type")
         dataplane = value_at(self._installation, "spec", "calicoNetwork", "windowsDataplane")
         on_windows = dataplane == "HNS" or self._found.windows is not None
@@ -94,7 +96,7 @@ class WindowsNetwork:
         )
 
     def _cni_by_traces(self, node: NodeFacts) -> Iterator[Fact[str]]:
-        """Yield the plugins whose traces are found: annotations of the node, then a cloud's own
+        """Yield the plugins that have left traces: annotations of the node, then a cloud's own
         objects."""
         if flannel := node.annotations.get(BACKEND):
             yield Fact("flannel", f"annotation {BACKEND}={flannel} of node {node.name}")
@@ -115,9 +117,8 @@ class WindowsNetwork:
             yield Fact("AmazonVPC", "ConfigMap kube-system/amazon-vpc-cni enable-windows-ipam")
 
     def ipam(self, node: NodeFacts, cni: Fact[str]) -> Fact[str]:
-        """Return ``calico-ipam``, ``host-local``, or that of the cloud: ``AmazonVPC``,
-        ``AzureVNET``.
-        """
+        """Return ``calico-ipam``, ``host-local``, or the IPAM of the cloud: ``AmazonVPC``,
+        ``AzureVNET``."""
         found = chain(self._ipam_by_installation(cni), self._ipam_by_plugin(cni, node))
         return next(found, None) or Fact(
             None,
@@ -187,7 +188,7 @@ class WindowsNetwork:
         return () if ipam.value in CLOUDS else node.pod_networks
 
     def pod_network(self) -> Fact[str]:
-        """Return the regular expression by which Felix knows the HNS network of pods."""
+        """Return the regular expression by which Felix recognises the HNS network of pods."""
         network = self._variable("KUBE_NETWORK")
         if network:
             where = f"KUBE_NETWORK of {described(self._found.windows)}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Known faults of Windows below the pods' networks, by build and revision: reported before any
-verdict, and no verdict themselves."""
+"""Known faults of Windows itself that affect the pods' networks, by build and revision. They are
+reported before any verdict, and are no verdict themselves."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ of earlier revisions."""
 
 
 def windows_troubles(nodes: Sequence[NodeFacts]) -> list[str]:
-    """Return each known trouble of the nodes' Windows builds, with the nodes that have it; none
-    where there is no overlay."""
+    """Return each known fault of the nodes' Windows builds, with the nodes that have it; none if
+    there is no overlay."""
     found: dict[str, list[str]] = {}
     for node in nodes:
         build, revision = node.windows_build or (0, 0)

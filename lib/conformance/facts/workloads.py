@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contents of a workload's pod template: its containers, and its environment variables, also
-those from ConfigMaps.
+"""The contents of a workload's pod template: its containers, and its environment variables,
+including those from ConfigMaps.
 
-Felix reads its own variables in any case: ``felix_vxlanVNI`` is ``FELIX_VXLANVNI``
+Felix reads its own variables in upper or lower case: ``felix_vxlanVNI`` is ``FELIX_VXLANVNI``
 (projectcalico/calico felix/config/env_var_loader.go).
 """
 
@@ -55,7 +55,7 @@ def _own(reading: Reading, workload: Obj, container: Obj, name: str) -> str | No
 
 
 def _is(given: object, name: str) -> bool:
-    """Return whether a variable that a template names is the variable ``name``."""
+    """Return whether ``given``, the name of a variable in a template, means the variable ``name``."""
     return given == name or (name.startswith("FELIX_") and str(given).upper() == name)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies of other owners that may decide paths of a run's pods, read before any pod exists."""
+"""Policies of other owners that may decide paths of a run's pods. They are read before the run
+creates any pod."""
 
 from dataclasses import dataclass
 
@@ -17,14 +18,15 @@ from conformance.policy.oracle.switches import PROMISE, columns
 EXEMPT = (
     "exempt the run's namespaces from it by name and label (Calico: namespaceSelector ... && "
     f"!(projectcalico.org/name starts with '{NAMESPACE_PREFIX}' && has({RUN_LABEL})); "
-    "Kubernetes, and why not by the label alone: docs/field-guide.md), or run where it does not "
-    "apply"
+    "docs/field-guide.md shows this for Kubernetes, and why the label alone is not enough), or run "
+    "where it does not apply"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Beforehand:
-    """Policies of other owners that may decide paths of the run's pods, as text; empty: none."""
+    """Policies of other owners that may decide paths of the run's pods, as text; empty if there are
+    none."""
 
     closing: str = ""
     opening: str = ""
@@ -46,8 +48,8 @@ class Beforehand:
 
 
 def beforehand(kube: Kube, run: Ownership, facts: Facts | None = None) -> Beforehand:
-    """Return which policies of other owners may decide paths of pods that a run is going to
-    make."""
+    """Return which policies of other owners may decide paths of the pods that a run is going to
+    create."""
     snapshot = read(kube, 0.0, own_objects(run))
     given = ({} if run.prefix else run.labels) | {"pod-security.kubernetes.io/enforce": "baseline"}
     space = labels.of_namespace({"metadata": {"name": run.namespace, "labels": given}})

@@ -44,7 +44,7 @@ class Interference:
         return found
 
     def services(self, target: Target) -> list[str]:
-        """Describe each edit and deletion of a Service that the target is called by."""
+        """Describe each edit and deletion of a Service by which the target is addressed."""
         spaces = {pod.namespace for pod in target.backends}
         found = []
         for ref, made in list(self.changes.kept.items()):

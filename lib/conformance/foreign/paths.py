@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths under policies of other owners: the paths' ends, and which policies could give their
+"""Paths under policies of other owners: the paths' ends, and which policies could cause their
 results."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ class ObservedPath:
     at: Side
     """The only end at which policies are considered."""
     ends: Callable[[Sequence[Workload]], Mapping[str, End]]
-    """Reads the labels of pods; called only if a policy has to be judged."""
+    """Reads the labels of pods; called only if a policy must be judged."""
 
     @property
     def pods(self) -> list[Workload]:
@@ -55,7 +55,7 @@ class ObservedPath:
         ]
 
     def describe(self, policies: Sequence[ForeignPolicy]) -> str:
-        """Describe which of these policies could give the result; empty: none."""
+        """Describe which of these policies could cause the result; empty: none."""
         return describe(policies, self.ways, self.observed) if policies else ""
 
     def is_withstood(
@@ -103,10 +103,9 @@ def describe(
     *,
     surely: bool = False,
 ) -> str:
-    """Describe each policy that could give the result: ``GlobalNetworkPolicy wide denies ingress of
-    demo/server``, with the reason if its node reads the policy differently from the promise.
-    ``surely``: leave out policies whose effect is not known, or not promised.
-    """
+    """Describe each policy that could cause the result: ``GlobalNetworkPolicy wide denies ingress
+    of demo/server``, with the reason if its node reads the policy differently from the documents.
+    ``surely``: leave out policies whose effect is not known, or not documented."""
     lines = []
     for policy in policies:
         answers = [
@@ -145,9 +144,9 @@ def may_close(
 def ways_between(
     ends: Mapping[str, End], source: Workload, target: Target, protocol: str
 ) -> Iterator[tuple[str, Way]]:
-    """Yield each direction at each end, by the name of that end.
+    """Yield the path in each direction at each end, by the name of that end.
 
-    A node is under the policies of its HostEndpoint alone, and always reaches its own pods.
+    Only the policies of its HostEndpoint apply to a node, and a node always reaches its own pods.
     """
     name = protocol or target.protocol.upper()
     here = ends[source.uid]
@@ -222,7 +221,7 @@ def pod_in(namespace: str, of_namespace: labels.Labels | None = None) -> Pod:
 
 
 def node_end(node: str, of_endpoint: labels.Labels, address: str) -> End:
-    """Return a node with the labels of its HostEndpoint; none: it has no HostEndpoint."""
+    """Return a node with the labels of its HostEndpoint; None: it has no HostEndpoint."""
     member = NetworkSet(namespace=f"node {node}", labels=of_endpoint, namespace_labels={}, nets=())
     return End(member=member, address=_address(address))
 

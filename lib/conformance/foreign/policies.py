@@ -46,10 +46,10 @@ from conformance.policy.oracle.policies import DIRECTIONS
 from conformance.policy.oracle.switches import PROMISE, Switch, Switches, columns
 
 RECENTLY = 120.0
-"""s. How long a deleted policy may still explain results; Felix is never later than this."""
+"""s. How long a deleted policy may still explain results; Felix never takes longer than this."""
 FRESH = 3.0
-"""s. How long an answer about policies that were added or removed is reused while the run's own
-policies stay the same."""
+"""s. How long an answer about policies that were added or removed is reused, as long as the run's
+own policies stay the same."""
 
 Path = tuple[Workload, Target, str]
 """Source, target and protocol."""
@@ -62,7 +62,7 @@ class ForeignPolicies:
     kube: Kube
     changes: Changes
     facts: Facts | None = None
-    """Which release of Calico each Windows node runs; None: that is not known."""
+    """Has the release of Calico that each Windows node runs; None: that is not known."""
     exempt: str = EXEMPT
     _removed: dict[str, float] = field(default_factory=dict)
     """Policies that this worker has removed, by name, each with its time (``time.monotonic``)."""
@@ -70,10 +70,10 @@ class ForeignPolicies:
     _claims: Sequence[str] = ()
     """Claims that the test is about."""
     _open: Sequence[Path] = ()
-    """Paths that the test observed to be open while it made no policy."""
+    """Paths that the test observed to be open before it made any policy."""
     _passed: dict[int, tuple[float, list[ForeignPolicy]]] = field(default_factory=dict)
-    """Answers about policies that were added or removed: their first version, the time of the
-    answer, and the policies."""
+    """Answers about policies that were added or removed. The key is the first version; the value is
+    the time of the answer, and the policies."""
     _is_current: bool | None = None
     """The newest snapshot is used again by :meth:`look`; None: each look reads anew."""
     _resolvers: list[Target] | None = None
@@ -101,7 +101,7 @@ class ForeignPolicies:
     def one_look(self) -> Iterator[None]:
         """Read the policies, and the objects that they select, at most once in this block.
 
-        A wide failure has thousands of paths, and each of them asks.
+        A failure may affect thousands of paths, and each of them asks.
         """
         self._is_current = False
         try:
@@ -145,7 +145,7 @@ class ForeignPolicies:
         at: Side = "both",
         lasting: bool = False,
     ) -> str:
-        """Return which foreign policies could give what was observed on a path; empty: none.
+        """Return which foreign policies could cause what was observed on a path; empty: none.
 
         ``times``: a policy counts if a snapshot since the first attempt has it, even if it is gone
         or edited by now, but not if it existed when the path behaved otherwise. ``at``: the end at
@@ -164,7 +164,7 @@ class ForeignPolicies:
         return text or ("" if lasting else path.describe(self._passing(times.since)))
 
     def observe(self, claims: Sequence[str], open_paths: Sequence[Path]) -> None:
-        """Note the claims of a test, and the paths that were open while no policy of the test was
+        """Record the claims of a test, and the paths that were open while no policy of the test was
         in force."""
         self._claims = claims
         self._open = open_paths
@@ -195,7 +195,7 @@ class ForeignPolicies:
         protocol: str,
         at: Side = "both",
     ) -> str:
-        """Return which of these policies could give what was observed on a path; empty: none."""
+        """Return which of these policies could cause what was observed on a path; empty: none."""
         self.look()
         return self._path(source, target, observed, protocol, at).describe(policies)
 
@@ -227,7 +227,7 @@ class ForeignPolicies:
     def _path(
         self, source: Workload, target: Target, observed: Observed, protocol: str, at: Side
     ) -> ObservedPath:
-        """Describe a path; it includes the cluster's DNS where the target has only a name."""
+        """Describe a path; it includes the cluster's DNS if the target has only a name."""
         targets = [target] if target.host or target.backends else [target, *self._dns()]
         ends = partial(self._ends, claims=self._claims)
         return ObservedPath(source, targets, observed, protocol, at, ends)
@@ -235,8 +235,8 @@ class ForeignPolicies:
     def _givers(
         self, path: ObservedPath, snapshot: Snapshot, times: Times, *, lasting: bool
     ) -> list[ForeignPolicy]:
-        """Return the candidates, without policies that would have closed other paths of the same
-        pods, which stayed open."""
+        """Return the candidates, without the policies that would also have closed other paths of
+        the same pods which stayed open."""
         candidates = self._candidates(snapshot, times, lasting=lasting)
         pods = {pod.uid for pod in path.pods}
         beside = [
@@ -286,8 +286,8 @@ class ForeignPolicies:
         }
 
     def _by_labels(self, path: ObservedPath, snapshot: Snapshot) -> str:
-        """Describe policies that could give the result only because a pod's namespace has got other
-        labels."""
+        """Describe policies that could cause the result only because a pod's namespace has got
+        other labels."""
         if not self._interference.relabelled(pod.namespace for pod in path.pods):
             return ""
         before = path.ways_between(self._ends(path.pods, as_made=True))
@@ -300,11 +300,11 @@ class ForeignPolicies:
         return f"since somebody changed labels of its namespace {by}" if by else ""
 
     def _passing(self, since: float | None) -> list[ForeignPolicy]:
-        """Return foreign policies that came or changed since a path was first tried, or since this
-        worker changed a policy of its own.
+        """Return foreign policies that were created or changed since a path was first tried, or
+        since this worker changed a policy of its own.
 
-        A policy that came and went between two snapshots is in neither, so the API server is asked
-        for the events in between.
+        A policy that was created and deleted between two snapshots is in neither, so the API server
+        is asked for the events in between.
         """
         before = self._until(since)
         version = self._newest_version(before)
@@ -333,9 +333,10 @@ class ForeignPolicies:
     def _changed_since(
         self, version: int, served: tuple[str, str], known: Mapping[str, Mapping[str, Any]]
     ) -> list[ForeignPolicy]:
-        """Return foreign policies of an API and kind that came or changed since ``version``.
+        """Return foreign policies of an API and kind that were created or changed since
+        ``version``.
 
-        ``known``: uid to the spec before.
+        ``known`` maps each uid to the earlier spec.
         """
         is_own = own_objects(self.changes.run, self.changes.uids)
         api, kind = served
@@ -354,8 +355,8 @@ class ForeignPolicies:
     ) -> dict[str, End]:
         """Return each pod as policies match it, by uid.
 
-        ``as_made``: with the labels that the worker gave its namespaces. ``claims``: defects that
-        these claims are about are left out.
+        ``as_made``: use the labels that the worker gave its namespaces. ``claims``: leave out the
+        defects that these claims are about.
         """
         namespaces: dict[str, Obj | None] = {}
         accounts: dict[tuple[str, str], Obj | None] = {}
@@ -389,7 +390,7 @@ class ForeignPolicies:
         return tuple(dict.fromkeys(column - own for column in every))
 
     def _dns(self) -> list[Target]:
-        """Return the cluster's DNS pods behind their Service; none where they are not found."""
+        """Return the cluster's DNS pods behind their Service; none if they are not found."""
         if self._resolvers is None:
             self._resolvers = []
             with suppress(SuiteError):

@@ -23,7 +23,7 @@ from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 VERBS = {"ADDED": "came", "MODIFIED": "changed", "DELETED": "went"}
 NOTHING = "metadata.name=no-such-object"
-"""Field selector that selects nothing, for a list that is needed only for its version."""
+"""A field selector that selects nothing, for a list of which only the version is needed."""
 
 
 @dataclass
@@ -37,14 +37,14 @@ class PolicyEvents:
     """The namespace with the pods that the policies may select; other workers' namespaces begin
     with it."""
     is_over: Callable[[], bool]
-    """Return whether the run has begun to remove its own policies."""
+    """Returns whether the run has begun to remove its own policies."""
     seconds: float
     """How long one watch request lasts."""
     events: list[tuple[float, str]] = field(default_factory=list)
     """Pods and Services that were added or removed, each with the time (``time.monotonic``)."""
     edits: list[Edit] = field(default_factory=list)
     _policies: dict[str, tuple[str, Obj]] = field(default_factory=dict)
-    """Uid to kind and policy."""
+    """Map each uid to the kind and the policy."""
 
     def kinds(self) -> list[tuple[str, str]]:
         """Return API and kind of all served policies, of the objects that change their effect, of
@@ -113,7 +113,8 @@ class PolicyEvents:
             self.edits.append(Edit(at=time.monotonic(), what=what, policies=()))
 
     def _edited(self, api: str, text: str, policies: Iterable[tuple[str, Obj]]) -> None:
-        """Record what a policy of another owner was and is, if it may select the run's pods."""
+        """Record a policy of another owner before and after its change, if it may select the run's
+        pods."""
         found = [
             policy_in_event(self.kube, api, kind, obj)
             for kind, obj in policies

@@ -23,18 +23,18 @@ from conformance.policy.oracle.world import SERVICE_LABEL, NetworkSet, World
 
 KUBERNETES = "networking.k8s.io/v1"
 CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
-"""The first API that is served is read."""
+"""The APIs of Calico, of which the first that is served is read."""
 DISCOVERY = "discovery.k8s.io/v1"
 ADMIN = ("policy.networking.k8s.io/v1alpha2", "policy.networking.k8s.io/v1alpha1")
 DECIDING = ("NetworkPolicy", "GlobalNetworkPolicy", *ADMIN_KINDS)
 """Kinds of policies that decide."""
 SETS = ("GlobalNetworkSet", "NetworkSet")
 BY_LABELS = {"selector", "notSelector", "namespaceSelector"}
-"""Fields of a rule's source or destination."""
+"""Fields of a rule's source or destination that select by labels."""
 BASELINES = ("baselineadminnetworkpolicy", "Baseline")
 """Tiers of administrators' policies that come after ``default``."""
 TWINS = ("knp.", "kanp.", "kbanp.", "kcnp.")
-"""Beginnings of names under which Calico's API serves policies of Kubernetes' APIs a second
+"""Beginnings of the names under which Calico's API serves policies of Kubernetes' APIs a second
 time."""
 ADMIN_TIERS = {
     "AdminNetworkPolicy": "adminnetworkpolicy",
@@ -42,9 +42,11 @@ ADMIN_TIERS = {
 }
 """Calico's names for the tiers of these kinds (v3.29 on); a ClusterNetworkPolicy names its own."""
 FIRST = -1.0
-"""Order that is assumed for a tier without a known order; the tier may come before all others."""
+"""The order that is assumed for a tier without a known order; the tier may come before all others.
+"""
 STAGED = ("StagedNetworkPolicy", "StagedGlobalNetworkPolicy", "StagedKubernetesNetworkPolicy")
-"""Kinds that decide nothing by the documents, but decide on Windows in some releases."""
+"""Kinds of policies that decide nothing according to the documents, but decide on Windows in some
+releases."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,8 @@ class Snapshot:
     kinds: tuple[tuple[str, str], ...] = ()
     """API and kind of the served policies."""
     hosts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Node to the labels of its HostEndpoint, which puts the node itself under policy. Most
-    clusters have none."""
+    """Map each node to the labels of its HostEndpoint, through which policies apply to the node
+    itself. Most clusters have none."""
 
     @property
     def foreign(self) -> tuple[ForeignPolicy, ...]:
@@ -99,7 +101,7 @@ def read(kube: Kube, at: float, is_own: Callable[[Obj], bool]) -> Snapshot:
 
 
 def calico_api(kube: Kube) -> str:
-    """Return the API at which Calico's policies are read; empty where none is served."""
+    """Return the API at which Calico's policies are read; empty if none is served."""
     return next((api for api in CALICO if kube.discovery.serves(api, "GlobalNetworkPolicy")), "")
 
 
@@ -119,12 +121,13 @@ def admin_kinds(kube: Kube) -> list[tuple[str, str]]:
 
 
 def spec_of(obj: Obj) -> Obj:
-    """Return the spec of an object; an empty mapping where it has none."""
+    """Return the spec of an object; an empty mapping if it has none."""
     return obj.get("spec") or {}
 
 
 def own_objects(run: Ownership, uids: Container[str] = ()) -> Callable[[Obj], bool]:
-    """Recognize a run's own objects: this worker's by uid, those of the run's others by labels."""
+    """Return a function that recognises a run's own objects: this worker's by uid, those of the
+    run's other workers by labels."""
 
     def is_own(obj: Obj) -> bool:
         return str(obj["metadata"].get("uid") or "") in uids or (
@@ -140,7 +143,7 @@ def is_twin(api: str, obj: Obj) -> bool:
 
 
 def policy_of(api: str, kind: str, obj: Obj, tiers: Mapping[str, Obj]) -> ForeignPolicy:
-    """Return the policy in an object, in its tier."""
+    """Return the policy that an object describes, in its tier."""
     meta = obj["metadata"]
     spec = spec_of(obj)
     tier = ADMIN_TIERS.get(kind) or str(spec.get("tier") or DEFAULT_TIER)
@@ -177,17 +180,17 @@ def policy_in_event(kube: Kube, api: str, kind: str, obj: Obj) -> ForeignPolicy:
 
 @dataclass
 class _Reader:
-    """Reads what decides paths on a cluster, and notes what cannot be read."""
+    """Reads what decides paths on a cluster, and records what cannot be read."""
 
     kube: Kube
     calico: str
-    """API of Calico's policies; empty where none is served."""
+    """The API of Calico's policies; empty if none is served."""
     unread: list[str] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)
     """The cluster's resourceVersion at each list that was read."""
 
     def listed(self, api: str, kind: str) -> list[Obj]:
-        """Return all objects of a kind; none where they cannot be read."""
+        """Return all objects of a kind; none if they cannot be read."""
         try:
             objects, version = self.kube.objects_at(api, kind)
         except ApiRefused as refusal:
@@ -213,8 +216,9 @@ class _Reader:
         return [item for kind in SETS for item in self.listed(self.calico, kind)]
 
     def completed(self, policy: ForeignPolicy) -> ForeignPolicy:
-        """Return a policy with the network sets that its rules may choose, and the members of the
-        Services that they name, if those can be read: their changes are changes of the policy."""
+        """Return a policy with the network sets that its rules may select, and with the members of
+        the Services that they name, if these can be read: a change of these objects changes the
+        policy."""
         if _chooses_by_labels(policy):
             policy = _with_sets(policy, self.sets)
         for service in _services(policy):
@@ -223,7 +227,7 @@ class _Reader:
         return policy
 
     def _slices(self, namespace: str, service: str) -> list[Obj]:
-        """Return the EndpointSlices of a Service.  Raise SuiteError where they cannot be read."""
+        """Return the EndpointSlices of a Service. Raise SuiteError if they cannot be read."""
         of_service = f"{SERVICE_LABEL}={service}"
         return self.kube.objects(DISCOVERY, "EndpointSlice", namespace, labels=of_service)
 
@@ -259,15 +263,15 @@ def _of_host(api: str, endpoint: Obj) -> ForeignPolicy:
 
 
 def _ends(policy: ForeignPolicy) -> list[Obj]:
-    """Return the sources and destinations of a policy's rules, if they are in Calico's words."""
+    """Return the sources and destinations of a policy's rules, if the rules have Calico's fields."""
     rules = [*list_at(policy.spec, "ingress"), *list_at(policy.spec, "egress")]
     ends = [mapping_at(rule, end) for rule in rules for end in ("source", "destination")]
     return ends if policy.api in CALICO else []
 
 
 def _chooses_by_labels(policy: ForeignPolicy) -> bool:
-    """Return whether Calico's rules choose sources or targets by labels, and so network sets
-    too."""
+    """Return whether Calico's rules select sources or targets by labels, and therefore network
+    sets, too."""
     return any(BY_LABELS & end.keys() for end in _ends(policy))
 
 
@@ -284,8 +288,7 @@ def _services(policy: ForeignPolicy) -> set[tuple[str, str]]:
 def _with_members(
     policy: ForeignPolicy, service: tuple[str, str], slices: Sequence[Obj]
 ) -> ForeignPolicy:
-    """Return a policy with the members of a Service.  Raise UsageProblem where they cannot be
-    read."""
+    """Return a policy with the members of a Service. Raise UsageProblem if they cannot be read."""
     members = World(slices).backends.get(service, [])
     versions = [str(item["metadata"].get("resourceVersion")) for item in slices]
     version = "/".join([policy.version, *versions])
@@ -293,15 +296,15 @@ def _with_members(
 
 
 def _with_sets(policy: ForeignPolicy, sets: Sequence[Obj]) -> ForeignPolicy:
-    """Return a policy with the sets that its rules may choose: a change of a set changes the
-    policy."""
+    """Return a policy with the network sets that its rules may select: a change of a set changes
+    the policy."""
     versions = [str(item["metadata"].get("resourceVersion")) for item in sets]
     read = tuple(_set_of(item) for item in sets)
     return replace(policy, sets=read, version="/".join([policy.version, *versions]))
 
 
 def _set_of(item: Obj) -> NetworkSet:
-    """Return a network set; an unreadable network set may have any address and label."""
+    """Return a network set; an unreadable set may have any address and label."""
     space = item["metadata"].get("namespace")
     known = labels.of_network_set(item, {} if space else None)
     of_namespace: labels.Labels | None = None if space else {}

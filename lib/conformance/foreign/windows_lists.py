@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The access rules that Felix has to give HNS for a Windows pod, by all policies of the cluster.
+"""The access rules that Felix must give HNS for a Windows pod, by all policies of the cluster.
 
 Policies of other owners count like the run's own: Felix renders them together.
 """
@@ -44,7 +44,7 @@ class WindowsLists:
 
     def expected(self, pod: Workload) -> list[tuple[HnsRule, ...]]:
         """Return the lists that a pod may have by the cluster's present objects: one with the known
-        defects of Calico's release, one without them, since a patch may have mended these.
+        defects of Calico's release, and one without them, since a patch may have corrected these.
 
         Raise MissingCapability if Calico's release, or a policy that may select the pod, is not
         known here.

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fetching the results of a run inside the cluster: waits for its judge, and copies its archive.
-One file is written, whole or not at all. Nothing is unpacked, since its contents were written in a
-pod and are only data.
-"""
+"""Fetches the results of a run inside the cluster: waits for its judge, and copies its archive. One
+file is written, whole or not at all. Nothing is unpacked, since the archive was written in a pod,
+so its contents are only treated as data."""
 
 import base64
 import binascii
@@ -29,12 +28,12 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 PROGRAM = "calico-conformance"
 LOOK_EVERY = 5.0
 STARTS_WITHIN = 120.0
-"""s.  For the Job's controller to make its pod."""
+"""s. The time limit for the Job's controller to create its pod."""
 SILENCE = 600.0
-"""s. Packing the results of many nodes takes time."""
+"""s. The longest wait for data. Packing the results of many nodes takes time."""
 ENDS_WITHIN = 60.0
 MOST = 2 << 30
-"""Bytes of an archive; a whole run has 6 MB."""
+"""bytes. The most that an archive may have; a whole run has 6 MB."""
 NAME = re.compile(r"[\w.-]{1,100}\.zip")
 NO_REPORT = 7
 UNUSABLE = 4
@@ -47,12 +46,12 @@ class NoReport(EnvironmentBroken):
 
 @dataclass(frozen=True)
 class Judged:
-    """The end of the judge's container."""
+    """The result of the judge's container, which has ended."""
 
     pod: str
     code: int
     reason: str
-    """``OOMKilled``, say; empty: it ended by itself."""
+    """Kubernetes' reason, such as ``OOMKilled``; empty: it ended by itself."""
 
 
 @dataclass(eq=False)
@@ -66,9 +65,8 @@ class Fetch:
     _told: str = ""
 
     def judged(self, within: float) -> Judged:
-        """Wait until the judge has ended.  Raise ClusterUnusable: there is no pod of the Job;
-        EnvironmentBroken: it has not ended in time.
-        """
+        """Wait until the judge has ended. Raise ClusterUnusable if there is no pod of the Job,
+        EnvironmentBroken if it has not ended in time."""
         where = f"Job {RUNNER_NAMESPACE}/{self.job}"
         there = until(
             self._pod,
@@ -148,7 +146,7 @@ class Fetch:
             raise EnvironmentBroken(f"the holder does not end: {first_line_of(done.output)}")
 
     def _pod(self) -> Obj | None:
-        """Return the Job's pod, the newest of several; None: there is none."""
+        """Return the Job's pod, the newest if there are several; None if there is none."""
         pods = self.kube.objects("v1", "Pod", RUNNER_NAMESPACE, labels=f"job-name={self.job}")
         return max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
 
@@ -173,9 +171,8 @@ class Fetch:
 
 
 def archive(received: Iterator[bytes | ExecEnd]) -> tuple[dict[str, Any], bytes]:
-    """Return head and content of the archive that a holder sent, compared with its length and
-    SHA-256.  Raise EnvironmentBroken.
-    """
+    """Return the head and the content of the archive that a holder sent, after comparing it with
+    its length and SHA-256. Raise EnvironmentBroken."""
     head: dict[str, Any] = {}
     body = bytearray()
     for line in received:
@@ -229,7 +226,7 @@ def _decoded(line: bytes) -> bytes:
 
 
 def first_line_of(text: str) -> str:
-    """Return the first line of a command's output that has words; empty: none has."""
+    """Return the first line of a command's output that is not blank; empty if there is none."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container beside the judge: it keeps the results until they are fetched, and sends them.
+"""The container that runs next to the judge: it keeps the results until they are fetched, and sends
+them.
 
-Results are lines of text, since an exec's binary output is not the same through every proxy.
+Results are lines of text, since not every proxy passes an exec's binary output unchanged.
 """
 
 import base64
@@ -20,12 +21,13 @@ from conformance.report.pack import pack
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 TAKEN = ".fetched"
-"""File in the folder of results by which the holder ends."""
+"""The file in the folder of results whose existence lets the holder end."""
 KEPT_FOR = 24 * 3600.0
-"""s. Counted from the report, or from the holder's start if there is no report."""
+"""s. The time for which results are kept, counted from the report, or from the holder's start if
+there is no report."""
 LOOK_EVERY = 2.0
 BYTES_A_LINE = 48 * 1024
-"""A multiple of 3, so that lines can be put together again."""
+"""bytes. The data in a line; a multiple of 3, so that the lines of base64 can be joined."""
 END = b"end"
 
 
@@ -57,8 +59,7 @@ def release(results: Path) -> None:
 
 def sent(results: Path) -> Iterator[bytes]:
     """Yield the archive of the newest run as lines: its name, length and SHA-256 as JSON, base64,
-    and an end.  Raise UsageProblem where no run has left a report.
-    """
+    and an end. Raise UsageProblem if no run has left a report."""
     report = _report(results)
     if report is None:
         raise UsageProblem(f"no run has left a report in {results}")
@@ -76,5 +77,5 @@ def sent(results: Path) -> Iterator[bytes]:
 
 
 def _report(results: Path) -> Path | None:
-    """Return the report of the newest run in a folder; None: there is none yet."""
+    """Return the report of the newest run in a folder; None if there is none yet."""
     return max(results.glob("20*/conformance.json"), default=None)

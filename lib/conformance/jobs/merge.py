@@ -35,7 +35,7 @@ ATTACHMENTS = "attachments"
 def merge(given: Sequence[Path], folder: Path) -> int:
     """Write the merged report into a new folder; return the exit code that one run would have.
 
-    Raise UsageProblem where these are not reports of one cluster, and before anything is written.
+    Raise UsageProblem, before anything is written, if these are not reports of one cluster.
     """
     reports = sorted(map(read, given), key=lambda report: str(report.run["started"]))
     newest = reports[-1]
@@ -65,7 +65,7 @@ def merge(given: Sequence[Path], folder: Path) -> int:
 
 
 def _differences(newest: Report, report: Report) -> Iterator[str]:
-    """Yield why two reports are not of one cluster in one state; none: they are."""
+    """Yield why two reports are not of one cluster in one state; nothing if they are."""
     theirs = str(report.suite.get("catalog") or "")
     if report.schema == "1" or not again.uid(report) or report.facts is None:
         yield f"{report.where} does not name its cluster"
@@ -159,7 +159,7 @@ def _selection(reports: Sequence[Report]) -> str:
 
 
 def _cut_short(reports: Sequence[Report], tests: Sequence[TestOutcome]) -> str:
-    """Return why a run did not get to its end, if another did not make up for it."""
+    """Return why a run did not get to its end, unless another run made up for it."""
     left = {test.test for test in tests if not test.ran or test.verdict is ClaimVerdict.NOT_RUN}
     for report in reports:
         theirs = {
@@ -221,7 +221,7 @@ def _facts(reports: Sequence[Report]) -> Facts:
 
 
 def _filled(newer: T, older: T) -> T:
-    """Return facts with values of older ones where they are not known."""
+    """Return facts in which values that are not known are taken from older facts."""
     changed: dict[str, Any] = {}
     for item in fields(newer):  # type: ignore[arg-type]
         fact = getattr(newer, item.name)
@@ -232,9 +232,8 @@ def _filled(newer: T, older: T) -> T:
 
 
 def _attachments(report: Report, folder: Path) -> dict[str, list[str]]:
-    """Copy what the tests of a run have left; return its places below the merged report's folder,
-    by test.
-    """
+    """Copy the files that the tests of a run have left; return their places below the merged
+    report's folder, by test."""
     where = Path(report.where).parent
     name = str(report.run["id"])
     if (where / ATTACHMENTS).is_dir():

@@ -22,27 +22,27 @@ RESTRICTED = {
 USER = 65532
 """The user of the image, which owns nothing in it."""
 GRACE = 600
-"""s. For an interrupted run to restore its changes, such as a drained node or a VNI."""
+"""s. The time for an interrupted run to restore its changes, such as a drained node or a VNI."""
 JUDGE = "judge"
 HOLDER = "holder"
 RESULTS = "/results/$(POD_NAME)"
-"""Folder of the run's results; kubelets fill in the name, so that a volume may have those of
-several Jobs."""
+"""The folder of the run's results; kubelets fill in the Job's name, so that a volume may have the
+results of several Jobs."""
 FILES = "/config"
 WITH_FILES = ("--timings", "--images", "--waivers", "--attest", "--baseline", "--rerun-of")
 """Options that name a file of the user; the Job gets a copy."""
 MOST = 900_000
-"""Bytes of such files in all: a ConfigMap holds 1 MiB."""
+"""bytes. The most that such files may have in all: a ConfigMap holds 1 MiB."""
 OF_THE_JOB = ("--cluster", "--kubeconfig", "--context", "--lab-profile", "--report-dir")
-"""Options that the Job decides itself."""
+"""Options that the Job sets itself."""
 KEPT = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     "karpenter.sh/do-not-disrupt": "true",
     "sidecar.istio.io/inject": "false",
     "linkerd.io/inject": "disabled",
 }
-"""Annotations, as the suite's pods have them: nothing moves the pod, or adds a container that does
-not end."""
+"""The annotations that the suite's pods have, too: no controller moves the pod, or adds a container
+that does not end."""
 ENVIRONMENT = {
     "CALICO_CONFORMANCE_NODE": "spec.nodeName",
     "CALICO_CONFORMANCE_POD_IP": "status.podIP",
@@ -58,19 +58,19 @@ class Wanted:
     name: str = "conformance"
     role: str = runner.ROLES[0]
     beside: Sequence[str] = ()
-    """Roles beside it."""
+    """Further roles."""
     prefix: str = ""
-    """Of prepared namespaces (``--namespaces-prefix``); empty: the run makes its own."""
+    """The prefix of prepared namespaces (``--namespaces-prefix``); empty: the run makes its own."""
     workers: int = 2
     volume: str = ""
-    """Claim of the volume for the results; empty: they go with the pod."""
+    """The claim of the volume for the results; empty: the results are deleted with the pod."""
     node: str = ""
     """The node to run on; empty: any Linux node."""
     pull_secrets: Sequence[str] = ()
     options: Sequence[str] = ()
-    """Options of the run."""
+    """The options of the run."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Name to text of files that the run reads."""
+    """Map the name of each file that the run reads to its text."""
 
 
 def taken_along(options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -108,7 +108,7 @@ def _text(option: str, path: Path) -> str:
 
 
 def objects(wanted: Wanted) -> Iterator[Obj]:
-    """Yield all objects, in the order in which they have to be made.  Raise UsageProblem."""
+    """Yield all objects, in the order in which they must be created. Raise UsageProblem."""
     account, made = (
         runner.user_of_prefix(wanted.prefix, wanted.workers)
         if wanted.prefix
@@ -130,9 +130,9 @@ def objects(wanted: Wanted) -> Iterator[Obj]:
 def _job(wanted: Wanted, account: str) -> Obj:
     """Return the Job.
 
-    Its pod ends once and for all, whatever the judge's exit code: a second pod would repeat what
-    the first has decided, or disrupt again what it could not put back.  The policy keeps
-    Kubernetes also from starting a pod while another is being deleted (podReplacementPolicy).
+    Its pod is never repeated, whatever the judge's exit code: a second pod would repeat what the
+    first has decided, or disrupt again what the first could not restore. The policy also keeps
+    Kubernetes from starting a pod while another is being deleted (podReplacementPolicy).
     """
     never_again = {
         "action": "FailJob",

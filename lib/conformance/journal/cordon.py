@@ -27,7 +27,7 @@ def marked(current: Obj, target: ObjectRef, patch: Mapping[str, Any], run: str) 
 
 
 def cordoned_by(node: Obj | None) -> str:
-    """Return the run that has cordoned a node; empty if nobody or another owner has."""
+    """Return the run that has cordoned a node; empty if no run has."""
     return str(
         (((node or {}).get("metadata") or {}).get("annotations") or {}).get(CORDON_ANNOTATION) or ""
     )

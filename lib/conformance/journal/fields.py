@@ -32,8 +32,8 @@ class Field:
     ours: Content
     """The content after the change."""
     parents: int = 0
-    """How many names at the path's beginning existed as objects before; the other objects were
-    created with the field."""
+    """The number of leading names of the path that existed as objects before; the other objects
+    were created with the field."""
 
     @property
     def label(self) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes beyond the run's own namespaces: written to the journal before they are made, and put
-back at the end."""
+"""Changes outside the run's own namespaces: written to the journal before they are made, and
+restored at the end."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -24,9 +24,9 @@ from conformance.model.change import ObjectRef
 
 
 class Journalled:
-    """A test's changes beyond the run's namespaces.
+    """A test's changes outside the run's namespaces.
 
-    ``check`` is called before each change and raises when this run may change nothing any more.
+    ``check`` is called before each change and raises if this run may not change anything any more.
     """
 
     def __init__(
@@ -38,13 +38,15 @@ class Journalled:
         self._check = check
         self._keys: list[str] = []
         self._marked: dict[str, Entry] = {}
-        """Entries that may not be open, and whose node may bear their mark all the same."""
+        """Entries that may be closed, although their node may still have their mark."""
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Obj:
-        """Change fields of an object by a JSON merge patch; returns it as the server now has it.
+        """Change fields of an object by a JSON merge patch; return the object as the server now has
+        it.
 
         Raise JournalRefused (a secret, or too big for the journal: nothing was changed),
-        EnvironmentBroken (no such object, or the API server took it neither), LockLost.
+        EnvironmentBroken (there is no such object, or the API server accepted neither the entry nor
+        the change), LockLost.
         """
         _refuse_secret(target, "patch")
         current = read(self.changes.kube, target, within=self.journal.within)
@@ -79,8 +81,8 @@ class Journalled:
         return made or current
 
     def create(self, obj: Obj, why: str) -> Obj | None:
-        """Create an object that no namespace of the run contains; restoring removes it.  Raise
-        as ``patch`` does."""
+        """Create an object outside the run's namespaces; restoring removes it. Raise as ``patch``
+        does."""
         target = reference(obj)
         _refuse_secret(target, "create")
         entry = self._write(self._entry("create", why, target))
@@ -107,8 +109,7 @@ class Journalled:
 
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
         """Delete a pod that its controller makes anew. This is recorded and not restored. Raise
-        EnvironmentBroken for a pod without a controller, since nothing would make it anew.
-        """
+        EnvironmentBroken for a pod without a controller, since nothing would make it anew."""
         found = read(self.changes.kube, target, within=self.journal.within)
         if found is None:
             raise EnvironmentBroken(
@@ -125,10 +126,10 @@ class Journalled:
         self.close(entry)
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Entry:
-        """Record, before the act, that healer ``name`` must run with ``arguments`` unless the
-        entry is closed.
+        """Record, before the act, that healer ``name`` must run with ``arguments`` unless the entry
+        is closed.
 
-        The node in ``arguments`` is marked first: an entry without a mark is not believed, and a
+        The node in ``arguments`` is marked first: an entry without a mark is not applied, and a
         mark without an entry shows that nothing had begun. Raise JournalRefused for an unknown
         healer, since nobody could undo the procedure; EnvironmentBroken (no such node, or the API
         server refused it), ApiRefused, LockLost.
@@ -179,7 +180,7 @@ class Journalled:
         )
 
     def _entry(self, act: Act, why: str, target: ObjectRef, **more: Any) -> Entry:
-        """Describe a change.  Raise JournalRefused for a change that no restore would put back."""
+        """Describe a change. Raise JournalRefused for a change that no restore would undo."""
         entry = Entry(
             key=self.journal.key(),
             act=act,

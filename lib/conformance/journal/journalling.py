@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ways to make disruptive changes: noted first for a test, or without a note for a restore."""
+"""Two ways to make disruptive changes: recorded first for a test, or without a record for a
+restore."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -13,13 +14,13 @@ class Journalling(Protocol):
     """The part of the journal that disruptions need (``conformance.journal.Journalled``)."""
 
     def patch(self, target: ObjectRef, merge_patch: Mapping[str, Any], why: str) -> Any:
-        """Note the fields' values, then change them."""
+        """Record the fields' values, then change them."""
 
     def delete_owned_pod(self, target: ObjectRef, why: str) -> None:
         """Delete a pod that its controller makes anew."""
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
-        """Note, before the change, that the healer ``name`` must run; return the entry. If the
+        """Record, before the change, that the healer ``name`` must run; return the entry. If the
         entry is closed, the healer need not run."""
 
     def close(self, entry: Any) -> None:
@@ -27,8 +28,8 @@ class Journalling(Protocol):
 
 
 class Plainly:
-    """Changes that are made without an entry in the journal, for healers: the entry that they heal
-    stays open until the end."""
+    """Makes changes without an entry in the journal, for healers: the entry that they heal stays
+    open until the end."""
 
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
@@ -46,7 +47,7 @@ class Plainly:
         self._changes.delete(target, why, foreign=True)
 
     def procedure(self, name: str, arguments: Mapping[str, Any], why: str) -> Any:
-        """Do nothing: the procedure needs no further note."""
+        """Do nothing: the procedure needs no further record."""
 
     def close(self, entry: Any) -> None:
-        """Do nothing: there is no note."""
+        """Do nothing: there is no record."""

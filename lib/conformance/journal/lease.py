@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run lock: a coordination Lease that prevents two runs from disrupting one cluster at the
-same time.
+"""The run lock: a coordination Lease that prevents two runs from disrupting one cluster at the same
+time.
 
 A run with exclusive tests holds it from its first such test to its last; a process that restores
-changes of dead runs holds it meanwhile. A run that finds the lock taken waits, and stops when
-this takes too long. A holder that does not renew the lock counts as dead after the lease's
-duration, measured on the observer's clock (as in client-go's leader election), so that clocks
-need not agree; but never while one of its processes is known to live.
+changes of dead runs holds it meanwhile. A run that finds the lock taken waits, and stops when this
+takes too long. A holder that does not renew the lock for the lease's duration counts as dead. The
+duration is measured on the observer's clock (as in client-go's leader election), so that clocks
+need not agree. A holder never counts as dead while one of its processes is known to live.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RUN_LOCK = ObjectRef(
     api_version="coordination.k8s.io/v1", kind="Lease", name="run-lock", namespace=SYSTEM_NAMESPACE
 )
 RENEWALS = 4
-"""Renewals in the time after which a lease counts as stale: three may fail."""
+"""The number of renewals in the time after which a lease counts as stale: three may fail."""
 
 
 LOCK_RIGHTS = tuple(
@@ -67,18 +67,18 @@ class RunLock:
         life: Callable[[Obj], Life] = lambda lease: Life.UNKNOWN,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Set up the lock. ``tell`` gets messages for everybody, ``progress`` the present wait
+        """Set up the lock. ``tell`` receives messages for everybody, ``progress`` the present wait
         (``what: state``).
 
-        ``life`` returns the state of a lease's holder: if it is dead, the lock need not go stale
-        first; if it lives, a stale lock is not taken either (its workers may go on after the
-        renewing process was killed).
+        ``life`` returns the state of a lease's holder. If the holder is dead, the lock is taken at
+        once, although it is not stale yet. If it lives, even a stale lock is not taken (its workers
+        may go on after the renewing process was killed).
         """
         self.kube = kube
         self.run = run
         self.timings = timings
         self.lost = ""
-        """How the lock was lost; empty while it was not."""
+        """How the lock was lost; empty if it was not."""
         self._changes = Changes(kube, run)
         self._tell = tell
         self._progress = progress
@@ -92,8 +92,8 @@ class RunLock:
         self._keeper: threading.Thread | None = None
 
     def acquire(self, *, patient: bool = True) -> None:
-        """Take the lock, and renew it from now on. Raise ClusterUnusable with its holder and
-        since when, or a missing right.
+        """Take the lock, and renew it from now on. Raise ClusterUnusable, which names the holder
+        and since when it holds the lock, or a missing right.
 
         ``patient``: also wait for a holder that is known to live.
         """
@@ -273,7 +273,7 @@ class RunLock:
 
 
 def held_by(kube: Kube, run: str) -> Obj | None:
-    """Return the run lock while it is this run's; None otherwise."""
+    """Return the run lock if this run holds it; None otherwise."""
     found = kube.find(RUN_LOCK.api_version, RUN_LOCK.kind, RUN_LOCK.name, RUN_LOCK.namespace)
     return found if found is not None and holds(found, run) else None
 
@@ -317,12 +317,12 @@ def _holder(lease: Obj) -> str:
 
 
 def _holding(lease: Obj) -> str:
-    """Return the run that holds it; empty: none."""
+    """Return the run that holds the lease; empty if none does."""
     return _holder(lease).partition(" ")[0]
 
 
 def _on_its_way_out(refusal: ApiRefused) -> bool:
-    """Return whether the namespace is being deleted, as the last run to tidy up does."""
+    """Return whether the namespace is being deleted, which the last run to clean up does."""
     causes = (refusal.status.get("details") or {}).get("causes") or []
     return refusal.forbidden and any(
         cause.get("reason") == "NamespaceTerminating" for cause in causes

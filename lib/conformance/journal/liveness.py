@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test whether a run is alive, proved where possible by a lock file that all its processes
-hold.
+"""Tests whether a run is alive. If possible, a lock file that all its processes hold proves it.
 
-Everything that could outlive a run carries an annotation with the place of the lock file and the
+Everything that could outlive a run has an annotation with the path of the lock file and the
 machine.
 """
 
@@ -42,8 +41,8 @@ def sign(lock_file: Path) -> str:
 
 
 def process(value: str) -> Life:
-    """Return the state by the lock file that an annotation names: a free lock means all processes
-    died."""
+    """Return the state by the lock file that an annotation names: if the lock is free, all
+    processes have died."""
     boot, _, path = value.partition(_SEPARATOR)
     if not boot or boot != _boot():
         return Life.UNKNOWN
@@ -58,7 +57,7 @@ def process(value: str) -> Life:
 
 
 def _lock_file(path: str) -> IO[bytes]:
-    """Open a run's lock file and nothing else, by no link on the way to it.  Raise OSError."""
+    """Open a run's lock file and nothing else; a path with a link is refused. Raise OSError."""
     if not _LOCK_FILE.fullmatch(path) or os.path.realpath(path) != path:
         raise PermissionError(f"{path} is no lock file of a run")
     file = os.fdopen(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The marks that a run leaves on changed objects; they decide whether its journal is believed.
+"""The marks that a run leaves on changed objects; an entry of its journal is applied only if they
+confirm it.
 
 The mark is an annotation of the changed object: the run, and a hash of the journal entry. It is
 written in the same request as the change, and removed in the request that restores the value. A
@@ -41,8 +42,8 @@ def marks_of(obj: Obj) -> Iterator[tuple[str, str]]:
 
 
 def mark_fields(current: Obj, name: str) -> tuple[Field, ...]:
-    """Return the fields of an object that hold this mark, in their state without it; empty if it
-    has no such mark."""
+    """Return the fields of an object that hold this mark, with their content without the mark;
+    empty if it has no such mark."""
     marked = content_at(current, (*_ANNOTATIONS, name))
     fields = (
         [Field(path=(*_ANNOTATIONS, name), before=ABSENT, ours=marked, parents=1)]
@@ -78,8 +79,7 @@ def unmark(changes: Changes, target: ObjectRef, name: str, *, within: float) -> 
 
 
 def doubt(entry: Entry, current: Obj, *, as_noted: bool = True) -> str:
-    """Return why an object does not confirm a journal entry; empty when it carries the entry's own
-    mark.
+    """Return why an object does not confirm a journal entry; empty if it has the entry's own mark.
 
     ``as_noted``: the object was read at the API in the entry, and not from Calico's storage, where
     it has another uid.
@@ -128,11 +128,11 @@ KINDS = ("FelixConfiguration",)
 
 
 def within_reach(kube: Kube, target: ObjectRef, *, within: float) -> ObjectRef:
-    """Return the place at which to read and restore an object: the recorded one, or Calico's
-    storage without its API server.
+    """Return the place at which to read and restore an object: the recorded place, or Calico's
+    storage if its API server is absent.
 
-    Raise EnvironmentBroken if it is neither reached nor stored where this suite could write,
-    ApiRefused.
+    Raise EnvironmentBroken if the object is neither reached there nor stored where this suite could
+    write; ApiRefused.
     """
     why: object = f"{target.api_version} is not served"
     if kube.discovery.serves(target.api_version, target.kind):

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open changes of other living runs. Such a change may explain a lost path, and nothing else.
-Nothing is read while all paths are well. A journal that cannot be read, or a run without an open
-change, excuses nothing.
-"""
+Nothing is read while all paths are as expected. A journal that cannot be read, or a run without an
+open change, excuses nothing."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -22,13 +21,13 @@ from conformance.timing import SYSTEM_CLOCK, Clock
 
 VNI = ("spec", "vxlanVNI")
 LOOK_EVERY = 1.0
-"""s. Between two checks whether a run of another machine renews its run lock."""
+"""s. The interval between two checks whether a run of another machine renews its run lock."""
 
 
 class OtherRuns:
     """The changes of other runs on one cluster.
 
-    Open changes are remembered, since a change may end just before it is looked up.
+    Open changes are remembered, since a change may end just before it is searched for.
     """
 
     exempt = "wait until that run has ended, then run again (pytest --janitor --dry-run lists what runs have left)"
@@ -41,18 +40,19 @@ class OtherRuns:
         doubt: Callable[[Kube, Entry], str] = believed,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """``doubt`` returns why an entry is not to be believed; empty: it is."""
+        """Set up the record of changes. ``doubt`` returns why an entry must not be applied; empty
+        if it may."""
         self._kube = kube
         self._run = run
         self._doubt = doubt
         self._clock = clock
         self._seen: dict[tuple[str, str], tuple[float, Obj, Entry]] = {}
-        """Run and key of an entry to when it was open last (``time.monotonic``), and its
-        journal."""
+        """Map the run and the key of an entry to its journal, and to the time when it was last
+        found open (``time.monotonic``)."""
         self._is_current: bool | None = None
         """Nothing is read again by :meth:`look`; None: each look reads anew."""
         self._living: dict[str, bool] = {}
-        """Runs that were asked about since the newest look, and whether they live."""
+        """The runs that were asked about since the newest look, and whether they live."""
 
     @contextmanager
     def one_look(self) -> Iterator[None]:
@@ -114,9 +114,8 @@ class OtherRuns:
         return ""
 
     def _lives(self, run: str, journal: Obj) -> bool:
-        """Return whether a run lives: on another machine, whether it renews or gives back its run
-        lock.
-        """
+        """Return whether a run lives. For a run on another machine, this is whether it renews or
+        releases its run lock."""
         lease = held_by(self._kube, run)
         life = liveness.of([journal, *([lease] if lease else [])])
         if life is not Life.UNKNOWN or lease is None:
@@ -127,7 +126,7 @@ class OtherRuns:
 
 
 def beside(kube: Kube, run: str, nodes: Collection[str]) -> list[str]:
-    """Return a line for each other run with pods on these nodes that is not known to be dead."""
+    """Return a line for each other run that has pods on these nodes and is not known to be dead."""
     pods: dict[str, list[Obj]] = {}
     for pod in kube.objects("v1", "Pod", labels=RUN_LABEL):
         if is_of(pod) and (other := labels_of(pod)[RUN_LABEL]) != run:
@@ -145,7 +144,7 @@ def beside(kube: Kube, run: str, nodes: Collection[str]) -> list[str]:
 
 
 def _node(entry: Entry) -> str:
-    """Return the node that a change concerns alone; empty: none."""
+    """Return the only node that a change concerns; empty if there is none."""
     if entry.target is not None:
         return entry.target.name if entry.target.kind == "Node" else ""
     return str(entry.arguments.get("node") or "")

@@ -22,27 +22,27 @@ class Entry:
     """A journalled change."""
 
     key: str
-    """Sorts by time; unique in the run."""
+    """The key of the entry in the journal: it sorts by time and is unique in the run."""
     act: Act
     why: str
     run: str = ""
     """The run that made the change; empty: an earlier release, which left no marks."""
     state: EntryState = "intended"
     """``intended``: written before the change, which may or may not have been made; ``closed``:
-    nothing has to be restored."""
+    nothing needs to be restored."""
     target: ObjectRef | None = None
     """The changed object; for a procedure its node."""
     uid: str = ""
-    """Uid of the target; the uid of a created object is known only afterwards, or never."""
+    """The uid of the target; the uid of a created object is known only afterwards, or never."""
     resource_version: str = ""
-    """Version of the object before the change; for reports."""
+    """The version of the object before the change; for reports."""
     fields: tuple[Field, ...] = ()
-    """Fields that a patch changes."""
+    """The fields that a patch changes."""
     procedure: str = ""
-    """Name of the healer that undoes it."""
+    """The name of the healer that undoes it."""
     arguments: dict[str, Any] = field(default_factory=dict)
     at: str = ""
-    """When it was written, UTC."""
+    """The time when it was written, in UTC."""
     worker: str = ""
 
     @property
@@ -79,12 +79,12 @@ class Entry:
 
 
 def dump(entry: Entry, *, sort_keys: bool = False) -> str:
-    """Return the entry as the ConfigMap has it."""
+    """Return the entry in the form in which the ConfigMap has it."""
     return json.dumps(to_plain(entry), separators=(",", ":"), sort_keys=sort_keys)
 
 
 def load(text: str) -> Entry:
-    """Read an entry.  Raise ValueError for anything else."""
+    """Read an entry. Raise ValueError if the text is no entry."""
     try:
         plain = json.loads(text)
         for touched in plain.get("fields", ()):

@@ -13,8 +13,8 @@ _NAME = re.compile(
     r"(password|passwd|token|secret|credentials?|private[-_.]?key|api[-_.]?key|access[-_.]?key)$",
     re.I,
 )
-"""Ends of names whose text values count as secrets: ``DB_PASSWORD``, ``bearerToken``; not
-``secretName``."""
+"""Matches the endings of names whose text values count as secrets: ``DB_PASSWORD``,
+``bearerToken``; not ``secretName``."""
 REDACTED = "(redacted)"
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of what the suite may restore: every kind, field, range and procedure that it changes.
+"""The list of everything that the suite may restore: every kind, field, range and procedure that it
+changes.
 
-Anybody who may write ConfigMaps in the suite's namespace can write a journal.  An entry outside
-this table is never acted upon, and the suite makes no change that does not fit it.  A new
+Anybody who may write ConfigMaps in the suite's namespace can write a journal. An entry that does
+not fit this table is never applied, and the suite makes no change that does not fit it. A new
 disruption begins with a row here.
 """
 
@@ -19,36 +20,35 @@ from conformance.kube.ownership import CORDON_ANNOTATION, NAMESPACE_PREFIX
 from conformance.model.change import ObjectRef
 
 NAME = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
-"""Names of objects and namespaces (DNS subdomains); safe in a command."""
+"""Matches names of objects and namespaces (DNS subdomains), which are safe in a command."""
 SHORT_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
-"""Ids of runs, and keys of entries, which become part of an annotation's name."""
+"""Matches ids of runs, and keys of entries, which become part of an annotation's name."""
 OLD = "an earlier release wrote it, which left no mark on what it changed"
 
 _VNI = (
     "[1-9][0-9]{0,6}|1[0-5][0-9]{6}|16[0-6][0-9]{5}|167[0-6][0-9]{4}|1677[0-6][0-9]{3}|16777[01][0-9]{2}"
     "|167772(0[0-9]|1[0-5])"
 )
-"""1 to 16,777,215, which are 24 bits."""
+"""Matches 1 to 16,777,215, which is the range of 24 bits."""
 _VARIABLE = re.compile(
     rf'\{{"name":"VXLAN_VNI"(?:,"value":"(?P<value>({_VNI})?)"'
     r'|,"valueFrom":\{"configMapKeyRef":\{[^{}]*\}\})?\}'
 )
-"""The VNI among the environment variables of calico-node-windows."""
+"""Matches the VNI among the environment variables of calico-node-windows."""
 _NODE_ALONE = r'\{"node":"NAME"\}'
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A kind of change. All are regular expressions for compact JSON with sorted keys. NAME stands
-    for any name, OWN for the beginning of the names of the run's namespaces.
-    """
+    """A kind of change. All fields are regular expressions for compact JSON with sorted keys. NAME
+    stands for any name, OWN for the beginning of the names of the run's namespaces."""
 
     what: str
-    """Act, procedure, API version, kind, namespace, name."""
+    """The act, procedure, API version, kind, namespace and name."""
     fields: Mapping[tuple[str, ...], tuple[str, str]] = field(default_factory=dict)
     """Allowed contents of each field before the change (``absent``: nothing) and after it."""
     arguments: str = r"\{\}"
-    """Arguments of a procedure."""
+    """The arguments of a procedure."""
     by_hand: str = ""
     """The command that undoes it; empty: a patch of its fields."""
 
@@ -107,7 +107,7 @@ ROWS = (
         "kubectl get pods -A --field-selector spec.nodeName={name}",
     ),
 )  # fmt: skip
-"""Procedures are called as their healers are (``undo/healers.py``)."""
+"""The table. Procedures have the names of their healers (``undo/healers.py``)."""
 
 
 def refusal(entry: Entry) -> str:
@@ -122,8 +122,8 @@ def refusal(entry: Entry) -> str:
 
 
 def by_hand(entry: Entry) -> str:
-    """Return the command that puts an entry back by hand; empty for an entry that does not fit
-    the table."""
+    """Return the command that undoes an entry's change by hand; empty for an entry that does not
+    fit the table."""
     row = _row(entry)
     target = _target(entry)
     if row is None or target is None or refusal(entry) not in ("", OLD):
@@ -150,9 +150,8 @@ def by_hand(entry: Entry) -> str:
 
 
 def _target(entry: Entry) -> ObjectRef | None:
-    """Return the object of an entry; earlier releases named a procedure's node in its arguments
-    only.
-    """
+    """Return the object of an entry; earlier releases named a procedure's node only in its
+    arguments."""
     node = entry.arguments.get("node")
     old = (
         None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restoring of journalled changes: newest first, each field only while it holds the run's value,
-verified.
+"""Restores journalled changes: newest first, each field only while it holds the run's value, and
+verifies the result.
 
-An entry is applied only if the suite makes such changes (``restorable``) and the object confirms
-it (``mark``).
+An entry is applied only if the suite makes such changes (``restorable``) and the object confirms it
+(``mark``).
 """
 
 import enum
@@ -28,7 +28,7 @@ Healers = Mapping[str, Callable[[str, dict[str, Any]], None]]
 """Map the name of a procedure to the function that undoes it, given the run that began it and its
 arguments. The function raises if it fails."""
 CONFLICTS = 5
-"""tries. For restoring a field whose object may change at the same time."""
+"""The number of attempts to restore a field whose object may change at the same time."""
 
 
 class Outcome(enum.StrEnum):
@@ -37,7 +37,7 @@ class Outcome(enum.StrEnum):
     RESTORED = "restored"
     UNCHANGED = "nothing to restore"
     CONFLICT = "conflict"
-    """Somebody else has changed it since: left as it is."""
+    """Another user has changed it since, so it is left as it is."""
     REFUSED = "refused"
     """Only the journal claims that a run of this suite made the change, so it is left as it is."""
     FAILED = "not restored"
@@ -54,9 +54,9 @@ class Restored:
     entry: Entry
     outcome: Outcome
     text: str
-    """One line: what it is about, what it held, what it holds."""
+    """One line: the object, its value before, its value now."""
     by_hand: str = ""
-    """The remaining command to run by hand."""
+    """The command that remains to be run by hand."""
 
     def __str__(self) -> str:
         return f"{self.outcome}: {self.text}" + (f"; {self.by_hand}" if self.by_hand else "")
@@ -71,10 +71,10 @@ def restore(
     marked: Sequence[Entry] = (),
 ) -> list[Restored]:
     """Restore every open entry (``only``: entries for which it returns true), newest first; close
-    entries that need nothing more. ``marked``: entries that may be closed although their nodes may
-    still have the mark.
+    entries for which nothing is left to do. ``marked``: entries that may be closed although their
+    nodes may still have the mark.
 
-    Safe to repeat: restored values are recognized.
+    Safe to repeat: restored values are recognised.
     """
     restorer = _Restorer(journal, changes, healers)
     entries = [
@@ -96,10 +96,11 @@ class _Restorer:
     healers: Healers
 
     def restore(self, entry: Entry, *, is_over: bool = False) -> Restored:
-        """Restore one entry.  An error is reported, not raised, so that the other entries are
+        """Restore one entry. An error is reported, not raised, so that the other entries are
         restored nevertheless.
 
-        ``is_over``: the procedure had not begun, or is over; only its mark may be left."""
+        ``is_over``: the procedure had not begun, or is over; only its mark may be left.
+        """
         acts: dict[str, Callable[[Entry], Restored]] = {
             "patch": self._patched,
             "create": self._created,
@@ -155,7 +156,7 @@ class _Restorer:
         )
 
     def _put_back(self, target: ObjectRef, fields: Sequence[Field], current: Obj) -> bool:
-        """Put the fields back; return False if the object was changed or deleted in between."""
+        """Restore the fields; return False if the object was changed or deleted in between."""
         patch = putting_back(fields, current)
         patch.setdefault("metadata", {})["resourceVersion"] = current["metadata"]["resourceVersion"]
         try:

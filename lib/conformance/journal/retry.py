@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retries of requests that must succeed although the API server has short outages, within a
-deadline."""
+"""Repeats requests that must succeed although the API server has short outages, within a deadline."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -15,7 +14,7 @@ from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 T = TypeVar("T")
 PAUSE = 0.5
-"""s.  Between two tries."""
+"""s. The pause between two attempts."""
 
 
 def retry(
@@ -23,8 +22,8 @@ def retry(
 ) -> T:
     """Return the result of ``act``, which must be safe to do twice.
 
-    Raise EnvironmentBroken when the API server did not take it for ``within`` seconds, ApiRefused
-    at once when it refuses for good.
+    Raise EnvironmentBroken if the API server did not accept it for ``within`` seconds, ApiRefused
+    at once if the refusal is final.
     """
     results: list[T] = []
 
@@ -57,7 +56,7 @@ def retry(
 
 
 def read(kube: Kube, target: ObjectRef, *, within: float) -> Obj | None:
-    """Return an object's present state; None if there is none. Raise like :func:`retry`."""
+    """Return an object's present state; None if there is none. Raise as :func:`retry` does."""
     return retry(
         lambda: kube.find(target.api_version, target.kind, target.name, target.namespace),
         within=within,

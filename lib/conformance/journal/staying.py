@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The effects of a change that could not be undone, by its journal entry alone."""
+"""Describes the effects of a change that could not be undone, by its journal entry alone."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from conformance.journal.record import Entry
 from conformance.journal.redaction import redacted
 
 SHOWN = 120
-"""Characters of a value that a message shows."""
+"""The number of characters of a value that a message shows."""
 
 
 def described(entry: Entry) -> str:
@@ -28,7 +28,7 @@ def stays(entry: Entry) -> str:
     """Return ``FelixConfiguration default (projectcalico.org/v3): .spec.vxlanVNI 4096 -> 4097
     stays``.
 
-    If it is not known whether the noted change was made, the text says ``may stay``.
+    If it is not known whether the recorded change was made, the text says ``may stay``.
     """
     verb = "stays" if entry.state == "done" else "may stay (it is not known whether it was made)"
     if entry.act == "procedure":

@@ -32,14 +32,14 @@ from conformance.model.change import Change, ObjectRef
 
 JOURNAL_LABEL = "calico-conformance/journal"
 AT_MOST = 1024 * 1024
-"""Maximum bytes of a ConfigMap's data (validation.MaxSecretSize, 1 MiB)."""
+"""The maximum bytes of a ConfigMap's data (validation.MaxSecretSize, 1 MiB)."""
 
 
 class Journal:
-    """The journal of a run.  Thread-safe; all processes of the run may write at once.
+    """The journal of a run. Thread-safe; all processes of the run may write at once.
 
-    ``within``: seconds in which a write is tried again.  ``memory``: a folder that the run's
-    processes share, with a copy of the open entries for when the cluster cannot be asked.
+    ``within``: seconds for which a write is repeated. ``memory``: a folder that the run's processes
+    share, with a copy of the open entries for times when the cluster does not answer.
     """
 
     def __init__(
@@ -51,7 +51,8 @@ class Journal:
         memory: Path | None = None,
         describe: Callable[[str], object] | None = None,
     ) -> None:
-        """``describe``: of a dry run, gets a line for each entry, of which none is written."""
+        """Set up the journal. ``describe``: in a dry run, receives a line for each entry, and none
+        is written."""
         self.kube = kube
         self.run = run
         self.within = within
@@ -79,8 +80,8 @@ class Journal:
     def write(self, entry: Entry) -> Entry:
         """Write an entry, new or changed.
 
-        Raise JournalRefused when it does not fit (nothing was written), EnvironmentBroken when
-        the API server did not take it.
+        Raise JournalRefused if it does not fit (nothing was written), EnvironmentBroken if the API
+        server did not accept it.
         """
         if not entry.at:
             now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -101,7 +102,7 @@ class Journal:
         return entry
 
     def _remember(self, entry: Entry, *, is_over: bool = False) -> None:
-        """Keep an entry in memory. ``is_over``: nothing of the entry is left, not even its mark."""
+        """Store an entry in memory. ``is_over``: nothing of the entry is left, not even its mark."""
         self._mine[entry.key] = entry
         if self._memory is None:
             return
@@ -121,7 +122,7 @@ class Journal:
         return self.write(changed)
 
     def close(self, entry: Entry) -> None:
-        """Record that nothing has to be restored; then remove a procedure's mark from its node."""
+        """Record that nothing needs to be restored; then remove a procedure's mark from its node."""
         closed = self.mark(entry, "closed")
         if entry.act == "procedure" and entry.target and not self._describe:
             unmark(self._changes, entry.target, entry.mark_name, within=self.within)
@@ -246,7 +247,7 @@ def journals(kube: Kube) -> list[Obj]:
 def entries_of(journal: Obj, unreadable: Callable[[str], object] | None = None) -> list[Entry]:
     """Return the entries of a ConfigMap.
 
-    ``unreadable`` gets a line with the key of each unreadable entry; without it, raise
+    ``unreadable`` receives a line with the key of each unreadable entry; without it, raise
     EnvironmentBroken.
     """
     found = []

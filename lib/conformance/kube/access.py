@@ -31,12 +31,12 @@ from conformance.kube.kubeconfig import Chosen, choose
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 RENEWED_EVERY = 60.0
-"""s.  Interval of checks of a source when its credentials end within SOON.  Credentials that live
-no longer than this are renewed once they have ended, or are refused."""
+"""s. The interval of checks of a source when its credentials end within SOON. Credentials that are
+valid for no longer than this are renewed once they have ended, or are refused."""
 SOON = 300.0
-"""s. The same as in the official client."""
+"""s. Credentials that end within this time are renewed, as in the official client."""
 RETRIED_EVERY = 5.0
-"""s. Between two attempts to renew credentials that have ended."""
+"""s. The interval between two attempts to renew credentials that have ended."""
 
 
 class Renewal:
@@ -44,14 +44,14 @@ class Renewal:
 
     def __init__(self, source: Source, configuration: Any, ends: datetime | None) -> None:
         self.problem = ""
-        """Why the last try gave none; empty: it gave some."""
+        """The reason why the last attempt gave no credentials; empty if it gave some."""
         self._source = source
         self._configuration = configuration
         self._ends = ends
         self._looked = time.monotonic()
 
     def due(self) -> bool:
-        """Return whether the credentials end so soon that the source is to be read again."""
+        """Return whether the credentials end so soon that the source must be read again."""
         if self._ends is None:
             return False
         age = time.monotonic() - self._looked
@@ -89,7 +89,7 @@ class Access:
     """When its token or client certificate ends, if this can be read from it and nothing renews
     it."""
     impersonation: Sequence[tuple[str, str]] = ()
-    """Headers by which each request is made as somebody else (kubeconfig's ``as``)."""
+    """Headers by which each request is made in the name of another user (kubeconfig's ``as``)."""
     namespace: str = ""
     """Namespace of the pod that this process runs in; empty: it runs in none."""
 
@@ -153,7 +153,7 @@ def _access(chosen: Chosen) -> Access:
 
 
 def _configuration(chosen: Chosen) -> Any:
-    """Return the official client's configuration for a cluster, as yet without credentials."""
+    """Return the official client's configuration for a cluster, still without credentials."""
     import urllib3  # slow to import, as what follows: only when a cluster is used
     from kubernetes.client.configuration import Configuration
 
@@ -178,7 +178,7 @@ def _configuration(chosen: Chosen) -> Any:
 
 
 def _take(configuration: Any, credential: Credential) -> None:
-    """Put credentials into a configuration. If a client's key is in no file of the user's, ``tls``
+    """Put credentials into a configuration. If a client's key is in no file of the user, ``tls``
     becomes a TLS context with the key.
 
     Files that the user named are left to the client, which reads them for each connection, since
@@ -191,7 +191,7 @@ def _take(configuration: Any, credential: Credential) -> None:
 
 
 def tls(configuration: Any, credential: Credential | None = None) -> ssl.SSLContext:
-    """Return the TLS context that a configuration describes, with a client's key where given."""
+    """Return the TLS context that a configuration describes, with a client's key if there is one."""
     context = ssl.create_default_context(
         cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data
     )

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard against changes that lead a Windows node to a second block of addresses, or take its
-block.
+"""The guard against changes that give a Windows node a second block of addresses, or take its block
+away.
 
-Calico counts a node's blocks within the pools that a request may use.  A pod that asks for another
-pool, or that starts after its node's pool was disabled, gets its node a second block.  Calico's CNI
-plugin for Windows then deletes the node's HNS network and creates it again: every pod of the node
-loses its network (projectcalico/calico, libcalico-go/lib/ipam/ipam.go,
+Calico counts a node's blocks only within the pools that a request may use. If a pod requests
+another pool, or starts after its node's pool was disabled, its node gets a second block. Calico's
+CNI plugin for Windows then deletes the node's HNS network and creates it again: every pod of the
+node loses its network (projectcalico/calico, libcalico-go/lib/ipam/ipam.go,
 ``prepareAffinityBlocksForHost``; cni-plugin/pkg/dataplane/windows/dataplane_windows.go,
 ``ensureVxlanNetworkExists``).
 """
@@ -26,7 +26,7 @@ ASKING = tuple(
     f"cni.projectcalico.org/{name}"
     for name in ("ipv4pools", "ipv6pools", "ipAddrs", "ipAddrsNoIpam")
 )
-"""Annotations of a pod, or of its namespace, by which it chooses its pool or its address."""
+"""Annotations of a pod, or of its namespace, by which it requests a pool or an address."""
 OS_LABEL = "kubernetes.io/os"
 
 
@@ -52,9 +52,8 @@ def danger(change: Change, run: Ownership) -> str:
 
 
 def _pool(change: Change, run: Ownership) -> str:
-    """Return why a change of a pool is refused; empty: it is the run's own pool, and gives nobody
-    an address, or the pool's addresses stay with their nodes.
-    """
+    """Return why a change of a pool is refused. Empty: it is the run's own pool, and gives out no
+    address, or the pool's addresses stay with their nodes."""
     spec = change.body.get("spec") if isinstance(change.body, Mapping) else None
     if change.verb == "patch" and spec in ({"vxlanMode": "Always"}, {"vxlanMode": "CrossSubnet"}):
         return ""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of an API server within bounds of time and size, and how to tell them from a gateway's.
+"""Answers of an API server within limits of time and size, and how to distinguish them from a
+gateway's.
 
-A hostile or broken server costs the suite a bounded time and a bounded memory: :func:`bound` puts a
+A hostile or broken server costs the suite a limited time and a limited memory: :func:`bound` puts a
 deadline on everything that a connection receives, :func:`body` counts bytes as they are unpacked.
 """
 
@@ -21,17 +22,17 @@ from conformance import printing
 from conformance.kube.refused import ApiRefused, NoApiServer
 
 PAGE = 64 << 20
-"""Bytes of one answer, unpacked, and of one event of a watch."""
+"""bytes. The most that one answer may have, unpacked, or one event of a watch."""
 LINE = 16 << 20
-"""Bytes of one line of a command's output."""
+"""bytes. The most that one line of a command's output may have."""
 CHUNK = 65536
 NAMED = frozenset({"metadata", "status", "message", "reason", "note"})
-"""Fields of an object, or of an event, with names and conditions."""
+"""Fields of an object, or of an event, that contain names and conditions."""
 NAME = re.compile(r"[!-.0-~]{1,253}")
 LONGEST = 200
-"""Characters of a name that is none by Kubernetes' rules."""
+"""The maximum number of characters of a name that breaks Kubernetes' rules."""
 TEXTS = ("annotations", "managedFields")
-"""Fields of an object's metadata that are texts, or that are never printed."""
+"""Fields of an object's metadata that are free texts, or that are never printed."""
 _calling = threading.local()
 
 
@@ -49,13 +50,14 @@ class Lines:
     """Cuts received bytes into lines, and searches each byte only once."""
 
     def __init__(self, what: str, at_most: int = LINE) -> None:
-        """Cut lines; ``what`` a line is, for messages; ``at_most``: the longest line in bytes."""
+        """Set up the cutting. ``what`` names the lines in messages; ``at_most``: the longest line
+        in bytes."""
         self.unfinished = bytearray()
         self._what = what
         self._at_most = at_most
 
     def add(self, data: bytes) -> list[bytes]:
-        """Return the lines that ``data`` ends, without their ends.
+        """Return the lines that are complete with ``data``, without their line ends.
 
         Raise TooMuch for a line that is too long.
         """
@@ -70,8 +72,8 @@ class Lines:
 
 
 class _Received(io.RawIOBase):
-    """The data of a connection, readable until the thread's deadline; then reading raises
-    TimeoutError."""
+    """The data of a connection. It can be read until the thread's deadline; after that, reading
+    raises TimeoutError."""
 
     def __init__(self, sock: Any) -> None:
         self._sock = sock
@@ -133,9 +135,7 @@ def body(answer: Any, request: str) -> bytes:
 def refusal(
     status: int, phrase: str, headers: Mapping[str, str], data: bytes, request: str
 ) -> ApiRefused | None:
-    """Return the refusal in an answer, or the error that no API server gave it; None for a
-    success.
-    """
+    """Return the refusal in an answer, or the error that no API server sent it; None for a success."""
     named = {key.lower(): value for key, value in headers.items()}
     kind = named.get("content-type", "").partition(";")[0].strip().lower()
     refused: ApiRefused | None = None
@@ -158,7 +158,7 @@ def refusal(
 def document(data: bytes, request: str, needed: str = "") -> Any:
     """Return the JSON object of a success.
 
-    Raise NoApiServer where it is none, or has not the field ``needed``.
+    Raise NoApiServer if it is no JSON object, or lacks the field ``needed``.
     """
     try:
         found = _with_names_in_lines(json.loads(data))
@@ -172,7 +172,7 @@ def document(data: bytes, request: str, needed: str = "") -> Any:
 def _with_names_in_lines(answer: Any) -> Any:
     """Return an answer in which each name, label and condition of its objects is one line.
 
-    Messages hold them, and nothing that a node or a tenant writes there is to look like a line of
+    Messages contain them, and no text that a node or a tenant writes there may look like a line of
     the suite's own.
     """
     if not isinstance(answer, dict):
@@ -193,9 +193,9 @@ def _with_names_in_lines(answer: Any) -> Any:
 
 
 def _make_part_of_paths(meta: dict[str, Any]) -> None:
-    """Change a name that no API server gives an object, so that it is one part of any path.
+    """Change a name that no API server gives an object, so that it can be one part of a path.
 
-    Files are named by nodes.
+    Files are named after nodes.
     """
     name = meta.get("name")
     if isinstance(name, str) and not NAME.fullmatch(name):
@@ -204,8 +204,7 @@ def _make_part_of_paths(meta: dict[str, Any]) -> None:
 
 
 def page(data: bytes, request: str) -> dict[str, Any]:
-    """Return a page of a list.  Raise NoApiServer as :func:`document`, and as
-    :func:`demand_name`."""
+    """Return a page of a list. Raise NoApiServer as :func:`document` and :func:`demand_name` do."""
     found: dict[str, Any] = document(data, request, "items")
     items = found["items"] or ()
     for item in items if isinstance(items, list | tuple) else [str(items)]:
@@ -244,7 +243,7 @@ def demand_name(obj: Any, request: str) -> None:
 
 
 def _target(headers: Mapping[str, str]) -> str:
-    """Return the host that a redirection leads to, alone: its address may hold secrets."""
+    """Return only the host that a redirection leads to: the whole address may hold secrets."""
     try:
         return f"host {urlsplit(headers.get('location', '')).hostname or 'itself'}, not followed"
     except ValueError:

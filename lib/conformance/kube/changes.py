@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every write to the cluster: guarded, signed, described; with ``dry_run`` described instead of
-done.
+made.
 
 It does not journal or restore; callers that do so wrap ``Changes.make``.
 """
@@ -40,9 +40,9 @@ def pod_reference(pod: Obj) -> ObjectRef:
 
 
 class Changes:
-    """The maker of a run's changes on a cluster. Thread-safe.
+    """Makes a run's changes on a cluster. Thread-safe.
 
-    ``tell`` gets a line for each change that ``dry_run`` did not make.
+    ``tell`` receives a line for each change that ``dry_run`` did not make.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class Changes:
         self.uids: set[str] = set()
         """Uids of the objects in ``made``."""
         self.kept: dict[ObjectRef, Obj] = {}
-        """Policies, Services and namespaces as the server took them, until it deletes them:
-        others leave them alone."""
+        """Policies, Services and namespaces as the server accepted them, until they are deleted:
+        other users should not change them."""
 
     def make(self, change: Change) -> Obj | None:
         """Make the change. Return the object as the server now has it; None for deletions,
@@ -120,7 +120,8 @@ class Changes:
                 raise
 
     def _patch(self, one: str, body: Any) -> Any:
-        """Send a JSON patch (a list), or a merge patch, repeated unless it names a version."""
+        """Send a JSON patch (a list), or a merge patch, which is repeated unless it names a
+        version."""
         kind = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
         same = isinstance(body, dict) and "resourceVersion" not in mapping_at(body, "metadata")
         return self.kube.request(
@@ -206,7 +207,7 @@ class Changes:
     def patch(
         self, target: ObjectRef, patch: Any, why: str, *, foreign: bool = False
     ) -> Obj | None:
-        """Merge patch (a dict) or JSON patch (a list)."""
+        """Change an object by a merge patch (a dict) or a JSON patch (a list)."""
         return self.make(
             Change(
                 verb="patch", target=target, why=why, body=patch, cluster_scoped_or_foreign=foreign
@@ -241,10 +242,10 @@ class Changes:
             self.waits.gone(target, within=within)
 
     def eviction_refusal(self, target: ObjectRef) -> str:
-        """Return why a pod may not be evicted now, in the server's words; empty: it may.
+        """Return why a pod may not be evicted now, in the server's words; empty if it may.
 
-        The request is an eviction that the server only pretends to carry out (``dryRun=All``),
-        which budgets still decide about; a dry run of the suite sends nothing.  Raise ApiRefused,
+        The request is an eviction that the server only pretends to carry out (``dryRun=All``), but
+        which budgets decide about; a dry run of the suite sends nothing. Raise ApiRefused,
         ApiUnreachable.
         """
         if self.dry_run:
@@ -272,9 +273,8 @@ class Changes:
 
     def tried_patch(self, target: ObjectRef, patch: Obj) -> Obj | None:
         """Return an object as the server would merge a patch into it (``dryRun=All``); the server
-        stores nothing.  None: a dry run of the suite, which sends nothing.  Raise ApiRefused,
-        ApiUnreachable.
-        """
+        stores nothing. None: a dry run of the suite, which sends nothing. Raise ApiRefused,
+        ApiUnreachable."""
         if self.dry_run:
             return None
         resource = self.kube.resource(target.api_version, target.kind)
@@ -286,11 +286,11 @@ class Changes:
         return found
 
     def namespace(self, name: str, *, labels: dict[str, str] | None = None, why: str) -> None:
-        """Create a namespace of this run, or find it if this run made it. A prepared namespace
-        only has to exist.
+        """Create a namespace of this run, or find it if this run made it. A prepared namespace only
+        has to exist.
 
-        Raise UsageProblem if the namespace exists and is not this run's, EnvironmentBroken if it
-        is being deleted, or was prepared and is gone.
+        Raise UsageProblem if the namespace exists and is not this run's, EnvironmentBroken if it is
+        being deleted, or was prepared and no longer exists.
         """
         found = self.kube.find("v1", "Namespace", name)
         if self.run.prefix:

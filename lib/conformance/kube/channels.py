@@ -2,8 +2,8 @@
 """The WebSocket under an exec: connecting with a deadline, the channels of v5/v4.channel.k8s.io,
 the exit status.
 
-Own code on websocket-client because the official client's ``stream()`` is not thread-safe, has
-no connect time-out and loses exit codes.
+It is own code on websocket-client, because the official client's ``stream()`` is not thread-safe,
+has no connect time-out and loses exit codes.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ V5 = "v5.channel.k8s.io"
 V4 = "v4.channel.k8s.io"
 FRAME = 32768
 ANSWER = 64 << 20
-"""Maximum bytes of a command's whole output (for a stream: of one message)."""
+"""bytes. The most that a command's whole output may have; for a stream, one message."""
 COULD_NOT_START = "the command did not start"
 """Beginnings of reasons that another attempt cannot change, such as a missing program in the
 container."""
@@ -46,11 +46,11 @@ kubelet, so the error channel also reports a kubelet that does not answer, a pro
 and a stream that is cut in its middle (StreamTranslatorHandler of kube-apiserver).
 """
 NOT_RUNNING = "the container is not running"
-"""Beginnings of reasons that the pod's status soon explains: its container ended, and may be
+"""Beginnings of reasons that the pod's status soon explains: its container has ended, and may be
 started again."""
 BROKE_ON_ITS_WAY = "the exec broke between the API server and the command"
-"""Beginnings of reasons that say nothing about the command: kubelet, container runtime or a proxy
-failed."""
+"""Beginnings of reasons that are not about the command itself: kubelet, container runtime or a
+proxy failed."""
 
 
 class ExecBroken(ProbeBroken):
@@ -171,8 +171,8 @@ def _cut(channel: Any) -> None:
 
 
 def _count(channel: Any) -> None:
-    """Count the bytes that a channel receives in its field ``received``. Raise TooMuch beyond
-    ANSWER bytes.
+    """Count the bytes that a channel receives in its field ``received``. Raise TooMuch if there are
+    more than ANSWER.
 
     A reader of many messages sets ``received`` back to 0. The channel's field ``until`` is a moment
     of ``time.monotonic`` after which receiving times out.
@@ -206,7 +206,8 @@ def close_stdin(channel: Any) -> None:
 def exit_status(error_channel: bytes) -> tuple[int | None, str]:
     """Return (exit code, "") from the error channel; (None, reason) if it has no exit code.
 
-    Issue kubernetes-client/python#2156: the status is lost now and then; that is no success.
+    The client sometimes loses the status (kubernetes-client/python#2156); that does not count as
+    success.
     """
     if not error_channel.strip():
         return None, "the exit status never arrived"

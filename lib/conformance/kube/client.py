@@ -36,10 +36,11 @@ FIELD_MANAGER = "calico-windows-conformance"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 """Kinds that are created by POST although they only ask a question."""
 PAUSE = 0.25
-"""s.  Before a request is repeated, unless the server says Retry-After; doubles up to 2 s."""
+"""s. The pause before a request is repeated, unless the server sends Retry-After; it doubles up to
+2 s."""
 UNAUTHORIZED = 10.0
 """s. If credentials that were accepted before are now refused, the request is repeated for this
-long, since a token webhook may be away for a moment. Then the run ends, and every further request
+long, since a token webhook may be absent for a moment. Then the run ends, and every further request
 is tried once."""
 
 
@@ -54,15 +55,15 @@ class Kube(Connection):
         read_only: bool = False,
         reach: Reach | None = None,
     ) -> None:
-        """``read_only``: refuse every request that could change something (dry runs).
-        ``reach``: shared by a run."""
+        """Set up the client. ``read_only``: refuse every request that could change something (dry
+        runs). ``reach``: shared by the processes of a run."""
         super().__init__(access, timings or load_timings().run)
         self.reach = reach or Reach()
         self._read_only = read_only
         self._accepted = False
-        """Whether the server has ever taken the user's credentials."""
+        """The server has accepted the user's credentials at least once."""
         self._watched: set[Any] = set()
-        """Answers to watches that are open."""
+        """The answers to watches that are open."""
         self.discovery = Discovery(self.read)
 
     def read(
@@ -90,14 +91,14 @@ class Kube(Connection):
         """Return the answer, a JSON object.
 
         Raise ApiRefused for an error status and for an answer that no API server gives,
-        ApiUnreachable when no answer came (ApiGone: for too long, or the run was interrupted).
-        ``repeat``: also repeat after transport errors and 5xx (default: for GET only); a number
-        of seconds: after 5xx for no longer than that. 429 is always repeated, since nothing was
-        done, and so is 401 where the credentials were taken before; if it lasts, the run ends,
-        and is answered 401 at once from then on.
+        ApiUnreachable if no answer came (ApiGone: for too long, or the run was interrupted).
+        ``repeat``: also repeat after transport errors and 5xx (default: for GET only); a number of
+        seconds: after 5xx for no longer than that. 429 is always repeated, since nothing was done.
+        401 is repeated if the credentials were accepted before; if it lasts, the run ends, and
+        every further request is refused as 401 at once.
 
-        ``parse``: makes something else of the answer's body, given the request's name to raise
-        ApiRefused with.
+        ``parse``: makes another value of the answer's body; it receives the request's name, for
+        raising ApiRefused.
         """
         name = f"{method} {path}"
         repeat = method == "GET" if repeat is None else repeat
@@ -115,7 +116,7 @@ class Kube(Connection):
         return self._repeat(name, ask, refused=repeat, lost=bool(repeat), within=within)
 
     def _demand_success(self, answer: Any, data: bytes, name: str) -> None:
-        """Raise ApiRefused unless the server has done the request."""
+        """Raise ApiRefused unless the server has carried out the request."""
         if answer.status == 407 and self.access.configuration.proxy:
             raise NoApiServer(proxy.demands_credentials(self.access.configuration), name)
         if refused := answers.refusal(
@@ -192,8 +193,7 @@ class Kube(Connection):
 
     def is_reachable(self) -> bool:
         """Return whether the API server itself, and not a gateway, answers now. This sends a single
-        request, even after the server was given up.
-        """
+        request, even after the server was given up."""
         try:
             url = f"{self.access.configuration.host}/version"
             answer = self._call("GET", url, None, "", self.timings.api_connect)
@@ -206,8 +206,7 @@ class Kube(Connection):
         self, name: str, error: Exception, asked: float, tries: int, seconds: float
     ) -> ApiUnreachable:
         """Return the error for a request without an answer. Raise ``error`` if it is a mistake of
-        the suite's own.
-        """
+        the suite's own."""
         from urllib3.exceptions import HTTPError  # comes with the client
 
         if (
@@ -227,7 +226,7 @@ class Kube(Connection):
         )
 
     def interrupt(self, seconds: float) -> None:
-        """Note the interruption: only this thread and new ones may send requests, for some
+        """Record the interruption: only this thread and new threads may send requests, for some
         seconds; other watches end.
 
         Takes no lock, since signal handlers call it.
@@ -288,8 +287,7 @@ class Kube(Connection):
         labels: str = "",
         fields: str = "",
     ) -> list[Obj]:
-        """Return the objects of a kind, read page by page. ``namespace`` None: of all
-        namespaces."""
+        """Return the objects of a kind, read page by page. ``namespace`` None: of all namespaces."""
         return self.objects_at(api_version, kind, namespace, labels=labels, fields=fields)[0]
 
     def objects_at(
@@ -334,8 +332,8 @@ class Kube(Connection):
     ) -> Iterator[Obj]:
         """Watch events (``type``, ``object``) after ``since`` for at most ``seconds``.
 
-        Ends when the time is over or the server ends it; raise ApiRefused (410: list again),
-        ApiUnreachable.
+        The watch ends when the time is over or the server ends it; raise ApiRefused (410: list
+        again), ApiUnreachable.
         """
         from urllib3.exceptions import HTTPError, ReadTimeoutError  # comes with the client
 
@@ -374,9 +372,8 @@ class Kube(Connection):
             answer.response.close()
 
     def _watch(self, name: str, url: str, seconds: float) -> Any:
-        """Return the answer to a watch, open; None if none came in time. Raise ApiRefused and
-        urllib3's errors.
-        """
+        """Return the open answer to a watch; None if none came in time. Raise ApiRefused and
+        urllib3's errors."""
         from urllib3.exceptions import ReadTimeoutError  # comes with the client
 
         try:
@@ -412,9 +409,8 @@ class Kube(Connection):
         return str(text)
 
     def version(self) -> Any:
-        """Return ``/version``, as first contact. Raise ClusterUnusable with one line that says
-        what is wrong and where.
-        """
+        """Return ``/version``, as first contact. Raise ClusterUnusable with one line that says what
+        is wrong and where."""
         try:
             return self.request("GET", "/version", repeat=False)
         except (ApiUnreachable, ApiRefused) as error:
@@ -427,9 +423,8 @@ class _Failed:
 
     error: Exception
     again: bool
-    """Whether the same request may succeed before long."""
+    """The same request may succeed soon."""
     wait: float = 0.0
-    """s. How long the server asks clients to wait."""
+    """s. The time that the server asks clients to wait."""
     dead: bool = False
-    """Whether the server refuses the user's credentials; a repeated request may still be
-    accepted."""
+    """The server refuses the user's credentials; a repeated request may still be accepted."""

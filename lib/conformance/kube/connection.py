@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The connection to an API server: its pool, credentials and headers.
 
-Uses the official client for credentials, TLS, proxies and the connection pool, and none of its
-models: they reject whole lists for a single odd object.  Its own retries are off.  Thread-safe.
+It uses the official client for credentials, TLS, proxies and the connection pool, but none of its
+models, which reject whole lists because of a single odd object. The client's own retries are off.
+Thread-safe.
 """
 
 import functools
@@ -85,7 +86,8 @@ class Connection:
     def connection(self, within: float) -> Any:
         """Return a new socket to the API server, connected like requests: TLS, proxy.
 
-        ``within``: its limit in seconds, a proxy's answer included. Raise urllib3's errors.
+        ``within``: the time limit in seconds, which includes a proxy's answer. Raise urllib3's
+        errors.
         """
         server = urlsplit(self.access.configuration.host)
         pool = self._api.rest_client.pool_manager.connection_from_url(server.geturl())

@@ -27,17 +27,17 @@ from conformance.kube.kubeconfig import Chosen
 from conformance.scrubbing import HIDDEN, scrubbed
 
 TOKEN_FILE_LASTS = 60.0
-"""s.  After which a token's file is read again (client-go: a minute)."""
+"""s. A token's file is read again after this time (client-go: a minute)."""
 WITHIN = 60.0
-"""s.  For a credential plugin, or for oidc's issuer; a plugin that waits for a person must be
-called beforehand."""
+"""s. The time limit for a credential plugin, or for oidc's issuer; a plugin that waits for a person
+must be called beforehand."""
 SUBCOMMAND = re.compile(r"[a-z][a-z-]{0,24}")
 """Matches a word of a command line that is no value, such as ``get-token``."""
 PARTS = re.compile(r"[\s=,;:'\"]+")
 LONG = 20
-"""Characters of a word that may be a token."""
+"""The least number of characters of a word that may be a token."""
 SHORT = 4
-"""Minimum characters of a value that is searched for in a plugin's output."""
+"""The least number of characters of a value that is searched for in a plugin's output."""
 API = "client.authentication.k8s.io"
 LONE = "a client certificate without its key, or a key without it"
 GONE = {
@@ -66,11 +66,11 @@ class Credential:
 
 @dataclass(frozen=True)
 class TokenFile:
-    """A token that something else writes into a file."""
+    """A token that another program writes into a file."""
 
     chosen: Chosen
     beside: Credential
-    """The kubeconfig's other credentials; its token counts while the file has none."""
+    """The kubeconfig's other credentials; its token counts if the file has none."""
 
     def read(self) -> Credential:
         """Return the file's token."""
@@ -116,7 +116,7 @@ def source_of(chosen: Chosen) -> "Source":
 
 
 def _held(chosen: Chosen) -> Credential:
-    """Return the credentials that stand in the kubeconfig, or in files with a certificate."""
+    """Return the credentials that are written in the kubeconfig, or in files with a certificate."""
     given = chosen.given
     token = str(given.get("token") or "").strip()
     pair = ":".join(str(given.get(name) or "") for name in ("username", "password"))
@@ -131,7 +131,7 @@ def _held(chosen: Chosen) -> Credential:
 
 
 def _pem(chosen: Chosen, name: str) -> bytes:
-    """Return a client's certificate or key, as the kubeconfig or a file of the user's has it."""
+    """Return a client's certificate or key, from the kubeconfig or from a file of the user."""
     if chosen.given.get(f"{name}-data"):
         return chosen.decoded(f"{name}-data")
     return Path(path).read_bytes() if (path := chosen.given.get(name)) else b""
@@ -285,13 +285,13 @@ def _cluster(chosen: Chosen) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Oidc:
     """The auth-provider oidc: its id-token, and a new one from its issuer once the token has
-    expired. The official client makes that request, with TLS verified by the authority that the
+    expired. The official client makes that request; it verifies TLS by the authority that the
     kubeconfig names, or else by this machine's authorities. Nothing is written into the kubeconfig.
     """
 
     chosen: Chosen
     config: dict[str, Any]
-    """Of the provider; a refresh-token that the issuer replaced is kept here."""
+    """The provider's configuration; a refresh-token that the issuer replaced is stored here."""
 
     def read(self) -> Credential:
         """Return the id-token; get a new token if it has expired."""
@@ -332,7 +332,8 @@ Source = Credential | TokenFile | Plugin | Oidc
 
 
 def impersonation(chosen: Chosen) -> list[tuple[str, str]]:
-    """Return the headers by which requests are made as somebody else; a key may stand repeatedly.
+    """Return the headers by which requests are made in the name of another user; a key may occur
+    repeatedly.
 
     Raise UsageProblem for groups, uid or extra without a user, which kubectl refuses.
     """
@@ -355,10 +356,11 @@ PEM = rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----"
 VALIDITY = re.compile(
     rb"\x30.(?:\x17\x0d\d{12}|\x18\x0f\d{14})Z(?:\x17\x0d|\x18\x0f)(?P<ends>\d{12,14})Z", re.DOTALL
 )
-"""A certificate's notBefore and notAfter in DER: the only two times in a row (RFC 5280,
+"""Matches a certificate's notBefore and notAfter in DER: the only two times in a row (RFC 5280,
 4.1.2.5)."""
 YEAR_WITH_CENTURY = 14
-"""Digits of a GeneralizedTime; a UTCTime has no century, and its years before 50 are 20xx."""
+"""The number of digits of a GeneralizedTime; a UTCTime has no century, and its years before 50 are
+20xx."""
 
 
 def end_of(token: str) -> datetime | None:
@@ -374,7 +376,8 @@ def end_of(token: str) -> datetime | None:
 
 
 def end_of_certificate(pem: bytes) -> datetime | None:
-    """Return when a client certificate ends (``notAfter``, RFC 5280), the first of PEM.
+    """Return when a client certificate ends (``notAfter``, RFC 5280), by the first certificate in
+    the PEM text.
 
     None: there is no certificate, or its end cannot be read.
     """

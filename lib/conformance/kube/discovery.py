@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which groups, versions and kinds a cluster serves, asked when first needed and then
-remembered."""
+"""Finds out which groups, versions and kinds a cluster serves; each answer is requested once and
+then remembered."""
 
 import threading
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from conformance.errors import MissingCapability
 from conformance.kube.refused import ApiRefused
 
 AGGREGATED = 3.0
-"""s. How long a listed group is asked again if its server does not answer. The cluster is usable
-without this group, so other reads get more time."""
+"""s. How long a listed group is requested again if its server does not answer. The cluster is
+usable without this group, so other reads get more time."""
 
 
 @dataclass(frozen=True)
 class Resource:
-    """Where a kind is served: ``prefix`` is ``/api/v1`` or ``/apis/GROUP/VERSION``."""
+    """The place where a kind is served: ``prefix`` is ``/api/v1`` or ``/apis/GROUP/VERSION``."""
 
     prefix: str
     plural: str
@@ -39,7 +39,7 @@ class Discovery:
         self._versions: tuple[str, ...] | None = None
         self._kinds: dict[str, dict[str, Resource]] = {}
         self.away: dict[str, str] = {}
-        """Group-version that is listed, and whose server does not answer, to what was answered."""
+        """Map each group-version that is listed, but whose server does not answer, to the error."""
 
     def refresh(self) -> None:
         """Forget everything: groups may have been installed or removed."""
@@ -63,9 +63,8 @@ class Discovery:
             return self._versions
 
     def kinds(self, api_version: str) -> dict[str, Resource]:
-        """Return kinds of a group-version; empty when it is not served, or is registered but its
-        server does not answer.
-        """
+        """Return the kinds of a group-version; empty if it is not served, or if it is registered
+        but its server does not answer."""
         with self._lock:
             if api_version not in self._kinds:
                 self._kinds[api_version] = self._load(api_version)
@@ -97,9 +96,8 @@ class Discovery:
         }
 
     def _resources(self, prefix: str) -> Any:
-        """Read the contents of a listed group. If the API server itself is in trouble, wait as
-        long as for every read.
-        """
+        """Read the contents of a listed group. If the API server itself is in trouble, wait as long
+        as for every read."""
         try:
             return self._read(prefix, repeat=AGGREGATED)
         except ApiRefused as refusal:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command in a pod, run to its end: bytes and an exit code, or ExecBroken with everything
-received so far."""
+"""Runs a command in a pod to its end: returns bytes and an exit code, or raises ExecBroken with
+everything received so far."""
 
 import time
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class ExecResult:
 
     @property
     def output(self) -> str:
-        """Return standard output and error as text for people. Undecodable bytes are shown
+        """Return standard output and error as text for people. Bytes that are not UTF-8 are
         escaped."""
         return (self.stdout + self.stderr).decode(errors="backslashreplace").replace("\r\n", "\n")
 
@@ -43,8 +43,8 @@ def run(
 ) -> ExecResult:
     """Run ``argv`` and wait for its exit status.
 
-    ``within``: the limit of the whole exec in seconds. Raise ExecBroken (a ProbeBroken) if it is
-    refused, cut or hanging, loses its status, or cannot start. Thread-safe.
+    ``within``: the time limit of the whole exec in seconds. Raise ExecBroken (a ProbeBroken) if it
+    is refused, cut or hanging, loses its status, or cannot start. Thread-safe.
     """
     kube.changes_something(f"run a command in {namespace}/{pod}")
     begin = time.monotonic()

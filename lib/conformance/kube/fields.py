@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access to nested fields of objects with absent or null parents."""
+"""Reads nested fields of objects whose parents may be absent or null."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 
 def value_at(obj: Mapping[str, Any] | None, *path: str) -> Any:
-    """Return the value below a path of keys; None where a step is absent or null."""
+    """Return the value below a path of keys; None if a step is absent or null."""
     found: Any = obj
     for key in path:
         found = (found or {}).get(key)
@@ -14,24 +14,23 @@ def value_at(obj: Mapping[str, Any] | None, *path: str) -> Any:
 
 
 def mapping_at(obj: Mapping[str, Any] | None, *path: str) -> dict[str, Any]:
-    """Return the mapping below a path of keys; an empty one where a step is absent or null."""
+    """Return the mapping below a path of keys; an empty one if a step is absent or null."""
     return value_at(obj, *path) or {}
 
 
 def list_at(obj: Mapping[str, Any] | None, *path: str) -> list[Any]:
-    """Return the list below a path of keys; an empty one where a step is absent or null."""
+    """Return the list below a path of keys; an empty one if a step is absent or null."""
     return value_at(obj, *path) or []
 
 
 def ipv4_first(addresses: Iterable[str | None]) -> str:
     """Return the first IPv4 address, since Calico for Windows uses only IPv4; else the first
-    address; empty without any.
-    """
+    address; empty if there is none."""
     given = [address for address in addresses if address]
     return next((address for address in given if ":" not in address), given[0] if given else "")
 
 
 def pod_address(status: Mapping[str, Any]) -> str:
-    """Return the address to which a pod's traffic is sent; empty while it has none."""
+    """Return the address to which a pod's traffic is sent; empty if it has none yet."""
     several = (value_at(item, "ip") for item in list_at(status, "podIPs"))
     return ipv4_first([*several, value_at(status, "podIP")])

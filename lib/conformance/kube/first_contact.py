@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meaning of a failed first request to an API server."""
+"""Explains a failed first request to an API server."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def first_contact(access: Access, error: ApiRefused | ApiUnreachable) -> str:
-    """Return the meaning of a failed first contact, in one line."""
+    """Return the explanation of a failed first contact, in one line."""
     where = f"{access.server} ({access.where})"
     if isinstance(error, NoApiServer):
         return (

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of a run's changes: no change of this suite may reach beyond its run.
+"""The limits of a run's changes: no change of this suite may affect anything outside its run.
 
 A cluster-scoped policy is only made if its own selection, read from the object, is limited to the
 run's namespaces: the example policies in Calico's documents, with ``selector: all()``, would cut
-off every pod of the cluster. The guard accepts selections only if it can prove the limit; a form
+off every pod of the cluster. The guard accepts a selection only if it can prove the limit; a form
 that it cannot read is refused. Changes that may cost a Windows node its network are refused
 whatever they declare (:mod:`conformance.kube.address_guard`).
 """
@@ -22,12 +22,12 @@ CALICO_GLOBAL = ("GlobalNetworkPolicy", "StagedGlobalNetworkPolicy")
 ADMIN = ("AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy")
 TIER = "Tier"
 FOREVER_REFUSED = ("HostEndpoint",)
-"""Kinds that no namespace limits: without an allowing profile, such an object denies a node
-everything but failsafe ports."""
+"""Kinds that no namespace limits: without a profile that allows traffic, such an object denies a
+node everything but failsafe ports."""
 GUARDED = (*CALICO_GLOBAL, TIER, *ADMIN, *FOREVER_REFUSED)
-"""Kinds that are judged by their selectors, in whatever namespace they are."""
+"""Kinds that are judged by their selectors, whatever their namespace is."""
 FOR_HOSTS = ("applyOnForward", "preDNAT", "doNotTrack")
-"""Fields of a policy that is about host endpoints as well."""
+"""Fields of a policy that applies to host endpoints as well."""
 NAMESPACE_KEYS = ("projectcalico.org/name", "kubernetes.io/metadata.name")
 POD_NAMESPACE_KEYS = ("projectcalico.org/namespace",)
 
@@ -41,7 +41,7 @@ def check(
 ) -> None:
     """Raise GuardRefused unless the change stays inside the run.
 
-    ``current`` is the object as it is, for patches: the merged result is judged.  ``own``: the
+    ``current`` is the object as it is, for patches: the merged result is judged. ``own``: the
     namespace of the pod that the run itself is in; empty: it is in none.
     """
     problem = (
@@ -68,7 +68,8 @@ def _outside_prefix(change: Change, run: Ownership) -> str:
 
 
 def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] | None) -> str:
-    """Return why a change of a GUARDED kind reaches beyond the run; empty: it does not."""
+    """Return why a change of a GUARDED kind affects something outside the run; empty if it does
+    not."""
     target = change.target
     if target.kind == TIER and not run.has_namespace(target.name):
         return (
@@ -88,8 +89,8 @@ def _of_the_cluster(change: Change, run: Ownership, current: Mapping[str, Any] |
 
 
 def _of_a_namespace(change: Change, run: Ownership, own: str) -> str:
-    """Return why a change of any kind that is not GUARDED reaches beyond the run without declaring
-    so; empty: it does not."""
+    """Return why a change of any kind that is not GUARDED affects something outside the run without
+    declaring so; empty if it does not."""
     target = change.target
     namespace = target.name if target.kind == "Namespace" else target.namespace
     if namespace in (RUNNER_NAMESPACE, own or RUNNER_NAMESPACE) and not isinstance(run, Shared):
@@ -122,8 +123,7 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def unlimited(kind: str, spec: Mapping[str, Any], run: Ownership) -> str:
-    """Return why a cluster-scoped policy's selection is not limited to the run; empty when it
-    is."""
+    """Return why a cluster-scoped policy's selection is not limited to the run; empty if it is."""
     if kind in FOREVER_REFUSED:
         return f"a {kind} concerns a node, which no run owns"
     if kind in ADMIN:
@@ -163,8 +163,8 @@ def _admin(spec: Mapping[str, Any], run: Ownership) -> str:
 
 
 def limits(text: str, keys: tuple[str, ...], run: Ownership) -> bool:
-    """Return whether a Calico selector can only match the run: proved from its structure; False
-    when it cannot be parsed."""
+    """Return whether a Calico selector can only match the run: proved from its structure; False if
+    it cannot be parsed."""
 
     def within(key: str, values: frozenset[str]) -> bool:
         return bool(values) and all(_ours(key, value, keys, run) for value in values)

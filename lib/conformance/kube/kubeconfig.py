@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubeconfig files as client-go reads them (tools/clientcmd): merging, contexts, relative paths.
+"""Kubeconfig files, read as client-go reads them (tools/clientcmd): merging, contexts, relative
+paths.
 
-Everything wrong with a file or a context is a UsageProblem of one line, before anything is
+Every fault of a file or a context is a UsageProblem of one line, raised before anything is
 contacted.
 """
 
@@ -31,10 +32,10 @@ TYPES = {
     "exec.args": list,
     "exec.env": list,
 }
-"""Fields of a user that are no text."""
+"""Fields of a user that are not text."""
 AUTHORITY = "certificate-authority"
 INNER = {"contexts": "context", "clusters": "cluster", "users": "user"}
-"""Field of an entry that holds its content, by the list that holds the entry."""
+"""The field of an entry that holds its content, by the list that holds the entry."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,18 @@ class Chosen:
     """A context of one or several kubeconfig files, with its cluster and its user."""
 
     files: str
-    """As KUBECONFIG names them."""
+    """The files, joined as in KUBECONFIG."""
     context: str
     server: str
     user: str
-    """Empty where the context names no user: requests are anonymous."""
+    """The user's name; empty if the context names no user: requests are anonymous."""
     cluster: Mapping[str, Any]
     given: Mapping[str, Any]
     """The contents of the user's entry."""
 
     @property
     def where(self) -> str:
-        """Return how messages name the context."""
+        """Return the context in the words of messages."""
         return f"kubeconfig {self.files}, context {self.context}"
 
     def decoded(self, key: str) -> bytes:
@@ -65,7 +66,7 @@ class Chosen:
             raise UsageProblem(f"{self.where}: {key} is not base64") from None
 
     def problem(self, text: str) -> UsageProblem:
-        """Return the error for something that is wrong with the user's entry."""
+        """Return the error for a fault in the user's entry."""
         return UsageProblem(f"kubeconfig {self.files}, user {self.user}: {text}")
 
 
@@ -124,7 +125,7 @@ def choose(files: Sequence[Path], context: str | None) -> Chosen:
 def _server(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> str:
     """Return the server's URL, completed as client-go's ``DefaultServerURL`` does; empty: none.
 
-    A scheme may be in capitals; ``HOST:PORT`` alone is HTTPS where anything of TLS is configured.
+    A scheme may be in capitals; ``HOST:PORT`` alone is HTTPS if anything of TLS is configured.
     """
     given = str(cluster.get("server") or "")
     scheme, separator, rest = given.partition("://")
@@ -145,7 +146,7 @@ def _has(entry: Mapping[str, Any], field: str) -> bool:
 
 
 def _mistyped(given: Mapping[str, Any]) -> list[str]:
-    """Return the fields of a user's entry that are neither absent nor of their type, in words."""
+    """Return, in words, the fields of a user's entry that have the wrong type."""
     flat = {**given}
     for key in ("exec", "auth-provider", EXTRA):
         inner = given.get(key)
@@ -217,7 +218,7 @@ def _by_name(
 def _resolved(content: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return an entry's content without empty fields, its paths absolute, from ``path``'s folder.
 
-    A credential plugin's command is a path where it has a slash; else it is looked up in PATH.
+    A credential plugin's command is a path if it has a slash; else it is searched for in PATH.
     """
     folder = path.absolute().parent
     found = {key: value for key, value in content.items() if value not in ("", None)}

@@ -16,8 +16,8 @@ _SAFE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Dumper(_SAFE):  # type: ignore[misc]
-    """One that quotes ``y`` and ``n``, which kubectl's reader takes for Booleans and PyYAML does
-    not."""
+    """A dumper that quotes ``y`` and ``n``, which kubectl's reader takes for Booleans and PyYAML
+    does not."""
 
 
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]$"), list("yYnN"))

@@ -22,9 +22,8 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 def not_ready(node: dict[str, Any]) -> str:
-    """Return status, reason and message of its condition Ready, or its taint; empty if it is
-    Ready or reports nothing.
-    """
+    """Return status, reason and message of its condition Ready, or its taint; empty if it is Ready
+    or reports nothing."""
     for found in list_at(node, "status", "conditions"):
         if found.get("type") == "Ready" and found.get("status") != "True":
             return f"Ready {found.get('status')}, {found.get('reason')}: {found.get('message')}"
@@ -33,7 +32,7 @@ def not_ready(node: dict[str, Any]) -> str:
 
 
 def boot_id(node: dict[str, Any]) -> str:
-    """Return the boot ID of the node's running system; empty: not reported."""
+    """Return the boot ID of the node's running system; empty if it is not reported."""
     return str(value_at(node, "status", "nodeInfo", "bootID") or "")
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The owner of objects: the labels on everything that a run creates, and the names of its
-namespaces."""
+"""Who owns objects: the labels on everything that a run creates, and the names of its namespaces."""
 
 import contextlib
 import copy
@@ -35,8 +34,8 @@ WORKERS = "gw"
 namespaces."""
 STORED_METADATA = "projectcalico.org/metadata"
 """Annotation of Calico's stored objects (crd.projectcalico.org/v1), written by calicoctl and
-Calico's API server: as JSON, the metadata that the user gave.  The stored object itself has none
-of the user's labels and annotations, or all of them, by Calico's version (libcalico-go,
+Calico's API server: the metadata that the user gave, as JSON. The stored object itself has none of
+the user's labels and annotations, or all of them, depending on Calico's version (libcalico-go,
 lib/backend/k8s/resources, ConvertCalicoResourceToK8sResource)."""
 
 
@@ -50,7 +49,7 @@ def removed_by_hand(run: str) -> str:
 
 
 def labels_of(obj: dict[str, Any]) -> dict[str, str]:
-    """Return an object's labels, as its maker gave them."""
+    """Return the labels that an object's maker gave it."""
     return _given(obj, "labels")
 
 
@@ -98,15 +97,15 @@ class Ownership:
 
     @property
     def namespace(self) -> str:
-        """Return the worker's own namespace, ``calico-demo-<run>-<worker>``, or ``<prefix>-gw0`` of
-        those prepared."""
+        """Return the worker's own namespace, ``calico-demo-<run>-<worker>``, or the prepared
+        namespace ``<prefix>-gw0``."""
         return (
             f"{self.base}-{f'{WORKERS}0' if self.prefix and self.worker == 'main' else self.worker}"
         )
 
     @property
     def labels(self) -> dict[str, str]:
-        """Return labels of everything this worker creates."""
+        """Return the labels of everything that this worker creates."""
         return {MANAGED_BY[0]: MANAGED_BY[1], RUN_LABEL: self.run, WORKER_LABEL: self.worker}
 
     def has_namespace(self, name: str | None) -> bool:
@@ -129,7 +128,7 @@ class Ownership:
         )
 
     def sign(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """Return a copy of an object with the labels; of a workload also its pod template."""
+        """Return a copy of an object with the labels; a workload's pod template gets them, too."""
         signed = copy.deepcopy(obj)
         self._label(signed)
         if self.process:
@@ -149,8 +148,8 @@ class Ownership:
 
 
 class Shared(Ownership):
-    """The owner of objects that all runs share: they have this suite's label and no run's, so no
-    run's cleanup deletes them."""
+    """The owner of objects that all runs share: they have this suite's label and no run's label, so
+    no run's cleanup deletes them."""
 
     @property
     def labels(self) -> dict[str, str]:

@@ -21,16 +21,16 @@ HOPELESS_PULL = (
     "not found", "no match for platform", "manifest unknown", "pull access denied", "unauthorized", "forbidden",
     "invalid reference", "couldn't parse image", "operating system of the container does not match", "0xc0370101",
 )  # fmt: skip
-"""Texts of pull errors that waiting does not cure; others (a registry that is slow or busy) may
-pass."""
+"""Texts of pull errors that waiting does not cure; other errors (a registry that is slow or busy)
+may pass."""
 HOPELESS_START = (
     "does not match the operating system",
     "0xc0370101",
     "executable file not found",
     "no such file",
 )
-"""Texts of start errors that waiting does not cure; others (HNS busy, a mount that is late) may
-pass."""
+"""Texts of start errors that waiting does not cure; other errors (HNS busy, a mount that is late)
+may pass."""
 
 
 def container_statuses(pod: Obj) -> list[Obj]:
@@ -44,7 +44,7 @@ def container_statuses(pod: Obj) -> list[Obj]:
 def pulling(pod: Obj, events: Sequence[Obj]) -> str:
     """Return the images that are still being pulled for a pod, by its events, oldest first.
 
-    Empty: none, or all its containers run.
+    Empty if there are none, or if all its containers run.
     """
     states = [mapping_at(status, "state") for status in container_statuses(pod)]
     pulls = [event for event in events if event.get("reason") in ("Pulling", "Pulled")]
@@ -79,7 +79,7 @@ def containers_ready(pod: Obj) -> bool:
 
 def containers_ready_since(pod: Obj) -> tuple[bool, str]:
     """Return whether the kubelet's probes find all containers ready, and since when (RFC 3339);
-    True and empty if it has not said."""
+    True and empty if the kubelet has not reported it."""
     found: Obj = next(
         (
             each
@@ -145,7 +145,7 @@ def _phrases(pod: Obj) -> Iterator[str]:
 
 
 def _not_ready(status: Obj) -> str:
-    """Return the phase of a pod that is not ready, and since when which containers run."""
+    """Return the phase of a pod that is not ready, and which containers run, with since when."""
     waited = "; ".join(
         f"{one['name']} runs since {since}, and its readiness probe has not passed"
         for one in list_at(status, "containerStatuses")
@@ -165,7 +165,7 @@ def _ended(container: str | None, state: Obj) -> str:
 
 
 def without_sysctls(pod: Obj) -> str:
-    """Return the sysctls that admission has removed from a pod; empty: none."""
+    """Return the sysctls that admission has removed from a pod; empty if there are none."""
     asked = str(value_at(pod, "metadata", "annotations", SYSCTLS) or "")
     given = {item.get("name") for item in list_at(pod, "spec", "securityContext", "sysctls")}
     gone = ", ".join(name for name in asked.split(",") if name and name not in given)
@@ -178,7 +178,7 @@ def without_sysctls(pod: Obj) -> str:
 
 
 def hopeless(pod: Obj) -> str:
-    """Return why waiting for this pod is useless; empty while there is hope."""
+    """Return why waiting for this pod is useless; empty if it may become ready."""
     if problem := without_sysctls(pod):
         return problem
     for container_status in container_statuses(pod):

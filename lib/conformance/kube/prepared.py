@@ -31,7 +31,8 @@ ELSEWHERE = {"conformance/team": "elsewhere"}
 OF_A_WORKER: Mapping[str, Mapping[str, str]] = {
     "": {}, "-elsewhere": ELSEWHERE, "-world-a": {"team": "a"}, "-world-b": {"team": "b"}, "-world-c": {},
 }  # fmt: skip
-"""Ends of the names of a worker's namespaces, with the labels that policies select each by."""
+"""The endings of the names of a worker's namespaces, with the labels by which policies select each.
+"""
 OF_A_RUN: Mapping[str, Mapping[str, str]] = {
     f"-{WATCH}": {},
     f"-{WATCH}-elsewhere": ELSEWHERE,
@@ -51,8 +52,8 @@ HOLDS = "probes"
 
 
 def needed(prefix: str, workers: int) -> dict[str, dict[str, str]]:
-    """Return the namespaces that a run with so many workers uses, with the labels that policies
-    select them by.
+    """Return the namespaces that a run with this number of workers uses, with the labels by which
+    policies select them.
 
     Raise UsageProblem if names cannot begin with the prefix.
     """
@@ -142,7 +143,7 @@ def _occupied(prefix: str, pods: list[Obj]) -> str:
 def objects_of(
     kube: Kube, namespaces: Iterable[str], run: str = "", kinds: Iterable[tuple[str, str]] = MADE
 ) -> Iterator[Obj]:
-    """Yield the objects that a run (empty: any) made in namespaces and that still exist.  Raise
+    """Yield the objects that a run (empty: any) made in namespaces and that still exist. Raise
     ApiRefused, ApiUnreachable."""
     labels = f"{MANAGED_BY[0]}={MANAGED_BY[1]},{f'{RUN_LABEL}={run}' if run else RUN_LABEL}"
     for namespace in namespaces:
@@ -177,7 +178,7 @@ def hold(changes: Changes, obj: Obj, why: str, namespace: str) -> None:
 def vacate(changes: Changes, namespaces: Iterable[str], *, within: float, every: float) -> None:
     """Remove the run's objects from these namespaces and wait until its pods are gone.
 
-    Raise EnvironmentBroken with the pods that stay, ApiRefused, ApiUnreachable.
+    Raise EnvironmentBroken with the names of the pods that stay, ApiRefused, ApiUnreachable.
     """
     spaces = sorted(namespaces)
     run = changes.run.run

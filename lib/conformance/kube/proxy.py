@@ -16,15 +16,16 @@ from conformance.kube.refused import describe
 
 SOCKS = ("socks4", "socks4a", "socks5", "socks5h")
 REFUSED = re.compile(r"Tunnel connection failed: (?P<status>\d{3})(?P<phrase>[\w -]*)")
-"""How the standard library says that a proxy refused to connect."""
+"""The words of the standard library for a proxy that refused to connect."""
 
 
 def settle(configuration: Any, where: str, *, named: bool) -> None:
     """Set the proxy of connections in the official client's configuration; None if there is no
     proxy.
 
-    ``named``: the kubeconfig names the proxy (``proxy-url``).  One from the environment is not used for loopback, as
-    kubectl does not.  Raise UsageProblem for proxies through which requests would go, and execs would all fail.
+    ``named``: the kubeconfig names the proxy (``proxy-url``). As with kubectl, a proxy from the
+    environment is not used for loopback. Raise UsageProblem for proxies that would pass requests,
+    but through which all execs would fail.
     """
     from kubernetes.client.rest import (
         should_bypass_proxies,  # already imported with the configuration
@@ -48,7 +49,7 @@ def settle(configuration: Any, where: str, *, named: bool) -> None:
 
 
 def _usable(url: str, where: str) -> SplitResult:
-    """Return the parts of a proxy's address.  Raise UsageProblem where execs cannot use it."""
+    """Return the parts of a proxy's address. Raise UsageProblem if execs cannot use the proxy."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         usable = parts.hostname and parts.port != 0
@@ -68,7 +69,8 @@ def _usable(url: str, where: str) -> SplitResult:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether connections to a host stay on this machine, by its name or address alone."""
+    """Return whether connections to a host stay on this machine, judged only by the host's name or
+    address."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -77,7 +79,7 @@ def is_loopback(host: str) -> bool:
 
 
 def credentials(configuration: Any) -> tuple[str, str]:
-    """Return user and password of the proxy; both are empty where its URL has none."""
+    """Return user and password of the proxy; both are empty if its URL has none."""
     parts = urlsplit(configuration.proxy)
     return unquote(parts.username or ""), unquote(parts.password or "")
 
@@ -91,7 +93,7 @@ def name(configuration: Any) -> str:
 def explain(configuration: Any, error: BaseException) -> str:
     """Return the error in one line, with the proxy's name if the proxy gave no connection.
 
-    ``error``: of an attempt to connect, by urllib3.
+    ``error``: the error of an attempt to connect, raised by urllib3.
     """
     text = describe(getattr(error, "original_error", error))
     kind = type(error).__name__

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The availability of the API server, shared by all processes of a run.
 
-A silence of the API server counts once, whichever of the run's processes notices it.  After
-``patience`` seconds of silence the server is gone for the rest of the run: every further request
-fails at once.  A run that lost its cluster then ends with a report of its verdicts, instead of
-waiting out the time-out of every test in turn.  An interrupted run only sends the requests that its
-cleanup needs, and only for a short time.
+A silence of the API server counts once, whichever of the run's processes notices it. After
+``patience`` seconds of silence the server is given up for the rest of the run: every further
+request fails at once. A run that lost its cluster then ends with a report of its verdicts, instead
+of waiting for the time-out of every test in turn. An interrupted run only sends the requests that
+its cleanup needs, and only for a short time.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ from conformance.errors import EnvironmentBroken, lack_of_files
 from conformance.kube.refused import ApiRefused, ApiUnreachable
 
 NOBODY_ASKED = 30.0
-"""s. If two unanswered requests are further apart than this, they do not count as one silence; no
+"""s. If two unanswered requests are further apart than this, they do not count as one silence. No
 request takes longer."""
 
 
 class ApiGone(ApiUnreachable, EnvironmentBroken):
-    """The API server gets no requests any more: it is gone, or the run was interrupted."""
+    """The API server gets no requests any more: it was given up, or the run was interrupted."""
 
     def __init__(self, request: str, why: str) -> None:
         self.last = f"{request}: not sent, since {why}"
@@ -41,11 +41,12 @@ class CredentialsDead(ApiRefused, EnvironmentBroken):
 
 
 class Reach:
-    """Whether the API server can be reached, as known to all processes that use the same folder.
+    """The reachability of the API server, as known to all processes that use the same folder.
     Thread-safe."""
 
     def __init__(self, folder: Path | None = None, patience: float = float("inf")) -> None:
-        """``patience``: s of silence, after which the API server is gone."""
+        """Set up the reachability. ``patience``: the seconds of silence after which the API server
+        is given up."""
         self._folder = folder
         self._patience = patience
         self._until = float("inf")

@@ -33,10 +33,10 @@ class ApiRefused(SuiteError):
         self.request = request
         self.status: dict[str, Any] = status or {}
         self.retry_after = 0.0
-        """Seconds for which the server asks to be left alone."""
+        """s. How long the server asks clients to wait."""
         self.tries = 1
-        """How often it was asked; one of the earlier tries may have done what the server was in
-        trouble with."""
+        """The number of attempts. An earlier attempt may have changed something on the server
+        before it failed."""
 
     @classmethod
     def from_response(cls, code: int, phrase: str, body: bytes, request: str) -> ApiRefused:
@@ -61,8 +61,7 @@ class ApiRefused(SuiteError):
         self, tries: int, seconds: float, kind: type[ApiRefused] | None = None
     ) -> ApiRefused:
         """Return this refusal as the last of several answers to a request; ``kind``: the class to
-        use.
-        """
+        use."""
         again = (
             kind(self.code, self.reason, self.message, self.request, self.status) if kind else self
         )
@@ -83,8 +82,8 @@ class ApiRefused(SuiteError):
 
     @property
     def passing(self) -> bool:
-        """Return whether the same request may soon succeed: too many requests, or a server in
-        trouble."""
+        """Return whether the same request may soon succeed: there were too many requests, or the
+        server is in trouble."""
         return self.code in PASSING
 
     @property

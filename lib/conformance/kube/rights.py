@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rights of a kubeconfig's user, asked from the API server before the run changes anything."""
+"""The rights of a kubeconfig's user; the API server is asked for them before the run changes
+anything."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +16,10 @@ class Right:
 
     verb: str
     resource: str
-    """``pods``, ``pods/exec`` ..."""
+    """The resource: ``pods``, ``pods/exec`` ..."""
     group: str = ""
     namespace: str | None = None
-    """None: in all namespaces."""
+    """The namespace; None: all namespaces."""
     needed_for: str = ""
 
     @property
@@ -29,8 +30,8 @@ class Right:
 
 
 def missing(kube: Kube, rights: Sequence[Right]) -> list[Right]:
-    """Return the ``rights`` that the user lacks by the API server's SelfSubjectAccessReview, in
-    order."""
+    """Return those of the ``rights`` that the user lacks according to the API server's
+    SelfSubjectAccessReview, in order."""
 
     def allowed(right: Right) -> bool:
         resource, _, sub = right.resource.partition("/")

@@ -30,7 +30,7 @@ ROLES = ("standard", "read-only", "disruptive")
 PREPARED = "prepared"
 """The role in namespaces that the cluster's owner has prepared."""
 OF_CLUSTER = ("node-status", "pools")
-"""Roles that come with disruptive: tests under --allow-cluster-disruptive use these, too."""
+"""Roles that are added to ``disruptive``: tests under --allow-cluster-disruptive use them."""
 BESIDE = tuple(
     path.stem
     for path in sorted((product.MANIFESTS / "rbac").glob("*.yaml"))
@@ -106,9 +106,9 @@ def kubeconfig(kube: Kube, user: Runner, server: str = "") -> str:
 
 
 def prove(text: str, user: Runner, by: Access) -> None:
-    """Ask the server that a kubeconfig names whether it takes the user's token.
+    """Ask the server that a kubeconfig names whether it accepts the user's token.
 
-    ``by``: the access by which the user was made.  Raise ClusterUnusable.
+    ``by``: the access by which the user was made. Raise ClusterUnusable.
     """
     with hidden(text.encode()) as path:
         kube = Kube(from_kubeconfig(Path(path)))
@@ -158,9 +158,8 @@ def user_of(role: str, beside: Sequence[str]) -> tuple[str, list[Obj]]:
 
 
 def beside_of(role: str, named: Sequence[str]) -> list[str]:
-    """Return the additional roles of a role: the requested roles, and those that ``disruptive``
-    includes.
-    """
+    """Return the roles that are added to a role: the requested roles, and those that ``disruptive``
+    includes."""
     return list(dict.fromkeys((*(OF_CLUSTER if role == "disruptive" else ()), *named)))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long-lived command in a pod: lines in, lines out, until either side ends it.
+"""A long-lived command in a pod: lines are sent and received until either side ends it.
 
-Each stream has one thread that owns its socket: a TLS connection may not be read and written by
-two threads at once. Callers pass lines to :meth:`ExecStream.send`; received lines are passed to
-the callbacks from the stream's thread.
+Each stream has one thread that owns its socket, because two threads may not read and write a TLS
+connection at once. Callers pass lines to :meth:`ExecStream.send`; received lines are passed to the
+callbacks from the stream's thread.
 """
 
 import os
@@ -21,13 +21,13 @@ from conformance.kube.refused import describe
 from conformance.kube.transcript import ExecRecord, Transcript, forget
 
 KEEP = 65536
-"""Bytes of each output that the transcript keeps (its end)."""
+"""bytes. How much of the end of each output the transcript keeps."""
 
 
 @dataclass(frozen=True)
 class ExecEnd:
-    """The end of a stream: ``exit_code`` None when no status arrived, ``problem`` the fault ("":
-    nothing)."""
+    """The end of a stream: ``exit_code`` None if no status arrived, ``problem`` the fault ("":
+    none)."""
 
     exit_code: int | None
     problem: str
@@ -35,11 +35,11 @@ class ExecEnd:
 
 
 class ExecStream:
-    """A running command.  ``on_line`` gets each complete line of standard output (without its end),
-    ``on_end`` the end.
+    """A running command. ``on_line`` receives each complete line of standard output (without its
+    end), ``on_end`` the end.
 
-    Silence (no byte and no pong) for ``silence`` seconds counts as a dead connection; a
-    WebSocket ping is sent when a third of it has passed, so that an idle connection lives and
+    Silence (no byte and no pong) for ``silence`` seconds counts as a dead connection. A WebSocket
+    ping is sent when a third of this time has passed, so that an idle connection stays alive and
     load balancers do not cut it (usually at 300 s).
     """
 
@@ -56,7 +56,7 @@ class ExecStream:
         silence: float,
         transcript: Transcript = forget,
     ) -> None:
-        """Raise ExecBroken when the exec cannot be opened."""
+        """Open the exec. Raise ExecBroken if it cannot be opened."""
         kube.changes_something(f"run a command in {namespace}/{pod}")
         self.where = (namespace, pod, container)
         self.argv = tuple(argv)
@@ -86,8 +86,7 @@ class ExecStream:
         self._thread.start()
 
     def send(self, line: bytes) -> None:
-        """Queue a line for the command's standard input; nothing happens when the stream has
-        ended."""
+        """Queue a line for the command's standard input; nothing happens if the stream has ended."""
         self._queue.append(line + b"\n")
         self._wake()
 
@@ -108,7 +107,7 @@ class ExecStream:
 
     @property
     def unfinished(self) -> bytes:
-        """Return the received part of a line that has not ended."""
+        """Return the received part of an incomplete line."""
         return bytes(self._lines.unfinished)
 
     def _wake(self) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class ExecRecord:
-    """An exec that ended (or one long-lived exec that was closed)."""
+    """An exec that ended (or a long-lived exec that was closed)."""
 
     at: float
-    """Unix seconds on the suite's clock when it was asked for."""
+    """The time of the request, in Unix seconds on the suite's clock."""
     seconds: float
     namespace: str
     pod: str
@@ -30,4 +30,4 @@ Transcript = Callable[[ExecRecord], None]
 
 
 def forget(record: ExecRecord) -> None:
-    """Keep nothing of a record: the transcript of callers that need none."""
+    """Discard a record: the transcript of callers that need none."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for objects on a watch: every observed state is kept, so that a failed wait can report
-all of them.
+"""Waits for objects by a watch: every observed state is kept, so that a failed wait can report all
+of them.
 
 If an image cannot be pulled or a pod cannot be scheduled, the message has the event's own text.
 """
@@ -29,21 +29,21 @@ from conformance.model.change import ObjectRef
 from conformance.timing import SYSTEM_CLOCK
 
 LOOK_AT_NODE = 10.0
-"""s. Between two checks whether the node of an unready pod is alive. Its death is known after 40 s
-at the earliest, and its pods are evicted only five minutes later."""
+"""s. The interval between two checks whether the node of an unready pod is alive. Its death is
+known after 40 s at the earliest, and its pods are evicted only five minutes later."""
 LOOK_AGAIN = 3.0
-"""s. Between two checks why missing pods are refused, or find no node."""
+"""s. The interval between two checks why missing pods are refused, or find no node."""
 REFUSED = (("ReplicaFailure", "True"), ("Progressing", "False"))
 """Type and status of the conditions of ReplicaSets and Deployments that report refused objects."""
 EVENT_SHOWN = 300
-"""Characters of an event in a first line; errors of CNI plugins are long, and end with repeated
-text."""
+"""The number of characters of an event in a first line; errors of CNI plugins are long, and end
+with repeated text."""
 
 
 @dataclass
 class ObservedStates:
     """The states that a wait observed, each with its seconds since the wait began; equal states in
-    a row are kept once."""
+    a row are stored once."""
 
     states: list[tuple[float, str]] = field(default_factory=list)
 
@@ -167,13 +167,14 @@ class Waits:
         enough: Callable[[Obj], bool] | None = None,
         what: str = "ready",
     ) -> list[Obj]:
-        """Return ``count`` pods with ``labels`` that do not terminate, once all are Ready, or
-        once ``enough`` (``what``).
+        """Return ``count`` pods with ``labels`` that do not terminate, once all are Ready, or once
+        ``enough`` of them are.
 
-        ``progress`` gets each new state. ``lost`` is called now and then and returns an error if
-        their node is lost. Raise EnvironmentBroken when they are not ready in time, and earlier
-        if an image cannot be pulled, a container cannot start, a pod is refused (admission,
-        quota, a webhook) or the scheduler finds no node, in each case with the original message.
+        ``progress`` receives each new state. ``what``: the description of ``enough``. ``lost`` is
+        called now and then and returns an error if their node is lost. Raise EnvironmentBroken if
+        they are not ready in time, and earlier if an image cannot be pulled, a container cannot
+        start, a pod is refused (admission, quota, a webhook) or the scheduler finds no node, in
+        each case with the original message.
         """
         begin = time.monotonic()
         observed = ObservedStates()
@@ -198,11 +199,10 @@ class Waits:
         )
 
     def refusal(self, namespace: str, labels: str) -> str:
-        """Return the reason why pods with these labels are not created; empty if none is
-        reported.
+        """Return the reason why pods with these labels are not created; empty if none is reported.
 
-        It comes from their ReplicaSet, from the Deployment if it may not even create that, or
-        from events of their DaemonSet, which has no conditions.
+        It comes from their ReplicaSet; from the Deployment if it may not even create the
+        ReplicaSet; or from events of their DaemonSet, which has no conditions.
         """
         try:
             for kind in ("ReplicaSet", "Deployment", "DaemonSet"):
@@ -223,9 +223,8 @@ class Waits:
                     yield f"{condition.get('reason')}: {condition.get('message')}"
 
     def _failed(self, makers: Sequence[Obj]) -> Iterator[str]:
-        """Yield the reasons of failed pod creations of DaemonSets, if an event occurred more than
-        once.
-        """
+        """Yield the reasons why DaemonSets could not create pods, if an event occurred more than
+        once."""
         for event in (event for maker in makers for event in reversed(self.events(maker))):
             if event.get("reason") == "FailedCreate" and int(event.get("count") or 1) > 1:
                 yield f"FailedCreate: {event.get('message')}"
@@ -241,7 +240,7 @@ class Waits:
         """Return one line with a pod's problem and its newest warning; below it events and a
         crashed container's log.
 
-        ``problem``: by default the pod's progress. For a pod without a node, also the reason why
+        ``problem``: by default the pod's progress. A pod without a node also has the reason why
         suitable nodes refuse it, and images that are still being pulled.
         """
         meta = pod["metadata"]
@@ -329,10 +328,10 @@ class _EarlyEnd:
         self._looked = self._begin
         self._scheduled = self._begin
         self.refused = ""
-        """Why pods were not made when that was asked last."""
+        """The reason why pods were not made, as of the last check."""
 
     def look_after(self, now: Mapping[str, Obj]) -> float:
-        """Return after how many seconds without news to check again."""
+        """Return the seconds without news after which to check again."""
         if len(now) < self._count or any(map(unschedulable, now.values())):
             return LOOK_AGAIN
         return LOOK_AT_NODE if self._lost else float("inf")
@@ -356,7 +355,8 @@ class _EarlyEnd:
             raise EnvironmentBroken(self._waits.said_of(stuck[0]))
 
     def _check_refusal(self, made: int) -> None:
-        """Raise when pods are refused twice: one refusal of a webhook being replaced may pass."""
+        """Raise if pods are refused twice: a single refusal of a webhook that is being replaced may
+        pass."""
         before = self.refused
         lack = made < self._count
         self.refused = self._waits.refusal(self._namespace, self._labels) if lack else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A try of a source at a target, before it is made."""
+"""An attempt of a source at a target, before it is made."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,16 +30,16 @@ def plain(target: Target) -> Kind:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """A try; ``give_up_after`` seconds without progress end it as TIMED_OUT, NO_ANSWER or
-    DNS_FAILED."""
+    """An attempt. If it makes no progress for ``give_up_after`` seconds, it ends as TIMED_OUT,
+    NO_ANSWER or DNS_FAILED."""
 
     source: Workload
     kind: Kind
     give_up_after: float
     target: Target | None = None
-    """None only for DNS through the pod's own resolver."""
+    """The target; None only for DNS through the pod's own resolver."""
     request: str = "/"
-    """HTTP: path; UDP: payload."""
+    """HTTP: the path; UDP: the payload."""
     query: str = ""
     record: str = "A"
     dns_over_tcp: bool = False
@@ -50,13 +50,13 @@ class Attempt:
     """UDP: the source port, the same for each attempt, as if one socket were kept; 0: another port
     each time."""
     payload: int = 0
-    """Bytes that the source sends and expects back (HTTP POST body or UDP size); 0: none."""
+    """The number of bytes that the source sends and expects back (HTTP POST body or UDP size); 0:
+    none."""
 
     @property
     def label(self) -> str:
-        """Return ``ns/client (windows, node w1) -> 10.244.2.9:80/tcp``, or ``... -> DNS A
-        web.demo`` by its own resolver.
-        """
+        """Return ``ns/client (windows, node w1) -> 10.244.2.9:80/tcp``; for DNS by the pod's own
+        resolver ``... -> DNS A web.demo``."""
         where = self.target.label if self.target else ""
         if self.kind is Kind.DNS:
             where = f"DNS {self.record} {self.query}{f' at {where}' if where else ''}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that share a key, together."""
+"""Groups values by their keys."""
 
 from collections.abc import Iterable
 from typing import TypeVar

@@ -4,12 +4,13 @@
 from dataclasses import dataclass
 
 OUTGOING = 4
-"""``way`` of a packet that the node sent (linux/if_packet.h); every other packet came in."""
+"""The value of ``way`` for a packet that the node sent (linux/if_packet.h); every other packet was
+received."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Packet:
-    """An IPv4 packet, from its IP header on, cut where it is long."""
+    """An IPv4 packet, from its IP header on; long packets are cut."""
 
     at: float
     """Unix seconds, by the node's clock."""
@@ -28,6 +29,6 @@ class Capture:
     node: str
     packets: tuple[Packet, ...]
     dropped: int
-    """Packets of all kinds that the kernel could not deliver."""
+    """The number of packets of all kinds that the kernel could not deliver."""
     full: bool
     """The capture reached its maximum number of packets, so there may have been more."""

@@ -32,9 +32,10 @@ class Change:
     why: str
     body: dict[str, Any] | None = None
     subresource: str = ""
-    """``status``: what is applied is the object's status."""
+    """``status``: the change applies the object's status."""
     cluster_scoped_or_foreign: bool = False
-    """Changes something outside the run's own namespaces: guarded, later journalled."""
+    """The change affects something outside the run's own namespaces: it is guarded, and later
+    journalled."""
 
     @property
     def label(self) -> str:
@@ -49,6 +50,6 @@ class PutBack:
     """The result of restoring the changes of the run's processes."""
 
     lines: tuple[str, ...] = ()
-    """One per change."""
+    """One line for each change."""
     problem: str = ""
     """Why the cluster may not be as before, in one line; empty: it is as before."""

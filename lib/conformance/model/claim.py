@@ -20,9 +20,9 @@ __all__ = [
 
 
 ACTIVE_HALF = "active half"
-"""Name of a claim's part that changes something, if none of its tests names it."""
+"""The name of the part of a claim that changes something, if none of its tests names this part."""
 UNDERLAY = "underlay"
-"""Name of the measurement that holds the nodes' underlay subnets; summaries show it beside the
+"""The name of the measurement that holds the nodes' underlay subnets; summaries show it next to the
 verdict."""
 
 
@@ -35,9 +35,9 @@ class ClaimResult:
     test: str
     """The test's node id."""
     reason: str
-    """One line: enough on its own."""
+    """One line that is understood without the rest."""
     part: str = ""
-    """Which part of the claim this test decides (an OS direction, a path), stable from run to
+    """The part of the claim that this test decides (an OS direction, a path), stable from run to
     run."""
     remedy: str = ""
     active: bool = False
@@ -45,7 +45,7 @@ class ClaimResult:
     half."""
     evidence: Literal["lab", "field"] = "field"
     measured: dict[str, float | str] = field(default_factory=dict)
-    """Figures worth keeping: seconds to first correct answer, tries ..."""
+    """Measured values that are worth storing: seconds to the first correct answer, attempts ..."""
     decisions: tuple[Decision, ...] = ()
-    """The decisions behind it: an entry for each pair of nodes; empty where the test did not get
+    """The decisions behind the result: one for each pair of nodes; empty if the test did not get
     that far."""

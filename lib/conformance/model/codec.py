@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of the dataclasses to plain JSON values and back, by annotation; a misfit is a
-ValueError.
+"""Conversion of the dataclasses to plain JSON values and back, by annotation; a value that does not
+fit is a ValueError.
 
 Supports frozen dataclasses (generic ones included), enums, literals, tuples, dicts, optionals,
-bytes.  The error names the place.
+bytes. The error names the field.
 """
 
 import base64
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def to_plain(value: Any) -> Any:
-    """Return a shape as dicts, lists, strings, numbers and None."""
+    """Return a dataclass as dicts, lists, strings, numbers and None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)
@@ -36,7 +36,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(shape: type[T], plain: Any) -> T:
-    """Return a value of a shape from the output of :func:`to_plain`. Raise ValueError."""
+    """Return a value of a dataclass from the output of :func:`to_plain`. Raise ValueError."""
     result: T = _read(shape, plain, shape.__name__)
     return result
 
@@ -110,7 +110,8 @@ def _dataclass(kind: Any, arguments: tuple[Any, ...], plain: Any, place: str) ->
 
 
 def _filled(annotation: Any, variables: dict[Any, Any]) -> Any:
-    """Return ``T | None`` with T replaced; the shapes use their type variables in no other way."""
+    """Return ``T | None`` with T replaced; the dataclasses use their type variables in no other
+    way."""
     if not variables:
         return annotation
     if annotation in variables:

@@ -4,7 +4,7 @@
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return the number and the noun in the form that goes with it; ``plural`` if that is not the
+    """Return the number with the noun in singular or plural; ``plural`` if the plural is not the
     noun with an ``s``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 

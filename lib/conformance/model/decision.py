@@ -2,9 +2,9 @@
 """Decisions: one verdict between a source node and a target node; claims' verdicts are made of
 decisions.
 
-A Windows node counts by its build. Build 17763 counts as two, before revision 1432 and from it
-on, since Services treat sources differently (Calico's limitations page). For all other builds the
-build number alone determines HNS' abilities.
+A Windows node counts by its build. Build 17763 counts as two builds, before revision 1432 and from
+it on, since Services treat sources differently (Calico's limitations page). For all other builds
+the build number alone determines HNS' abilities.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,49 +17,49 @@ from conformance.model.verdict import ClaimVerdict
 
 Half = Literal["open", "closed", "behaviour", "read"]
 """The kind of observation: an open path, a closed path, something else that happened or was done,
-or only what the cluster's objects say."""
+or only what the cluster's objects state."""
 
 Side = Literal["source", "target", "both"]
 
 WRONG = (ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, ClaimVerdict.LIFTED)
 _ARRIVED = ("CONNECTED", "REFUSED", "RESET", "CLOSED", "NO_ANSWER")
-"""Verdicts of attempts with packets that arrived."""
+"""Verdicts of attempts whose packets arrived."""
 Symptom = tuple[str, str]
-"""The expectation, and the observation."""
+"""An expected result and the observed result."""
 UNANSWERED = "got no answer"
 """The last words of the reason for an open path that lost attempts before it was decided."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """An expectation's decision about a path; with a claim's name, a test's decision between
-    nodes."""
+    """An expectation's decision about a path; if it has a claim's name, a test's decision between
+    two nodes."""
 
     source: str
-    """The source's node; empty: no pod is the source."""
+    """The source's node; empty: the source is no pod."""
     target: str
-    """The target's node; of a NodePort the called node.  Empty: the target is on no node of the
-    cluster, or there is none."""
+    """The target's node; for a NodePort, the called node. Empty: the target is on no node of the
+    cluster, or there is no target."""
     builds: tuple[str, ...]
     """Names of the Windows builds of these nodes, each once
     (:func:`conformance.model.builds.build_name`)."""
     about: tuple[str, ...]
-    """Builds that the verdict is about: where a policy is enforced, if that is at either end, else
-    both."""
+    """The builds that the verdict is about: those of the end at which a policy is enforced, if it
+    is one end; else of both ends."""
     verdict: ClaimVerdict
     reason: str
-    """One line: enough on its own."""
+    """One line that is understood without the rest."""
     halves: tuple[Half, ...]
-    """The sorts of expectations behind it, each once and sorted."""
+    """The kinds of expectations behind it, each once and sorted."""
 
     expected: str = ""
-    """The expected verdict, as messages write it (CONNECTED, TIMED_OUT, ...); more than one are
-    joined with ``; ``, in the order of :attr:`observed`.  Empty: no path and no fact was compared.
+    """The expected verdict, as messages write it (CONNECTED, TIMED_OUT, ...); several verdicts are
+    joined with ``; ``, in the order of :attr:`observed`. Empty: no path and no fact was compared.
     """
     observed: str = ""
     """The newest observation, in the same words."""
     enforced: tuple[str, ...] = ()
-    """Nodes that enforce the policies which the test has made; empty: it has made none."""
+    """The nodes that enforce the policies which the test has made; empty: it has made none."""
     claim: str = ""
     """Empty: the decision of an expectation, which counts for every claim of its test. A decision
     that names a claim, or a claim and a part, counts only for these."""
@@ -72,7 +72,8 @@ class Decision:
 
     @property
     def symptoms(self) -> list[Symptom]:
-        """Return expected and observed for each path between the two nodes that ended otherwise."""
+        """Return expected and observed results for each path between the two nodes that ended
+        otherwise than expected."""
         return (
             list(zip(self.expected.split("; "), self.observed.split("; "), strict=True))
             if self.expected
@@ -107,10 +108,10 @@ def decisions_about(
     """Return the decisions about the path from a pod to a target, one for each node with a pod
     behind the target.
 
-    A NodePort has one decision, for the called node, since that node's kube-proxy decides. If it
-    is a Linux node, its verdict counts for the backends' builds too, unless something is wrong:
-    then nothing shows that the backends cause it. ``enforced_at``: the end whose node enforces
-    the policy; at the target, policy is enforced on the backends' nodes. None: no policy decides.
+    A NodePort has one decision, for the called node, since that node's kube-proxy decides. If it is
+    a Linux node, its verdict counts for the backends' builds too, unless it is a failure: then
+    nothing shows that the backends cause it. ``enforced_at``: the end whose node enforces the
+    policy; at the target, policy is enforced on the backends' nodes. None: no policy decides.
     """
     backends = _backends(target)
     ends: Sequence[Workload | None] = [
@@ -168,7 +169,7 @@ def _enforcing(
 
 
 def _builds(ends: Iterable[Workload | None]) -> tuple[str, ...]:
-    """Return the builds of the Windows pods among them."""
+    """Return the builds of the Windows pods among these ends."""
     return tuple(sorted({workload.build for workload in ends if workload and workload.build}))
 
 

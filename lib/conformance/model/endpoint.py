@@ -18,8 +18,8 @@ Protocol = Literal["tcp", "udp"]
 class Workload:
     """A running pod that can send or serve: identity, place, addresses.
 
-    ``os`` is the OS of the node the pod landed on, read from the Node, never from a selector.
-    ``uid`` and ``restarts`` tell whether it is still the pod that a check began with.
+    ``os`` is the OS of the node on which the pod runs, read from the Node, never from a selector.
+    ``uid`` and ``restarts`` show whether it is still the pod with which a check began.
     """
 
     namespace: str
@@ -27,7 +27,7 @@ class Workload:
     container: str
     uid: str
     role: str
-    """``client``, ``server``, ``node`` (hostNetwork) ... as in the manifests."""
+    """The pod's role, as in the manifests: ``client``, ``server``, ``node`` (hostNetwork) ..."""
     os: OS
     node: str
     address: str
@@ -35,11 +35,12 @@ class Workload:
     restarts: int = 0
     host_network: bool = False
     windows_build: str = ""
-    """``20348.2762``; empty: not known, or Linux."""
+    """``20348.2762``; empty: it is not known, or the node is Linux."""
     created: str = ""
-    """Its creationTimestamp (RFC 3339); empty: not known."""
+    """Its creationTimestamp (RFC 3339); empty: it is not known."""
     ready_since: str = ""
-    """When its containers became ready (RFC 3339), by the kubelet's probes; empty: not known."""
+    """When its containers became ready (RFC 3339), by the kubelet's probes; empty: it is not known.
+    """
     is_ending: bool = False
     """A test has deleted the pod, and probes it during its grace period."""
 
@@ -93,15 +94,15 @@ class Target:
     often has several."""
 
     host: str
-    """Address or DNS name, exactly as given to the probe."""
+    """The address or DNS name, exactly as it is given to the probe."""
     port: int
     protocol: Protocol
     path: Addressing
     backends: tuple[Workload, ...] = ()
     name: str = ""
-    """``service/web`` or the like, for messages."""
+    """A name for messages: ``service/web`` or the like."""
     backend_port: int = 0
-    """The port of ``backends`` behind it; 0: the same."""
+    """The port of the ``backends``; 0: the same as ``port``."""
     at: Workload | None = None
     """For a NodePort: a pod on the called node, wherever the backends are."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The explanation of a failed expectation, as a value: made once, and printed by every output."""
+"""The explanation of a failed expectation, as a value: it is made once, and every output prints it."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from conformance.model.counted import counted
 
 LAYER = "layer"
-"""Name of the line that says which layer failed; it is the second of the message."""
+"""The name of the line that says which layer failed; it is the second line of the message."""
 
 
 UNKNOWN = "not known"
-"""Beginning of that line if it names several causes, or none."""
+"""The beginning of that line if it names several causes, or none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """A first line that is enough on its own, then named lines: reason, observation, explanation,
-    advice."""
+    """A first line that is understood alone, followed by named lines: reason, observation,
+    explanation, advice."""
 
     claims: tuple[str, ...]
     path: str
@@ -26,29 +26,31 @@ class Explanation:
     observed: str
     tries: int = 0
     seconds: float = 0.0
-    """s. From the first try to the last. 0 without a try: the result was read."""
+    """s. The time from the first attempt to the last. 0 without an attempt: the result was read."""
     since: str = ""
-    """UTC, RFC 3339: when the first of the newest equal observations began; empty: not known."""
+    """UTC, RFC 3339: when the first of the newest equal observations began; empty: it is not known.
+    """
     lines: dict[str, str] = field(default_factory=dict)
     """Named lines in the order in which they are printed: ``because``, ``observed`` (the newest
     answer's own words), ``policies``, ``Felix``, ``by node``, ``beside``, ``do`` and others."""
     prefix: str = ""
-    """Text of the first line between the claims and the path, for example that the path is a
+    """The text of the first line between the claims and the path, for example that the path is a
     control, or that a pod restarted."""
     cause: str = ""
-    """The fault and its place, in words that claims of a run may share: ``Felix does not run on
-    windows-2019``."""
+    """The fault and its place, in words that several claims of a run may share: ``Felix does not
+    run on windows-2019``."""
     where: str = ""
-    """The ends of the path in a few words, for the first line where no cause is known:
-    ``windows-2019 to linux-1``."""
+    """The ends of the path in a few words, for the first line if no cause is known: ``windows-2019
+    to linux-1``."""
     share: str = ""
-    """How many paths are wrong in this way: ``11 of 67 paths``; empty: it is the only path."""
+    """How many paths are wrong in the same way: ``11 of 67 paths``; empty: it is the only path."""
     so: str = ""
-    """The conclusion, at the first line's end."""
+    """The conclusion, at the end of the first line."""
     table: str = ""
-    """All paths of the expectation, expected and observed side by side; empty: there is one."""
+    """A table of all paths of the expectation, with expected and observed results; empty if there
+    is only one path."""
     again: str = ""
-    """The command that runs the test again; empty: not known yet."""
+    """The command that runs the test again; empty if it is not known yet."""
 
     @property
     def headline(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regular expressions that a cluster names, read as Felix reads them.
+"""Regular expressions that a cluster's settings contain, read as Felix reads them.
 
 Go's syntax is RE2's (https://github.com/google/re2/wiki/Syntax). RE2's time grows only with the
 text, whatever the expression. Python's ``re`` may never end, and reads some expressions
@@ -10,13 +10,13 @@ import functools
 from typing import Any
 
 LONGEST = 1000
-"""Characters of an expression.  Names of networks take a few dozen."""
+"""The maximum number of characters of an expression. Names of networks take a few dozen."""
 MEMORY = 1 << 20
-"""Maximum bytes of an expression."""
+"""bytes. The maximum memory that RE2 may use for an expression."""
 
 
 def problem(expression: str) -> str:
-    """Return why an expression cannot be used; empty: it can."""
+    """Return why an expression cannot be used; empty if it can."""
     import re2  # 15 ms: only where a cluster names an expression
 
     if len(expression) > LONGEST:
@@ -32,7 +32,7 @@ def problem(expression: str) -> str:
 
 
 def matches(expression: str, text: str) -> bool:
-    """Return whether an expression matches anywhere in a text, in any case."""
+    """Return whether an expression matches anywhere in a text, ignoring case."""
     return _compiled(expression).search(text.encode(errors="replace").decode()) is not None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about a cluster.  Unknown is a value of its own, and every fact names its source."""
+"""Facts about a cluster. "Unknown" is a value of its own, and every fact names its source."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ class Fact(Generic[T]):
 
 @dataclass(frozen=True)
 class Announced(Fact[str]):
-    """A fact with an announced value: it is ``as announced``, or the different value that was
-    found.
-    """
+    """A fact about an announced value: ``as announced``, or the different value that was found."""
 
     wanted: str = ""
     """The announced value, for messages."""
@@ -39,7 +37,7 @@ class Announced(Fact[str]):
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFacts:
-    """A node."""
+    """A node of the cluster."""
 
     name: str
     os: OS
@@ -54,24 +52,25 @@ class NodeFacts:
     """Build and UBR, ``(20348, 2762)``; None on Linux."""
     uid: str = ""
     boot: str = ""
-    """Its boot id; empty: not known."""
+    """The node's boot id; empty: it is not known."""
     virtual: str = ""
-    """The label that marks a virtual node, which stands for machines of a cloud service; empty: it
-    is a machine."""
+    """The label that marks a virtual node, which stands for machines of a cloud service; empty: the
+    node is a machine."""
     felix: Fact[bool] | None = None
-    """Whether Felix should run on this Windows node, and why; None: a Linux node, or not read."""
-    felix_restarts: int | None = None
-    """Restarts of Felix in its pod on this node when the run began; None: it runs in no pod, or was
+    """Says with its source whether Felix should run on this Windows node; None: a Linux node, or
     not read."""
+    felix_restarts: int | None = None
+    """The number of restarts of Felix in its pod on this node when the run began; None: it runs in
+    no pod, or was not read."""
     unready: str = ""
-    """Why it is not Ready: status, reason and message of the condition, or a taint; empty: it
-    is."""
+    """Why the node is not Ready: status, reason and message of the condition, or a taint; empty: it
+    is Ready."""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     taints: tuple[dict[str, Any], ...] = ()
     dsr: Fact[bool] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
-    """kube-proxy on this Windows node runs with ``--enable-dsr=true``; its build may not be able to
-    do it."""
+    """kube-proxy on this Windows node runs with ``--enable-dsr=true``; the node's build may not
+    support direct server return."""
     update: Fact[str] = field(default_factory=lambda: Fact(None, "not known: nothing was asked"))
     """KB numbers of this Windows node's updates, separated by commas (``KB5044281``): from the
     node's label or annotation, else the list that a run has read in Windows."""
@@ -90,7 +89,7 @@ class NodeFacts:
     pod_networks: tuple[str, ...] = ()
     """Networks from which this Windows node's pods get addresses: its blocks in Calico's IPAM, else
     its podCIDR; none if a cloud gives addresses. For Linux nodes, the podCIDR is known if flannel
-    carries pods."""
+    carries pods' packets."""
     differences: Fact[dict[str, str]] = field(
         default_factory=lambda: Fact(None, "not known: nothing was asked")
     )
@@ -120,8 +119,8 @@ class NodeFacts:
 
     @property
     def revision(self) -> str:
-        """Return its Windows build with the update's revision, ``20348.2762``; empty: not known, or
-        Linux."""
+        """Return its Windows build with the update's revision, ``20348.2762``; empty: it is not
+        known, or the node is Linux."""
         return ".".join(map(str, self.windows_build or ()))
 
 
@@ -146,16 +145,16 @@ class Facts:
     calico_apis: Fact[tuple[str, ...]]
     """Group-versions of Calico that the server serves now."""
     cni: Fact[str]
-    """The CNI plugin of the Windows nodes, of Linux where there is none: ``Calico``, ``AmazonVPC``,
-    ``flannel`` ..."""
+    """The CNI plugin of the Windows nodes, or of the Linux nodes if there are no Windows nodes:
+    ``Calico``, ``AmazonVPC``, ``flannel`` ..."""
     kube_proxy_mode: Fact[str]
     evidence: Literal["lab", "field"]
     apis_away: dict[str, str] = field(default_factory=dict)
     """Group-versions that discovery lists although their server does not answer, each with the
-    answer that came."""
+    error."""
     ipam: Fact[str] = Fact(None, "not known: not read")
-    """The IPAM plugin of Windows pods (of Linux' where no node has Windows): ``calico-ipam``, ``host-local``, or a
-    cloud's own."""
+    """The IPAM plugin of Windows pods, or of Linux pods if there are no Windows nodes:
+    ``calico-ipam``, ``host-local``, or a cloud's own."""
     calico_edition: Fact[str] = Fact(None, "not known: not read")
     """``Calico`` or ``Calico Enterprise``; claims are judged by the version of Calico that
     Enterprise is built on."""
@@ -164,12 +163,12 @@ class Facts:
     pod_network: Fact[str] = Fact(None, "not known: not read")
     """Regular expression (Felix' KUBE_NETWORK) that names the HNS network of Windows pods."""
     felix_pods: str = "k8s-app=calico-node-windows"
-    """Label selector of Felix' pods on Windows nodes, where it runs in some."""
+    """The label selector of Felix' pods on Windows nodes, if it runs in pods."""
     tigera_status: Fact[str] = Fact(None, "not known: not read")
     """Status of Calico's components by its operator: ``all 4 available``, or the components that
     are not available."""
     single_network: Fact[bool] = Fact(None, "not known: not read")
-    """Calico's CNI plugin on Windows keeps a node to one network, which is one block."""
+    """Calico's CNI plugin on Windows restricts a node to one network, which is one block."""
     mesh: Fact[bool] = Fact(None, "not known: not read")
     """Each node peers with each other node by default (``nodeToNodeMeshEnabled``)."""
     dual_stack: Fact[bool] = Fact(None, "not known: not read")
@@ -180,14 +179,13 @@ class Facts:
     """Map ``linux``, ``windows`` or ``node.NAME`` to fields of FelixConfiguration default, and each
     field to the setting that overrides it there."""
     left_out: tuple[NodeFacts, ...] = ()
-    """Nodes that the run decides nothing about: virtual nodes, and Windows nodes without Calico in
-    a cluster with Windows nodes that have it."""
+    """Nodes about which the run decides nothing: virtual nodes, and Windows nodes without Calico if
+    other Windows nodes have it."""
 
     def calico_on(self, node: str) -> Fact[str]:
         """Return the version of Calico on a node; for a Linux node whose version is not known, the
         cluster's. Windows nodes that run Calico as services may have any other version (on AKS, the
-        version in the node's image).
-        """
+        version in the node's image)."""
         own = self.calico_on_nodes.get(node)
         if own is None or (
             not own.known and node not in {item.name for item in self.by_os("windows")}
@@ -200,8 +198,8 @@ class Facts:
         return node.ipam or self.ipam
 
     def summed_up(self) -> Facts:
-        """Return the facts with the Windows nodes' CNI plugin and IPAM as the cluster's; ``mixed``
-        if they differ."""
+        """Return the facts in which the Windows nodes' CNI plugin and IPAM count as the cluster's;
+        ``mixed`` if they differ."""
         windows = self.by_os("windows")
         return replace(
             self,
@@ -210,8 +208,8 @@ class Facts:
         )
 
     def learnt(self, name: str, node: str, fact: Fact[Any]) -> Facts:
-        """Return the facts with a reading of a node: a field of its NodeFacts, ``calico`` or
-        ``install``."""
+        """Return the facts with an additional reading of a node: a field of its NodeFacts,
+        ``calico`` or ``install``."""
         if name == "install" and not self.install.known:
             return replace(self, install=fact)
         if name == "calico":
@@ -253,7 +251,7 @@ class Facts:
 
 
 def _together(facts: list[Fact[str]], otherwise: Fact[str]) -> Fact[str]:
-    """Return the nodes' facts as a single fact; unknown if any is."""
+    """Return the nodes' facts as a single fact; unknown if any of them is."""
     unknown = next((fact for fact in facts if not fact.known), None)
     if unknown or not facts:
         return unknown or otherwise

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a run: the tries of attempts, and how long policy changes took to have an effect.
+"""Figures of a run: the number of attempts that paths needed, and how long policy changes took to
+have an effect.
 
 They are data for reports and comparisons between releases; nothing is judged by them.
 """
@@ -14,12 +15,12 @@ class Tries:
     """The number of attempts in a direction until they were as expected to the end."""
 
     direction: str
-    """``linux->windows``: operating systems of source and target; ``linux->-`` where the target is
+    """The operating systems of source and target, ``linux->windows``; ``linux->-`` if the target is
     no pod."""
     tries: int
-    """1: as expected from the first round on."""
+    """The number of attempts; 1: as expected from the first round on."""
     attempts: int
-    """The number of attempts that needed this many tries."""
+    """The number of paths that needed this many attempts."""
     resent: int = 0
     """How often an attempt was sent again because the connection to the probe had broken."""
 
@@ -28,8 +29,9 @@ class Tries:
 class Effect:
     """The time until a policy change took effect, on nodes of an operating system.
 
-    Seconds from the API server's acceptance.  A denial counts from when its attempt was sent, not
-    from when it was given up; a connection from when it was established.
+    It is counted in seconds from the API server's acceptance. A denial counts from the time its
+    attempt was sent, not from the time it was given up; a connection counts from the time it was
+    established.
     """
 
     change: str
@@ -37,14 +39,15 @@ class Effect:
     os: OS
     """The operating system of the node that enforces it."""
     wanted: str
-    """``closed`` or ``open``: what the change was to make of paths that were the other before."""
+    """``closed`` or ``open``: the state that the change should give to paths that were in the other
+    state before."""
     first_correct: float
-    """s.  To the first right observation of the slowest path."""
+    """s. The time to the first right observation of the slowest path."""
     stable: float
-    """s.  To the first of those right observations after which none was wrong."""
+    """s. The time to the first right observation after which none was wrong."""
     exposure: float | None = None
-    """s.  To the last connection that still got through; 0: none did after the change.  Only for
-    ``closed``."""
+    """s. The time to the last connection that was still established; 0: none was after the change.
+    Only for ``closed``."""
 
 
 @dataclass(frozen=True, kw_only=True)

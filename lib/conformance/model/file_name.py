@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of files that are made from names of nodes, which may be as long as a file system takes."""
+"""Names of files that are made from names of nodes, which may be longer than a file system allows."""
 
 from hashlib import sha256
 
 LONGEST = 120
-"""Characters of such a name that are kept; endings, and what is made from the name, come on top."""
+"""The number of characters of such a name that are kept; endings, and additions to the name, are
+not counted."""
 
 
 def file_name(text: str) -> str:
-    """Return a name for a file: the text, or its beginning and a hash where it is too long."""
+    """Return a name for a file: the text, or, if it is too long, its beginning and a hash."""
     rest = text[LONGEST:]
     return text[:LONGEST] + (f"-{sha256(rest.encode()).hexdigest()[:16]}" if rest else "")

@@ -19,7 +19,7 @@ class BgpPeer(NamedTuple):
 
 class BgpRoute(NamedTuple):
     """A route that a Windows host learned, by Get-BgpRouteInformation, with the name of the peer
-    that brought it."""
+    that sent it."""
 
     network: str
     next_hop: str
@@ -31,7 +31,7 @@ class BgpHost:
     """The BGP configuration of a Windows host's RemoteAccess."""
 
     service: str = ""
-    """Status of the service, ``Running``; empty: there is none, or it is not known."""
+    """The status of the service, ``Running``; empty: there is none, or it is not known."""
     router: str = ""
     """The router's identifier and AS number; empty: there is none, or it is not known."""
     peers: tuple[BgpPeer, ...] = ()
@@ -39,8 +39,8 @@ class BgpHost:
     """The networks that it announces."""
     routes: tuple[BgpRoute, ...] = ()
     errors: dict[str, str] = field(default_factory=dict)
-    """The query (``service``, ``router``, ``peer``, ``custom``, ``route``) to its error: the id,
-    then the message."""
+    """Map each query (``service``, ``router``, ``peer``, ``custom``, ``route``) to its error: the
+    id, then the message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,16 +57,16 @@ class HnsSubnet:
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteSubnet:
-    """The way of an overlay network to another node's block: a RemoteSubnetRoute policy."""
+    """An overlay network's entry for another node's block: a RemoteSubnetRoute policy."""
 
     prefix: str
     """``192.168.1.0/26``."""
     provider: str
-    """Address of the node."""
+    """The address of the node."""
     mac: str
-    """MAC address of its end of the overlay, in lower case with colons."""
+    """The MAC address of the node's end of the overlay, in lower case with colons."""
     vni: int | None
-    """The VXLAN network identifier that what is sent there carries (IsolationId)."""
+    """The VXLAN network identifier of the packets that are sent there (IsolationId)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class HnsNetwork:
     type: str
     """``Overlay``, ``L2Bridge``, ``nat`` ..."""
     management_address: str = ""
-    """The host's own address that it stands on (ManagementIP); empty: it shows none."""
+    """The host's own address that the network is based on (ManagementIP); empty: it shows none."""
     subnets: tuple[HnsSubnet, ...] = ()
     remote_subnets: tuple[RemoteSubnet, ...] = ()
     shows_policies: bool = False
@@ -86,8 +86,8 @@ class HnsNetwork:
     pods: bool = False
     """KUBE_NETWORK names the network."""
     updated: str = ""
-    """UTC, RFC 3339: when HNS last changed the network, at the latest when it was made; empty: HNS
-    prints no time."""
+    """UTC, RFC 3339: when HNS last changed the network, or created it; empty: HNS prints no time.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +95,8 @@ class AclRule:
     """An access rule of an endpoint.  Empty addresses and ports mean any."""
 
     id: str
-    """Felix' own (policysets.go), empty for rules that it gives none: the same rule given again has
-    the same."""
+    """The id that Felix gave the rule (policysets.go); empty for rules to which Felix gives none.
+    If the same rule is written again, it has the same id."""
     action: str
     direction: str
     protocol: str
@@ -118,14 +118,14 @@ class HnsEndpoint:
     address: str
     mac: str
     network: str
-    """Id of its network."""
+    """The id of its network."""
     state: str = ""
-    """HNS' number for it, as it prints it; empty: it prints none."""
+    """HNS' number for the endpoint's state, as HNS prints it; empty: HNS prints none."""
     policies: tuple[dict[str, Any], ...] = field(default=(), hash=False)
-    """Everything HNS holds for it, untyped: NAT, routes, access rules."""
+    """Everything that HNS stores for the endpoint, untyped: NAT, routes, access rules."""
     acls: tuple[AclRule, ...] = ()
     is_remote: bool = False
-    """It stands for an address of another node: kube-proxy makes these for backends."""
+    """The endpoint stands for an address of another node: kube-proxy makes these for backends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,11 +133,11 @@ class LoadBalancer:
     """A load balancer of kube-proxy for a port of a Service, as Get-HnsPolicyList shows it."""
 
     addresses: tuple[str, ...]
-    """Virtual addresses; none for a NodePort."""
+    """The virtual addresses; none for a NodePort."""
     protocol: int
     port: int
     endpoints: tuple[str, ...]
-    """Ids of its members, in upper case."""
+    """The ids of its members, in upper case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,7 @@ class RouteEntry:
     destination: str
     """``192.168.1.0/26``, ``0.0.0.0/0`` for the default."""
     gateway: str
-    """Empty when the destination is on the link."""
+    """The gateway's address; empty if the destination is on the link."""
     device: str
     onlink: bool
     table: int
@@ -181,9 +181,9 @@ class FdbEntry:
     device: str
     mac: str
     destination: str
-    """Address of the other tunnel end; empty where there is none."""
+    """The address of the other tunnel end; empty if there is none."""
     vni: int | None = None
-    """The VNI of what is sent there; None: the device's own."""
+    """The VNI of frames that are sent there; None: the device's own."""
     port: int | None = None
     """The UDP port of the other end; None: the device's own."""
 
@@ -199,7 +199,7 @@ class Neighbour:
 
 @dataclass(frozen=True, kw_only=True)
 class LinuxFacts:
-    """The networking of a Linux node at a moment."""
+    """The networking of a Linux node at one moment."""
 
     node: str
     links: tuple[Link, ...]
@@ -209,7 +209,7 @@ class LinuxFacts:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return IPv4 addresses of the node, as the kernel's table of local routes has them."""
+        """Return the IPv4 addresses of the node, as the kernel's table of local routes has them."""
         own = (route.destination for route in self.routes if route.table == 255)  # RT_TABLE_LOCAL
         return tuple(
             address

@@ -15,7 +15,7 @@ class RanImage:
     """An image of the suite's pods that nodes of an operating system ran."""
 
     image: str
-    """The reference that the pod asked for."""
+    """The image's reference in the pod."""
     image_id: str
     """The image by the kubelet's report: ``docker.io/library/busybox@sha256:...``."""
     os: OS
@@ -29,9 +29,7 @@ class RanImage:
 
 
 def together(images: Iterable[RanImage]) -> tuple[RanImage, ...]:
-    """Return the images with equal entries of several nodes or processes merged, in a fixed
-    order.
-    """
+    """Return the images in a fixed order, with equal entries of several nodes or processes merged."""
     nodes: dict[tuple[str, str, OS], set[str]] = {}
     for image in images:
         nodes.setdefault((image.image, image.image_id, image.os), set()).update(image.nodes)

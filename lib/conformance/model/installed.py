@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Components on a cluster beside the suite's pods, with the images that really ran, by node."""
+"""Components of a cluster that are not the suite's own, with the images that really ran, by node."""
 
 from dataclasses import dataclass, field
 
@@ -13,11 +13,12 @@ class Component:
     """``calico-node-windows``: the DaemonSet or Deployment that owns its pods."""
     container: str
     image: str
-    """Name in the pod."""
+    """The image's name in the pod."""
     version: str
     """The image's tag; empty: it has none."""
     digest: str
-    """``sha256:...`` of what ran, as the node's container runtime says; empty: it says none."""
+    """``sha256:...`` of the image that ran, as the node's container runtime reports it; empty: it
+    reports none."""
     nodes: tuple[str, ...]
 
 
@@ -26,11 +27,11 @@ class Installed:
     """The components of a cluster when the run began."""
 
     cluster_uid: str = ""
-    """UID of the namespace kube-system, which lives as long as the cluster; empty: it could not be
+    """UID of the namespace kube-system, which exists as long as the cluster; empty: it could not be
     read."""
     components: tuple[Component, ...] = ()
     kubelets: dict[str, str] = field(default_factory=dict)
-    """Node to its kubelet's version."""
+    """Map each node to its kubelet's version."""
     hosts: dict[str, dict[str, str]] = field(default_factory=dict)
     r"""Maps a Windows node to what may distinguish it from others of its build, as far as it was
     read: ``KB``, ``Culture``, ``LanguageMode``, ``.NET Release``, ``hns\State HnsAclUpdateChange``.
@@ -40,7 +41,7 @@ class Installed:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Map ``tigera-operator`` or ``calico-node felix`` to ``v3.31.2``; to more versions where
+        """Map ``tigera-operator`` or ``calico-node felix`` to ``v3.31.2``; to several versions if
         nodes differ."""
         found: dict[str, list[str]] = {}
         for component in self.components:

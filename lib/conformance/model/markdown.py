@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of others within Markdown, where they are no markup."""
+"""Puts texts of other owners into Markdown so that they are not interpreted as markup."""
 
 import re
 
 _MARKS = re.compile(r"[\\|\[*`~]|(?<![^\W_])_|_(?![^\W_])")
-"""Signs of markup; an underscore within a word is none."""
+"""Matches signs of markup; an underscore within a word is none."""
 _MENTION = re.compile(r"(?<!\w)@(?=\w)")
 
 
@@ -17,6 +17,6 @@ def cell(text: str) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Return a block of code that no text can end."""
+    """Return a block of code that no text inside it can end."""
     ticks = "`" * max([3, *(len(found) + 1 for found in re.findall("`+", text))])
     return f"{ticks}{language}\n{text}\n{ticks}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moments as reports write them."""
+"""Moments, in the form that reports write."""
 
 import datetime
 

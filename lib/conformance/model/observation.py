@@ -14,9 +14,10 @@ class Verdict(StrEnum):
     CONNECTED = "CONNECTED"
     """Connected; for HTTP and UDP also answered."""
     TIMED_OUT = "TIMED_OUT"
-    """No answer to the first packet within ``give_up_after``: what a silent drop looks like."""
+    """There was no answer to the first packet within ``give_up_after``, as if it was silently
+    dropped."""
     REFUSED = "REFUSED"
-    """RST to the SYN, or ICMP port unreachable: the packet got there."""
+    """RST to the SYN, or ICMP port unreachable: the packet arrived."""
     RESET = "RESET"
     """The connection was established and then reset by the other side."""
     ABORTED = "ABORTED"
@@ -24,7 +25,7 @@ class Verdict(StrEnum):
     CLOSED = "CLOSED"
     """The peer closed in good order without answering."""
     NO_ANSWER = "NO_ANSWER"
-    """Connected, then nothing within ``give_up_after``."""
+    """The connection was established, then nothing arrived within ``give_up_after``."""
     UNREACHABLE = "UNREACHABLE"
     """No route, or ICMP host or network unreachable."""
     PROHIBITED = "PROHIBITED"
@@ -60,36 +61,36 @@ class Observation:
     at: float
     """Unix seconds on the suite's clock when the batch was sent."""
     seconds: float
-    """On the agent's monotonic clock, from start of the attempt to its verdict."""
+    """s. The time from the start of the attempt to its verdict, on the agent's monotonic clock."""
     began: float | None = None
-    """s.  When the agent began the attempt, on ``clock``; None: it came to no packet, or the agent
-    did not say."""
+    """s. When the agent began the attempt, on ``clock``; None: it sent no packet, or the agent did
+    not report the time."""
     clock: str = ""
-    """Name of the agent process with the clock of ``began``.  Attempts are ordered by ``began``
-    within the same clock only; an agent that is started again has another."""
+    """The name of the agent process with the clock of ``began``. Attempts are ordered by ``began``
+    within the same clock only; an agent that is started again has another clock."""
     began_at: float | None = None
     """Unix seconds.  ``began`` on the suite's clock, so that attempts of different sources can be
     compared; an estimate, wrong by at most ``began_at_error``."""
     began_at_error: float | None = None
-    """s.  Half the width of the interval in which the true moment of ``began_at`` lies."""
+    """s. Half the width of the interval that contains the true moment of ``began_at``."""
     detail: str = ""
     """The probe's own words: errno name, socket error, HTTP status line."""
     local: str = ""
     """``address:port`` of the source's own socket."""
     remote: str = ""
     seen_client: str = ""
-    """Address the server saw as its client; empty when the server does not tell."""
+    """The address that the server received as its client's; empty if the server does not report it.
+    """
     served_by: str = ""
-    """Pod that answered, as the server named itself; empty when it does not tell."""
+    """The pod that answered, as the server named itself; empty if it does not report its name."""
     served_port: int = 0
-    """Port that it answered on, as the server says it; 0: it does not tell."""
+    """The port on which it answered, as the server reports it; 0: it does not report it."""
     status: int | None = None
-    """HTTP status."""
+    """The HTTP status."""
     body: bytes = b""
     answers: tuple[str, ...] = ()
     rcode: str = ""
-    """DNS, of NO_SUCH_NAME: ``NOERROR``, a name that was asked for exists and lacks such records;
+    """DNS, for NO_SUCH_NAME: ``NOERROR``: a queried name exists and lacks such records;
     ``NXDOMAIN``."""
     tries: int = 1
-    """How many times transport errors made the suite send this attempt before it was carried
-    out."""
+    """How often this attempt was sent because of transport errors before it was carried out."""

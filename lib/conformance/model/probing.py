@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cost of probing: execs, agents, attempts, and when each slot was in use.
 
-Data for the report; nobody judges by it.
+These are data for the report; no verdict depends on them.
 """
 
 from dataclasses import dataclass
@@ -16,20 +16,22 @@ class NodeCost:
     node: str
     os: OS
     agents: int = 0
-    """Agents started, each by one exec."""
+    """The number of agents that were started, each by one exec."""
     restarts: int = 0
-    """Agents among these that replaced a broken one."""
+    """The number of these agents that replaced a broken agent."""
     commands: int = 0
-    """Other execs: literal commands and questions to hosts."""
+    """The number of other execs: literal commands and questions to hosts."""
     batches: int = 0
     attempts: int = 0
     resent: int = 0
-    """Attempts that were sent again because the way to the probe had broken."""
+    """The number of attempts that were sent again because the connection to the probe had broken.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A slot's use; two of the same name and number never overlap."""
+    """The time in which a slot was in use; two intervals with the same name and number never
+    overlap."""
 
     name: str
     """``powershell-NODE``, ``python-NODE`` or ``agent``."""
@@ -41,9 +43,10 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Probing:
-    """The use by one process of a run."""
+    """The use of slots by one process of a run."""
 
     costs: tuple[NodeCost, ...] = ()
     intervals: tuple[Interval, ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
-    """``powershell`` (per Windows node) and ``agent`` (in all) to how many at once."""
+    """Map ``powershell`` (per Windows node) and ``agent`` (in all) to how many may be used at once.
+    """

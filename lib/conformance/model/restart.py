@@ -10,9 +10,9 @@ class Restart:
 
     node: str
     before: str
-    """Pod, when it started, and its restarts."""
+    """The pod before the restart: its name, its start and the number of its restarts."""
     after: str
     seconds: float
-    """From the deletion to readiness."""
+    """The time from the deletion to readiness."""
     note: str = ""
     """Other observations: a node that was not Ready meanwhile, why the pod was deleted."""

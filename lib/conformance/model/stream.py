@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long-lived TCP connection with heartbeats, as both of its ends saw it."""
+"""A long-lived TCP connection with heartbeats, as both of its ends observed it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,14 +11,14 @@ Side = Literal["client", "server"]
 
 
 class StreamVerdict(StrEnum):
-    """The state of an end.  A broken probe is not among them: that is an exception
+    """The state of an end. A broken probe is not among these states: that is an exception
     (ProbeBroken)."""
 
     SURVIVED = "SURVIVED"
     """Open, and heartbeats arrive."""
     STALLED = "STALLED"
-    """Open, and nothing arrived for the stall time: packets vanish, or the other end is gone
-    without a packet."""
+    """Open, and nothing arrived for the stall time: packets vanish, or the other end vanished
+    without sending a packet."""
     RESET = "RESET"
     """A RST arrived."""
     CLOSED = "CLOSED"
@@ -40,7 +40,7 @@ class StreamVerdict(StrEnum):
 LOST = frozenset(
     {StreamVerdict.STALLED, StreamVerdict.RESET, StreamVerdict.CLOSED, StreamVerdict.ABORTED}
 )
-"""States of a stream that was open and is closed or useless now."""
+"""States of a stream that was open and is now closed or useless."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class StreamEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamEnd:
-    """An end."""
+    """One end of a stream."""
 
     workload: Workload
     side: Side
@@ -67,14 +67,14 @@ class StreamEnd:
     remote: str = ""
     sent: int = 0
     heard: int = 0
-    """Number of the last heartbeat from the other end."""
+    """The number of the last heartbeat that arrived from the other end."""
     quiet: float | None = None
-    """s.  Since that heartbeat; None when the connection is over."""
+    """s. The time since that heartbeat; None if the connection is over."""
     events: tuple[StreamEvent, ...] = ()
 
     @property
     def lost(self) -> bool:
-        """Return whether the stream is of no use any more to this end."""
+        """Return whether the stream can no longer be used at this end."""
         return self.verdict in LOST
 
     @property
@@ -87,7 +87,7 @@ class StreamEnd:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamState:
-    """A stream as both ends saw it up to now."""
+    """A stream as both ends observed it up to now."""
 
     client: StreamEnd
     server: StreamEnd
@@ -103,12 +103,12 @@ class StreamState:
 
     @property
     def direction(self) -> str:
-        """Return ``linux to windows`` or the like: how parts of claims about streams end."""
+        """Return ``linux to windows`` or the like; parts of claims about streams end with it."""
         return f"{self.client.workload.os} to {self.server.workload.os}"
 
     @property
     def lost(self) -> bool:
-        """Return whether the stream is of no use any more to either end."""
+        """Return whether the stream can no longer be used at either end."""
         return any(end.lost for end in self.ends)
 
     @property

@@ -31,7 +31,7 @@ class ClaimVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict with its reason (one line that stands alone) and the advice."""
+    """A verdict with its reason (one line that is understood alone) and the advice."""
 
     verdict: ClaimVerdict
     reason: str = ""
@@ -55,7 +55,7 @@ PRECEDENCE = (
 def precedence(kind: ClaimKind) -> tuple[ClaimVerdict, ...]:
     """Return :data:`PRECEDENCE` for a claim of this kind.
 
-    Of a limitation or known issue, a build that still has it counts before a build that does not.
+    For a limitation or known issue, a build that still has it counts before a build that does not.
     """
     if kind not in (ClaimKind.LIMITATION, ClaimKind.KNOWN_ISSUE):
         return PRECEDENCE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assertions about paths, for pull requests: what has to be open, and what has to stay closed.
+"""Assertions about paths, for pull requests: which paths must be open, and which must stay closed.
 
 A list of ``{name, from, to, port, protocol, expect, columns}``; ``from`` and ``to`` are a pod
 (``shop/web``), a pattern (``shop/*``) or an address; a list of them means each.
@@ -29,12 +29,12 @@ class Result:
 
     name: str
     asked: int
-    """Paths, each once per column."""
+    """The number of paths, counted once per column."""
     wrong: tuple[str, ...]
 
 
 def addresses(documents: Sequence[Any]) -> list[str]:
-    """Return the addresses that assertions name, which are ends beside the pods."""
+    """Return the addresses that assertions name, which are ends in addition to the pods."""
     found: list[str] = []
     for one in _listed(documents):
         found.extend(
@@ -100,10 +100,10 @@ def _result(reach: Reach, one: Mapping[str, Any], number: int) -> Result:
 def _pairs(
     reach: Reach, one: Mapping[str, Any], where: str, expected: str
 ) -> Iterator[tuple[End, End]]:
-    """Yield the pairs of ends that an assertion is about.  Raise UsageProblem if there is none.
+    """Yield the pairs of ends that an assertion is about. Raise UsageProblem if there is none.
 
-    Without a common IP version no packet can be sent: such a pair is not open, and shows nothing of
-    what policies close.
+    Without a common IP version no packet can be sent: such a pair is not open, and shows nothing
+    about policies.
     """
     ends = [
         [end for text in _texts(one.get(key), f"{where} {key}") for end in ends_of(reach, text)]
@@ -121,7 +121,7 @@ def _pairs(
 
 
 def _wrong(side: Side, pair: tuple[End, End], protocol: int, port: int, expected: str) -> str:
-    """Return what is there instead of what is expected; empty: it is as expected."""
+    """Return the actual result if it is not the expected result; empty if it is."""
     for family in _families(pair):
         decisions = side.decisions(pair, Answer(family, protocol, (), (), ()), port)
         found = WORDS[of_way(decisions)]
@@ -136,7 +136,7 @@ def _families(pair: tuple[End, End]) -> set[int]:
 
 
 def lines(found: Sequence[Result], most: int) -> Iterator[str]:
-    """Yield the results: how many hold, then those that do not."""
+    """Yield the results: how many assertions hold, then those that do not."""
     failed = [one for one in found if one.wrong]
     yield f"{len(found) - len(failed)} of {len(found)} assertions hold"
     for one in failed:

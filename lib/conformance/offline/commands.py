@@ -48,7 +48,8 @@ Parser = Callable[..., argparse.ArgumentParser]
 
 
 def run(given: Sequence[str], parser: Parser) -> int:
-    """Carry out the command; return the exit code.  Raise UsageProblem for what cannot be used."""
+    """Carry out the command; return the exit code. Raise UsageProblem for input that cannot be
+    used."""
     inputs.standard_input.cache_clear()
     commands = {"diff": _diff, "ask": _ask, "check": _check}
     name = given[0] if given and given[0] in commands else ""
@@ -126,7 +127,7 @@ def _check_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _given(options: argparse.Namespace, files: Sequence[str]) -> inputs.Given:
-    """Return the objects of files, and of the cluster where it is meant."""
+    """Return the objects of files, and of the cluster if the word for it is given."""
     paths = [path for path in files if path != CLUSTER]
     wants_cluster = len(paths) < len(files) or (not files and options.kubeconfig)
     found = inputs.files(paths)

@@ -63,7 +63,7 @@ class Change:
     """A change of paths between two groups of ends."""
 
     kind: str
-    """``opens``, ``closes``, or ``changes``, where a verdict is not said."""
+    """``opens``, ``closes``, or ``changes`` if a verdict is unknown."""
     sources: tuple[End, ...]
     destinations: tuple[End, ...]
     where: str
@@ -75,7 +75,7 @@ class Change:
 
 
 class Comparison:
-    """Two sides, and what is different between them."""
+    """Two sides, and the differences between them."""
 
     def __init__(self, old: Side, new: Side) -> None:
         self.old = old
@@ -91,7 +91,7 @@ class Comparison:
         self.groups: list[tuple[End, ...]] = []
         """Ends that the policies of both sides treat alike."""
         self.kinds: dict[tuple[int, int], set[str]] = {}
-        """Kinds of changes, by the places of the groups of sources and destinations."""
+        """The kinds of changes, keyed by the indexes of the groups of sources and destinations."""
         self.changes = list(self._changes())
 
     def fails(self, kinds: str) -> bool:
@@ -160,7 +160,8 @@ class Comparison:
 
 
 def _alone(mine: Mapping[tuple[str, str], End], others: Mapping[tuple[str, str], End]) -> list[str]:
-    """Return the ends of one side that are not compared; with their system if that has changed."""
+    """Return the ends of one side that are not compared; with their operating system if that has
+    changed."""
     names = {name for name, _ in others}
     compared = {name for name, _ in mine.keys() & others.keys()}
     alone = [end for end in mine.values() if end.name not in compared]
@@ -168,7 +169,7 @@ def _alone(mine: Mapping[tuple[str, str], End], others: Mapping[tuple[str, str],
 
 
 def _merged(same: Sequence[Change]) -> Iterator[Change]:
-    """Yield changes that differ in their sources alone as one."""
+    """Yield changes that differ only in their sources as one change."""
     by_destination: dict[tuple[End, ...], list[Change]] = {}
     for one in same:
         by_destination.setdefault(one.destinations, []).append(one)
@@ -183,7 +184,8 @@ def _merged(same: Sequence[Change]) -> Iterator[Change]:
 
 
 def _cut(before: Sequence[Answer], after: Sequence[Answer]) -> Iterator[tuple[Answer, Range]]:
-    """Yield all ports in the ranges that neither side cuts, for the IP versions of both sides."""
+    """Yield all ports, grouped into ranges that both sides treat alike, for the IP versions of both
+    sides."""
     families = {one.family for one in before} & {one.family for one in after}
     sides: dict[tuple[int, int], list[Answer]] = {}
     for one in (*before, *after):
@@ -230,7 +232,7 @@ def _where(parts: Sequence[tuple[Answer, Range]]) -> str:
 
 
 def lines(found: Comparison, most: int, few: int) -> Iterator[str]:
-    """Yield the comparison: how much opens and closes first, then each change."""
+    """Yield the comparison: first the number of paths that open and close, then each change."""
     yield from headlines(found, few)
     for change in found.changes[:most]:
         yield ""
@@ -248,7 +250,7 @@ def lines(found: Comparison, most: int, few: int) -> Iterator[str]:
 
 
 def headlines(found: Comparison, few: int) -> Iterator[str]:
-    """Yield how much opens and closes, and what was not compared."""
+    """Yield the number of paths that open and close, and what was not compared."""
     counts = {
         kind: sum(change.paths for change in found.changes if change.kind == kind)
         for kind in ("opens", "closes", "changes")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer as JSON, Markdown and HTML, in which the matrix is a picture.
 
-All texts from objects pass the suite's door for text, and are escaped for the format.
+All texts from objects pass the suite's filter for text, and are escaped for the format.
 """
 
 import json
@@ -25,7 +25,7 @@ from conformance.printing import plain, single, within
 
 FEW = 3
 MOST = 60
-"""Groups in the picture, and in Markdown's table."""
+"""The maximum number of groups in the picture, and in Markdown's table."""
 CELL = 14
 _GREEN, _RED, _AMBER, _OTHER = ("#2a9d5c", "#c0392b", "#e0a020", "#8888aa")
 COLOURS = {"open": _GREEN, "closed": _RED, PARTLY: _AMBER}
@@ -39,8 +39,8 @@ _STYLE = (
 def as_plain(summary: Summary) -> dict[str, Any]:
     """Return the whole answer as plain data.
 
-    ``matrix``: for each group of sources and each of destinations the place of its answers among
-    ``answers``; null where there is nothing to say.
+    ``matrix``: for each group of sources and each group of destinations, the index of their answers
+    in ``answers``; null if there is no answer.
     """
     places: dict[tuple[int, ...], int] = {}
     cells = {
@@ -82,7 +82,7 @@ def as_json(value: Any) -> str:
 
 
 def _cell_rows(summary: Summary) -> Iterator[Sequence[str]]:
-    """Yield pairs, a word for each column, and explanations, where a word is not enough."""
+    """Yield pairs, a word for each column, and explanations if a word is not enough."""
     columns = range(len(summary.reach.columns))
     for cell in summary.cells.values():
         if cell.differs or cell.word == PARTLY:
@@ -117,7 +117,7 @@ def as_markdown(summary: Summary) -> str:
 
 
 def _table(heads: Sequence[str], listed: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield a table of Markdown, nothing if it has no row; what is left out is counted."""
+    """Yield a table of Markdown, nothing if it has no row; rows that are left out are counted."""
     found = list(listed)
     if found:
         yield from ("", f"| {' | '.join(heads)} |", "| --- " * len(heads) + "|")
@@ -161,13 +161,13 @@ def _changes(found: compare.Comparison) -> Iterator[Sequence[str]]:
 
 
 def diff_markdown(found: compare.Comparison) -> str:
-    """Return what changes as Markdown."""
+    """Return the changes as Markdown."""
     lines = [f"- {_marked(line)}" for line in compare.headlines(found, FEW)]
     return "\n".join([*lines, *_table(_HEADS, _changes(found))]) + "\n"
 
 
 def diff_html(found: compare.Comparison) -> str:
-    """Return what changes as a page; in its picture are the groups that a change is about."""
+    """Return the changes as a page; its picture shows the groups that a change is about."""
     groups = sorted({place for pair in found.kinds for place in pair})
     letters = {place: letters_of(number) for number, place in enumerate(groups)}
     colours = {}
@@ -194,7 +194,7 @@ def _begun(headlines: Iterable[str]) -> Iterator[str]:
 
 
 def _rows(heads: Sequence[str], listed: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield a table of HTML, nothing if it has no row; what is left out is counted."""
+    """Yield a table of HTML, nothing if it has no row; rows that are left out are counted."""
     found = list(listed)
     if found:
         yield f"<table><tr><th>{'<th>'.join(heads)}"
@@ -209,11 +209,11 @@ def _shown(text: str) -> str:
 
 
 Cells = Mapping[tuple[int, int], tuple[str, str, bool]]
-"""Colour, word, and whether there is a frame, by the places of source and destination."""
+"""Colour, word, and whether there is a frame, keyed by the indexes of source and destination."""
 
 
 def _picture(letters: Sequence[str], cells: Cells, legend: Mapping[str, str]) -> Iterator[str]:
-    """Yield the matrix as a picture: sources below, destinations beside each other."""
+    """Yield the matrix as a picture: sources as rows, destinations as columns."""
     shown = letters[:MOST]
     side = CELL * (len(shown) + 2)
     drawn = [f'<svg width="{side}" height="{side}" role="img" aria-label="matrix">']

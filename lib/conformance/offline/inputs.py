@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects for the oracle: from files, folders, standard input and a cluster, which is only read.
+"""Objects for the evaluation of policies: from files, folders, standard input and a cluster, which
+is only read.
 
 Lists are unfolded; a workload without pods becomes the pod of its template.
 """
@@ -28,15 +29,15 @@ TEMPLATES = {
     ),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Kinds of workloads, and where their pod's template is."""
+"""Kinds of workloads, and the path of their pod template."""
 REPLICA = "#2"
-"""End of the name of a workload's second pod: no name of an object has this character."""
+"""The ending of the name of a workload's second pod: no name of an object has this character."""
 NAMESPACED = frozenset(
     {"Pod", "ServiceAccount", "Service", "EndpointSlice", "NetworkPolicy", "NetworkSet"}
     | {"StagedNetworkPolicy", "StagedKubernetesNetworkPolicy", *TEMPLATES}
 )
 TWINS = ("knp.", "kanp.", "kbanp.", "kcnp.")
-"""Beginnings of names under which Calico's API serves Kubernetes' policies a second time."""
+"""Beginnings of the names under which Calico's API serves Kubernetes' policies a second time."""
 CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
 OF_CALICO = (
     *("NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy"),
@@ -69,11 +70,11 @@ class Given:
 
     objects: list[Obj] = field(default_factory=list)
     without_namespace: list[str] = field(default_factory=list)
-    """Policies that name no namespace: they are taken to be in ``default``."""
+    """Policies that name no namespace; they are assumed to be in ``default``."""
 
 
 def given(documents: Iterable[Any], where: str) -> Given:
-    """Return the objects in some documents.  Raise UsageProblem for what is no object."""
+    """Return the objects in some documents. Raise UsageProblem for a document that is no object."""
     made = Given()
     documents = list(documents)
     _demand_finite(documents, where)
@@ -102,8 +103,8 @@ def given(documents: Iterable[Any], where: str) -> Given:
 
 
 def _demand_finite(documents: Sequence[Any], where: str) -> None:
-    """Raise UsageProblem for documents that contain themselves, or whose aliases unfold to more
-    than anybody can read."""
+    """Raise UsageProblem for documents that contain themselves, or whose aliases unfold to an
+    unreadable size."""
     try:
         size = _size(documents, {})
     except RecursionError:
@@ -113,7 +114,7 @@ def _demand_finite(documents: Sequence[Any], where: str) -> None:
 
 
 def _size(value: Any, known: dict[int, int]) -> int:
-    """Return the number of values in a value, aliases unfolded."""
+    """Return the number of values in a value, with aliases unfolded."""
     if not isinstance(value, list | tuple | dict):
         return 1
     if id(value) not in known:
@@ -154,8 +155,8 @@ def _check_object(document: Mapping[str, Any], where: str) -> None:
 
 
 def _original(obj: Obj) -> tuple[str, str]:
-    """Return namespace and name of the policy of another API whose twin an object may be; that
-    policy is the one to read, if it is there."""
+    """Return namespace and name of the policy of another API that an object may be a copy of; if
+    that policy exists, it is read instead."""
     space, name = _key(obj)[2:]
     return space, name.split(".", 2)[-1] if name.startswith(TWINS) else ""
 
@@ -240,8 +241,8 @@ def _files(path: Path) -> list[Path]:
 
 
 def cluster(kube: Kube) -> Given:
-    """Return what a cluster has, by list requests alone.  Raise SuiteError for a kind that may not
-    be read, since it may be the one that decides."""
+    """Return the objects of a cluster, read only by list requests. Raise SuiteError for a kind that
+    may not be read, since it may be the kind that decides."""
     api = next((one for one in CALICO if kube.discovery.serves(one, "GlobalNetworkPolicy")), "")
     kinds = [*ON_CLUSTER, *((api, kind) for kind in OF_CALICO if api)]
     documents = []
@@ -256,7 +257,8 @@ def cluster(kube: Kube) -> Given:
 
 
 def applied(old: Given, new: Given) -> Given:
-    """Return the objects after ``new`` was applied to ``old``, which replaces namesakes."""
+    """Return the objects after ``new`` was applied to ``old``, in which objects of the same name
+    are replaced."""
     before = {_key(obj): obj for obj in old.objects}
     after = {_key(obj): obj for obj in new.objects}
     replaced = {_stored_key(key) for key in after.keys() - before.keys()} - after.keys()

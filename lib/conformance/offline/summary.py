@@ -32,28 +32,28 @@ class Cell:
     source: Group
     destination: Group
     paths: int
-    """Pairs of ends."""
+    """The number of pairs of ends."""
     answers: tuple[Answer, ...]
 
     @cached_property
     def word(self) -> str:
-        """Return the promise in a word."""
+        """Return the documented result in a word."""
         return word(self.answers, 0)
 
     @property
     def differs(self) -> bool:
-        """Return whether a column has another verdict than the promise."""
+        """Return whether a column has another verdict than the documented one."""
         return any(len(set(answer.verdicts)) > 1 for answer in self.answers)
 
 
 def word(answers: Sequence[Answer], column: int) -> str:
-    """Return a column in a word: of all protocols and ports, or that they differ."""
+    """Return a column's result in a word: for all protocols and ports, or that they differ."""
     found = {WORDS[answer.verdicts[column]] for answer in answers}
     return found.pop() if len(found) == 1 else PARTLY
 
 
 class Summary:
-    """The results of a reach, group by group."""
+    """The results of a policy evaluation, group by group."""
 
     def __init__(self, reach: Reach, without_namespace: Sequence[str] = ()) -> None:
         self.reach = reach
@@ -63,7 +63,7 @@ class Summary:
 
     @cached_property
     def cells(self) -> dict[tuple[int, int], Cell]:
-        """Return the cells by the places of source and destination."""
+        """Return the cells by the indexes of source and destination."""
         found = {}
         for row, source in enumerate(self.groups):
             for column, destination in enumerate(self.groups):
@@ -177,7 +177,7 @@ def _paths(source: Group, destination: Group) -> int:
 
 
 def letters_of(place: int) -> str:
-    """Return the letters of a group's place: ``A`` to ``Z``, ``AA`` ..."""
+    """Return the letters of the group with an index: ``A`` to ``Z``, ``AA`` ..."""
     text = ""
     while place >= 0:
         text = chr(ord("A") + place % 26) + text
@@ -192,12 +192,12 @@ def some(names: Sequence[str], most: int) -> str:
 
 
 def named(end: End) -> str:
-    """Return an end with its system."""
+    """Return an end with its operating system."""
     return f"{end.name} ({end.os})" if end.os else end.name
 
 
 def at(answer: Answer, answers: Sequence[Answer]) -> str:
-    """Return protocol and ports, ``TCP 80,443``; of a protocol as a whole its name."""
+    """Return protocol and ports, ``TCP 80,443``; for a whole protocol, its name."""
     version = " over IPv6" if answer.family == 6 else ""
     if answer.protocol in ICMP:
         return f"{NAMES[answer.protocol]} echo{version}"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer as text of 100 columns: sentences, groups, a matrix, and the cells that need more."""
+"""The answer as text of 100 columns: sentences, groups, a matrix, and the cells that need more
+space."""
 
 import textwrap
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ def text(summary: Summary, *, whole: bool) -> Iterator[str]:
 
 
 def wrapped(begin: str, told: str, further: str = "") -> Iterator[str]:
-    """Yield a text in lines of 100 columns; ``further``: what its further lines begin with."""
+    """Yield a text in lines of 100 columns; ``further``: the beginning of its further lines."""
     indent = further or " " * len(begin)
     yield from textwrap.wrap(
         told, WIDTH, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False
@@ -67,7 +68,7 @@ def _folded(number: int, what: str) -> Iterator[str]:
 
 
 def _matrix(summary: Summary, most: int) -> Iterator[str]:
-    """Yield the matrix, in blocks that fit: sources below, destinations beside each other."""
+    """Yield the matrix, in blocks that fit: sources as rows, destinations as columns."""
     symbols = ", ".join(f"{symbol} {name}" for name, symbol in SYMBOLS.items())
     yield "FROM (rows) TO (columns), as promised:"
     yield f"  {symbols}, - nothing to say, * otherwise in a column"
@@ -89,7 +90,7 @@ def _symbol(cell: Cell | None) -> str:
 
 
 def _cells(summary: Summary, notes: dict[tuple[str, ...], int]) -> Iterator[list[str]]:
-    """Yield the answers that a symbol does not tell, cells of the same answers together."""
+    """Yield the answers that a symbol cannot show; cells with the same answers stand together."""
     reported: dict[tuple[object, ...], list[Cell]] = {}
     for cell in summary.cells.values():
         if cell.differs or cell.word == "by port":

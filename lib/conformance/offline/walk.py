@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One pair's way through tiers, policies and rules, in each column."""
+"""The evaluation of one pair of ends, step by step through tiers, policies and rules, in each
+column."""
 
 import fnmatch
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ def ends_of(reach: Reach, text: str) -> list[End]:
 
 
 def at_port(protocol: str, port: Any, where: str) -> tuple[int, int]:
-    """Return numbers of a protocol and a port; an echo request has none.  Raise UsageProblem."""
+    """Return the numbers of a protocol and a port; an echo request has no port. Raise UsageProblem."""
     number = fields.protocol(protocol, f"{where}protocol")
     if number in ICMP:
         return number, 0
@@ -54,7 +55,8 @@ def pairs(reach: Reach, source: str, destination: str) -> Iterator[tuple[End, En
 
 
 def lines(reach: Reach, pair: tuple[End, End], protocol: int, port: int) -> Iterator[str]:
-    """Yield the walk of a packet between two ends, by column; columns that walk alike together."""
+    """Yield the evaluation of a packet between two ends, by column; columns with the same steps
+    stand together."""
     for family in sorted(pair[0].addresses.keys() & pair[1].addresses.keys()):
         packet = reach.packet(pair, family, protocol, port)
         walks: dict[tuple[str, ...], list[str]] = {}
@@ -78,7 +80,7 @@ def _walk(reach: Reach, pair: tuple[End, End], packet: Packet, column: Column) -
 
 
 def _steps(reach: Reach, end: End, way: Direction, packet: Packet, column: Column) -> Iterator[str]:
-    """Yield the tiers and policies that are asked, and what each rule is about."""
+    """Yield the tiers and policies that are evaluated, and what each rule is about."""
     assert end.pod is not None
     switches = column.on(end.os)
     for one in reach.oracle.in_force(end.pod, way, switches, column.release):

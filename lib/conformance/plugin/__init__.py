@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pytest plugin: options, selection, the cluster of a run, verdicts, reports. This is the
-judge's composition root. It does nothing unless a run names something under ``suites/``.
-``conftest.py`` loads it; no entry point does.
-"""
+"""The pytest plugin: options, selection, the cluster of a run, verdicts, reports. It puts all parts
+of the judge together. It does nothing unless a run names something under ``suites/``.
+``conftest.py`` loads it; no entry point does."""
 
 import re
 import resource
@@ -47,10 +46,10 @@ MARKERS = (
 )
 
 PYTESTS_MARKS = ("and", "or", "not", "parametrize", "skip", "skipif", "usefixtures", "xfail")
-"""Words of ``-m`` that pytest knows by itself."""
+"""Names for ``-m`` that pytest itself defines."""
 ONE_BY_ONE = 1
-"""Tests that xdist gives a worker at a time.  They take seconds each, and exclusive tests, which
-come last, wait for all that a worker got before."""
+"""The number of tests that xdist gives a worker at a time. Tests take seconds each, and exclusive
+tests, which come last, wait for all tests that a worker got before."""
 
 
 class Hooks:
@@ -85,7 +84,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
 
 
 def _begin(config: pytest.Config) -> int | pytest.ExitCode | None:
-    """Answer ``--list-claims``; keep ``--plan`` in one process; end here without a cluster."""
+    """Answer ``--list-claims``; keep ``--plan`` in one process; end here if there is no cluster."""
     if config.option.help:
         say(*options.help_lines(product.command()))
     if config.option.list_claims:
@@ -169,7 +168,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Put a gate around other plugins' work around tests, and a filter before the terminal."""
+    """Delay other plugins' work around a test until the test's turn, and put a filter before the
+    terminal."""
     if state.awake(session.config) and not session.config.option.help:
         _guard(session.config)
         from conformance.plugin.exclusive import Exclusive  # not for tests of the library
@@ -194,9 +194,8 @@ def _guard(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Return the workers of ``-n auto``: as many as the covered nodes allow (:class:`Workers` has
-    the cost of one).
-    """
+    """Return the number of workers for ``-n auto``: as many as the covered nodes allow
+    (:class:`Workers` has the cost of one)."""
     if not state.awake(config):
         return None
     run_state = state.of(config)
@@ -309,8 +308,8 @@ def _open(config: pytest.Config) -> int | None:
 
 
 def _demand_known(config: pytest.Config) -> None:
-    """Raise pytest.UsageError for tests that are not there and marks that no test has, before a
-    lab is started."""
+    """Raise pytest.UsageError for tests that do not exist and marks that no test has, before a lab
+    is started."""
     base = config.invocation_params.dir
     for argument in config.args:
         if not (base / argument.partition("::")[0]).exists():
@@ -337,7 +336,7 @@ def _selects_nothing(config: pytest.Config) -> bool:
 
 
 def _why_nothing(option: Any, suites: Path) -> str:
-    """Return why ``-k`` selects no test, and what to write; empty if it selects tests."""
+    """Return why ``-k`` selects no test, and what to write instead; empty if it selects tests."""
     expression = option.keyword
     if not expression or not selects_nothing(expression, suites, catalog(), option.claim):
         return ""
@@ -357,8 +356,7 @@ def _why_nothing(option: Any, suites: Path) -> str:
 
 
 def _report_paths(config: pytest.Config, run: Path) -> None:
-    """Put JUnit XML and Allure results into the run's directory, unless the user named another
-    place."""
+    """Put JUnit XML and Allure results into the run's folder, unless the user named another place."""
     if state.is_listing(config):
         return
     if not getattr(config.option, "xmlpath", None):
@@ -387,10 +385,10 @@ def _list_claims(config: pytest.Config) -> int | pytest.ExitCode:
 
 
 def _join_arguments(config: pytest.Config) -> None:
-    """Hand ``--report-dir DIR`` to workers as ``--report-dir=DIR``.
+    """Pass ``--report-dir DIR`` to workers as ``--report-dir=DIR``.
 
-    Workers read the command line before they know these options, and take a separate word that is an existing path for
-    the place of the tests.
+    Workers read the command line before they know these options, and take a separate word that is
+    an existing path for the place of the tests.
     """
     parameters = config.invocation_params
     arguments = options.joined([str(argument) for argument in parameters.args])

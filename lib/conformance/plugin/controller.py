@@ -76,13 +76,13 @@ class Controller:
         self.run = state.run
         self.qualification = qualification
         self.compared: tuple[str, ...] = ()
-        """The report beside the baseline, as lines."""
+        """The comparison of the report with the baseline, as lines."""
         self.started = datetime.datetime.now(datetime.UTC)
         self.outcomes: dict[str, TestOutcome] = {}
         self.crashed: dict[str, str] = {}
         self.before_crash: dict[str, TestOutcome] = {}
         self.problems: list[str] = []
-        """Errors of the test files: the run ends with exit code 4, and nothing ran."""
+        """Errors of the test files: the run ends with exit code 4, and no test has run."""
         self.report: RunReport | None = None
         """The report, once the run has ended."""
         self.by_user = False
@@ -93,16 +93,16 @@ class Controller:
         self.left: list[str] = []
         """Objects that the run's processes had left on the cluster when they had ended."""
         self.logged: list[str] = []
-        """Findings of the last look at logs."""
+        """Findings of the last check of logs."""
         self.unusable = ""
-        """Why the run could not begin, although its tests were collected."""
+        """The reason why the run could not begin, although its tests were collected."""
         self.short = ""
-        """Warning that the user's token ends before the run may; empty: it does not."""
+        """A warning that the user's token ends before the run may; empty: it does not."""
         self._planned = self._exclusive = False
         self._watch: Any = None
         self.following = Following(state)
         self._waits: set[str] = set()
-        """Tests that are run once more, so that their present outcome counts for nothing."""
+        """Tests that are run once more, so that their present outcome does not count."""
         self._over = False
         """The user was informed that no test begins any more."""
 
@@ -124,13 +124,13 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
-        """Note that a worker has collected; no worker has been given tests yet."""
+        """Note that a worker has collected its tests; no worker has been given tests yet."""
         self._keep_others_out()
         self._begin_watch()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
-        """Take the plan; in a run without workers, this process has collected the tests."""
+        """Get the plan of the run; in a run without workers, this process has collected the tests."""
         self._keep_others_out()
         self._begin_watch()
 
@@ -144,7 +144,7 @@ class Controller:
         self._watch.begin()
 
     def _keep_others_out(self) -> None:
-        """Take the run lock if something exclusive is planned."""
+        """Take the run lock if an exclusive test is planned."""
         planned = self._plan()
         if planned and not self._planned:
             self._planned = True
@@ -162,7 +162,7 @@ class Controller:
             pytest.exit(line(f"cannot run on this cluster: {self.unusable}"), returncode=7)
 
     def _plan(self) -> list[PlannedTest]:
-        """Return what the run plans; nothing before a process has collected, and in a dry run."""
+        """Return the planned tests; none before a process has collected, and none in a dry run."""
         directory = self.run.directory if not self.run.settings.dry_run else None
         plans = directory.read(directory.plans) if directory else []
         return [from_plain(PlannedTest, item) for item in plans[0]] if plans else []
@@ -221,7 +221,7 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the newest outcome of each test; a later phase always knows more."""
+        """Store the newest outcome of each test; a later phase always has more information."""
         self.run.alive.note_output()
         self.run.alive.note_news_of(report.nodeid)
         outcome = next((value for name, value in report.user_properties if name == OUTCOME), None)
@@ -245,7 +245,7 @@ class Controller:
                 self.before_crash[report.nodeid] = self.outcomes.pop(report.nodeid)
 
     def _follow(self, report: pytest.TestReport, outcome: TestOutcome) -> None:
-        """Show a failure at once, and the pace when a test has ended for good."""
+        """Show a failure at once; show the pace when a test has ended for good."""
         if str(report.outcome) in (WAITS, "rerun"):
             self._waits.add(report.nodeid)
             return
@@ -259,7 +259,7 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Distinguish Ctrl-C from the interruption by which xdist carries out ``-x``."""
+        """Distinguish Ctrl-C from the interruption with which xdist carries out ``-x``."""
         # A signal may come where Python knows no line; pytest fails at printing such an entry.
         excinfo.traceback = excinfo.traceback.filter(
             lambda entry: entry._rawentry.tb_lineno is not None
@@ -332,7 +332,7 @@ class Controller:
         return result
 
     def _end_run(self, directory: RunDirectory) -> None:
-        """Restore the run's changes, remove its objects, and note what stays."""
+        """Restore the run's changes, remove its objects, and record what stays."""
         if self._watch:
             self._watch.end()
         self.run.alive.doing("removes the run's objects, and writes reports")
@@ -403,7 +403,8 @@ class Controller:
         return replace(report, exit_cause="; ".join([cause, *left])) if left else report
 
     def _tests(self) -> tuple[TestOutcome, ...]:
-        """Return all planned tests: their outcomes, else that they crashed or were never run."""
+        """Return all planned tests with their outcomes; a test without an outcome crashed or was
+        never run."""
         tests = {test.test: self._outcome(test) for test in self._plan()}
         return (
             *tests.values(),

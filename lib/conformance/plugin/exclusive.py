@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns at the gate, in every process that runs tests, around each test's whole protocol.
+"""Lets tests wait for their turn, in every process that runs tests, around each test's whole
+protocol.
 
 A turn includes fixtures and teardown, and work that a test has started and not waited for. The wait
 for a turn is not in the time that pytest, pytest-timeout and Allure measure: the plugin is
@@ -44,9 +45,8 @@ class Exclusive:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Decide which nodes every test has to itself; tests that show most known faults per second
-        come first, exclusive tests last.
-        """
+        """Decide which nodes every test has to itself. Tests that show most known faults per second
+        come first, exclusive tests last."""
         facts = self.run.facts
         directory = self.run.directory
         if not facts or not directory:
@@ -112,10 +112,9 @@ class Exclusive:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Let other processes' exclusive turns begin: they need not wait until this process has
-        cleared up. Fixtures that are still set up after a run was cut short are torn down here. If
-        the API server is gone, they cannot remove their objects; this must not prevent the run's
-        report.
-        """
+        cleaned up. Fixtures that are still set up after a run was cut short are torn down here. If
+        the API server does not answer any more, they cannot remove their objects; this must not
+        prevent the run's report."""
         if self._gate is not None:
             self._gate.leave()
         try:
@@ -176,10 +175,10 @@ class Exclusive:
 
 
 def _take_turns(items: list[pytest.Item], systems: Mapping[str, OS]) -> None:
-    """Let node-exclusive tests for Linux and for Windows follow each other in turns.
+    """Let node-exclusive tests for Linux and for Windows alternate.
 
-    A worker is dealt two tests at a time: of two for Windows the second would wait for the first,
-    whatever node is free.  The system with more tests begins.
+    A worker is given two tests at a time: if both were for Windows, the second would wait for the
+    first, whatever node is free. The system with more tests begins.
     """
     places = [
         place for place, item in enumerate(items) if item.stash[PLANNED].exclusivity.kind == "node"
@@ -196,9 +195,9 @@ def _take_turns(items: list[pytest.Item], systems: Mapping[str, OS]) -> None:
 def _place(item: pytest.Item, rivals: Mapping[frozenset[str], int]) -> tuple[int | bool, ...]:
     """Return a test's place in the order; tests in the same place stay in the order of their files.
 
-    ``rivals``: maps nodes to how many tests have them to themselves.  Tests with the fewest rivals
-    come first: the others, which wait for each other, run beside them.  Tests with long waits come
-    after those of ``--quick``.
+    ``rivals``: maps nodes to how many tests have them to themselves. Tests with the fewest rivals
+    come first: the other tests, which wait for each other, run at the same time. Tests with long
+    waits come after those of ``--quick``.
     """
     exclusivity = item.stash[PLANNED].exclusivity
     late = item.get_closest_marker("begins_early") is None

@@ -22,7 +22,7 @@ from conformance.schedule.plan import PlannedTest
 from conformance.verdicts.claims import TestOutcome
 
 OF_DECISION = ("source", "target", "builds", "verdict", "reason", "expected", "observed")
-"""Fields of a decision that its event has, beside test, claim and part."""
+"""The fields of a decision that its event has, in addition to test, claim and part."""
 LONG = 120.0
 """s. A run without workers that may take longer prints how long ``-n auto`` would take."""
 
@@ -36,11 +36,11 @@ class Following:
         self.events = state.events
         self.pace = Pace()
         self._printed = 0.0
-        """When the pace was printed last, on the clock of time.monotonic; 0: not yet."""
+        """The time when the pace was last printed, on the clock of time.monotonic; 0: not yet."""
         self._first = 0.0
         self._failed: set[str] = set()
         self._causes: dict[str, dict[str, str]] = {}
-        """Cause to its tests, each with its claims."""
+        """Map each cause to its tests, each with its claims."""
 
     def begin(self, tests: Sequence[PlannedTest]) -> None:
         """Read the plan, and print how long it takes without workers."""
@@ -77,14 +77,14 @@ class Following:
         self.events.write("note", {"text": text})
 
     def test_begun(self, test: str) -> None:
-        """Write that a test begins; a test may begin, and end, more than once."""
+        """Write an event that a test begins; a test may begin, and end, more than once."""
         self._first = self._first or time.monotonic()
         self._printed = self._printed or self._first
         self.events.write("test_begun", {"test": test})
 
     def failed(self, outcome: TestOutcome) -> None:
         """Print the first line of a failure, once for each test, with the cause that it shares with
-        others. What stays undecided for a printed cause is named once for each claim."""
+        others. A claim that stays undecided for a cause which is already printed is named once."""
         if outcome.verdict not in FALLEN or outcome.test in self._failed:
             return
         self._failed.add(outcome.test)

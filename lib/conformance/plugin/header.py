@@ -28,7 +28,7 @@ from conformance.settings import Settings
 
 NO_WATCH = "--no-watch: whether policies stay in force all through the run (POL-1) is not watched"
 SHOWN = 3
-"""How many kinds of uncovered nodes are named; further kinds are only counted."""
+"""The number of kinds of uncovered nodes that are named; further kinds are only counted."""
 
 
 def lines(run: Run, *, whole: bool) -> list[str]:
@@ -57,7 +57,7 @@ def lines(run: Run, *, whole: bool) -> list[str]:
 
 
 def _of_facts(run: Run, facts: Facts, *, whole: bool) -> list[str]:
-    """Return the lines about the cluster, and which claims are about other clusters."""
+    """Return the lines about the cluster, and about the claims that do not apply to it."""
     coverage = coverage_lines(facts, run.settings)
     claims = (
         [*coverage, *groups.lines(catalog(), facts, run.settings), *parts_elsewhere(facts)]
@@ -119,8 +119,8 @@ def facts_lines(facts: Facts, *, whole: bool = True) -> list[str]:
 
 
 def parts_elsewhere(facts: Facts) -> list[str]:
-    """Return the parts of claims that are not about this cluster, or may not be, although the
-    claims themselves are.
+    """Return the parts of claims that do not, or may not, apply to this cluster although the claims
+    themselves do.
 
     Parts with the same reason share a line.
     """
@@ -161,7 +161,7 @@ def coverage_lines(facts: Facts, settings: Settings) -> list[str]:
 
 
 def _left_out_lines(facts: Facts) -> list[str]:
-    """Return the nodes that the run decides nothing about, and why: nodes without Calico, and
+    """Return the nodes about which the run decides nothing, and why: nodes without Calico, and
     virtual nodes."""
     return [
         *_line(
@@ -234,7 +234,8 @@ def _edition(facts: Facts) -> list[str]:
 
 
 def _versions_on_nodes(facts: Facts) -> list[str]:
-    """Return that nodes run other releases than each other or the cluster, suffixes aside."""
+    """Return lines which say that nodes run other releases than each other or the cluster, apart
+    from suffixes."""
     nodes = by_key((fact.value, node) for node, fact in facts.calico_on_nodes.items() if fact.value)
     there = [f"{version} on {', '.join(names)}" for version, names in nodes.items()]
     releases = {known_release(version) for version in nodes}
@@ -248,7 +249,7 @@ def _versions_on_nodes(facts: Facts) -> list[str]:
 
 
 def _unannounced(facts: Facts) -> list[str]:
-    """Return the nodes without a tunnel address's annotation, where other nodes have one."""
+    """Return the nodes without an annotation of their tunnel's address, if other nodes have one."""
     missing = [node.name for node in facts.nodes if ADDRESS not in node.annotations]
     if facts.mode.value == "policy-only" or len(missing) == len(facts.nodes):
         return []
@@ -278,7 +279,8 @@ def _felix(facts: Facts) -> list[str]:
 
 
 def _version(facts: Facts) -> list[str]:
-    """Return what an unreadable version is judged as, or that the suite knows no such release."""
+    """Return the release as which an unreadable version is judged, or a note that the suite does
+    not know the release."""
     version = facts.calico_version.value or "unknown"
     release = known_release(version)
     if isinstance(release, str):

@@ -24,7 +24,7 @@ from conformance.plugin.state import State, past_capturing
 from conformance.printing import line
 
 STACKS = "stacks of all threads"
-"""Name of the attachment."""
+"""The name of the attachment."""
 
 
 class Limit:
@@ -37,7 +37,7 @@ class Limit:
         """Why the running test is over its limit; empty: it is not."""
         self._stacks = ""
         self._is_inside = False
-        """What is raised now is raised by the test's set-up or body."""
+        """An exception that is raised now comes from the test's set-up or body."""
         self._end: threading.Timer | None = None
 
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -84,7 +84,7 @@ class Limit:
                 self.state.attachments.text(STACKS, self._stacks)
 
     def _over(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt the test; keep what each thread does now."""
+        """Interrupt the test; record what each thread does now."""
         with tempfile.TemporaryFile("w+") as file:  # sys._current_frames() can deadlock
             faulthandler.dump_traceback(file)
             file.seek(0)
@@ -104,7 +104,7 @@ class Limit:
             raise pytest.fail.Exception(self._problem)
 
     def _end_worker(self) -> None:
-        """End a worker whose test neither ends nor is put back."""
+        """End a worker whose test does not end, or whose teardown does not."""
         text = line(
             f"{self._problem}; its changes were not restored in time, so its worker is killed"
         )

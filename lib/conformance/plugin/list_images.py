@@ -26,7 +26,7 @@ from conformance.settings import Images
 
 
 def command(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
-    """Print the list; returns the exit code."""
+    """Print the list; return the exit code."""
     try:
         choice = options.read_choice(config)
         settings = options.read_settings(config, choice, "images", "main")

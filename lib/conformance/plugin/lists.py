@@ -34,7 +34,7 @@ from conformance.schedule.workers import workers_for
 from conformance.verdicts.prospect import ClaimPart, Prospect, applying
 
 AFTER_A_LOOK = "after a look"
-"""State of tests that run only if a reading of the Windows nodes shows that they are about this
+"""The state of tests that run only if a reading of the Windows nodes shows that they apply to this
 cluster."""
 
 
@@ -78,7 +78,7 @@ def _details(claim: Claim) -> Iterator[str]:
 
 
 def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterator[str]:
-    """Yield every claim of the catalog against the facts."""
+    """Yield every claim of the catalog, with its state by the facts."""
     assert run.facts is not None
     claims: Catalog = catalog()
     by_claim = by_key(
@@ -100,7 +100,7 @@ def plan_list(run: Run, tests: Sequence[PlannedTest], *, whole: bool) -> Iterato
 
 
 def able_to_run(run: Run, tests: Sequence[PlannedTest]) -> list[PlannedTest]:
-    """Return the tests that can run by all that is known about the cluster."""
+    """Return the tests that can run according to everything that is known about the cluster."""
     facts = run.facts
     assert facts is not None
     claims = catalog()
@@ -110,7 +110,7 @@ def able_to_run(run: Run, tests: Sequence[PlannedTest]) -> list[PlannedTest]:
 
 
 def _foreign_policies(found: Beforehand, going: Sequence[PlannedTest]) -> Iterator[str]:
-    """Yield which claims policies of other owners may keep from a verdict, and the remedy."""
+    """Yield the claims that may get no verdict because of policies of other owners, and the remedy."""
     yield from ("", "Policies of others")
     use = "pods" if found.closing else "policies"  # what only opens takes denials alone
     claims = dict.fromkeys(part.claim for test in going if use in test.uses for part in test.parts)
@@ -133,7 +133,7 @@ def _with_conditions(claim: Claim, tests: Sequence[PlannedTest]) -> list[ClaimPa
 
 
 def _parts_elsewhere(claim: Claim, tests: Sequence[PlannedTest], run: Run) -> Iterator[str]:
-    """Return the parts of a claim about this cluster that are not about it, or may not be."""
+    """Yield the parts that do not, or may not, apply to this cluster although their claim does."""
     facts = run.facts
     assert facts is not None
     if not isinstance(applicability(claim, facts), Applies):
@@ -175,7 +175,7 @@ def estimate_lines(run: Run, tests: Sequence[PlannedTest]) -> list[str]:
 
 
 def estimated(run: Run, tests: Sequence[PlannedTest]) -> Estimate:
-    """Estimate the tests that would run, by ``-n auto``'s workers."""
+    """Estimate how long the tests that would run take with the workers of ``-n auto``."""
     assert run.inspection is not None
     limits = run.settings.workers
     covered = covered_nodes(run.inspection.facts, run.settings)
@@ -201,8 +201,8 @@ def _prospect(
 
 
 def _of_tests(prospects: Sequence[Prospect], known: Prospect) -> tuple[str, str]:
-    """Return the plan's state and text for a claim with tests that is about this cluster as far as
-    ``known``."""
+    """Return the plan's state and text for a claim with tests that applies to this cluster as far
+    as ``known``."""
     held = [prospect for prospect in prospects if prospect.verdict]
     running = len(prospects) - len(held)
     if not running:

@@ -27,7 +27,7 @@ CHANGES_NAMESPACES = frozenset({"temporary_namespace", "relabel_namespaces"})
 WHOLE_CLUSTER = re.compile(
     r"^kind: *(Staged)?(Global|Cluster|Admin|BaselineAdmin|Tier)", re.MULTILINE
 )
-"""Line of a manifest that declares an object outside namespaces."""
+"""Matches the line of a manifest that declares an object outside namespaces."""
 
 
 def demanded(areas: Iterable[ModuleType]) -> dict[str, Conditions]:
@@ -42,7 +42,8 @@ def demanded(areas: Iterable[ModuleType]) -> dict[str, Conditions]:
 
 
 def planned(item: pytest.Item, catalog: Catalog, demands: Mapping[str, Conditions]) -> PlannedTest:
-    """Return a collected test's marks, read.  Raise pytest.UsageError, naming the test.
+    """Read a collected test's marks and return the test as planned. Raise pytest.UsageError, naming
+    the test.
 
     ``demands``: :func:`demanded`.
     """
@@ -118,8 +119,8 @@ def _filled(item: pytest.Item, mark: pytest.Mark, field: str, parameters: Mappin
 def _uses(
     item: pytest.Item, parts: Sequence[ClaimPart], catalog: Catalog, *, nodes: bool
 ) -> tuple[str, ...]:
-    """Return what a test uses and needs rights for: by its fixtures, its manifests, and its
-    claims' isolation.
+    """Return the features that a test uses and needs rights for: by its fixtures, its manifests,
+    and its claims' isolation.
 
     ``nodes``: it needs pods in a node's network, or HostProcess pods.
     """
@@ -142,7 +143,7 @@ def _uses(
 
 
 def _applied(item: pytest.Item) -> tuple[bool, bool]:
-    """Return two answers: a test applies cluster-wide objects, and it labels a namespace."""
+    """Return whether a test applies cluster-wide objects, and whether it labels a namespace."""
     mark = item.get_closest_marker("manifest")
     callspec = getattr(item, "callspec", None)
     params = callspec.params if callspec else {}

@@ -25,7 +25,8 @@ AGENT_NOT_EXECUTED = (
     "files"
 )
 AGENTS = "hybridlab.windows-agents"
-"""Label of a lab's Windows node that names what runs the probe programs there (docs/lab.md)."""
+"""The label of a lab's Windows node that names the interpreter of the probe programs there
+(docs/lab.md)."""
 QUICK = (
     "quick run (--quick): a part of the tests, those that show most known faults in a few minutes; "
     "it qualifies nothing"
@@ -33,7 +34,7 @@ QUICK = (
 
 
 def windows_agents(facts: Facts) -> str:
-    """Return what ran the Windows agents of a lab."""
+    """Return which interpreter ran the Windows agents of a lab."""
     ran = sorted({node.labels[AGENTS] for node in facts.nodes if AGENTS in node.labels})
     if not ran:
         return AGENT_NOT_EXECUTED
@@ -54,8 +55,7 @@ def watch_left_out(config: pytest.Config, planned: Sequence[PlannedTest], watch:
 
 def selection(option: Any, part: str) -> str:
     """Return how many tests a quick run, or a part of a run, selected; empty for any other run.
-    ``part``: of ``--shard``.
-    """
+    ``part``: the value of ``--shard``."""
     shard = f"{SHARD}{part} (--shard): the other tests are in the other parts" if part else ""
     return QUICK if option.quick else shard
 
@@ -91,7 +91,7 @@ def cost_of(why: str, tests: Sequence[TestOutcome]) -> str:
 
 
 def with_shares(claims: Sequence[ClaimOutcome]) -> tuple[ClaimOutcome, ...]:
-    """Return claims with how much of each a quick run decided."""
+    """Return claims, each with the share that a quick run decided."""
     found = []
     for claim in claims:
         decided = [result for result in claim.results if about_the_cluster(result.verdict)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that were put off, in every process that runs tests: they run once more after all others.
+"""Tests that were postponed, in every process that runs tests: they run once more after all others.
 
 The session's fixtures, such as the worker's pods, live until then, so that the same path is probed
 again.
@@ -26,8 +26,8 @@ class OnceMore:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Run the tests that were put off, after the last test and outside of its turn; each takes
-        its own turn."""
+        """Run the postponed tests, after the last test and outside of its turn; each takes its own
+        turn."""
         result = yield
         if (
             nextitem is None
@@ -58,8 +58,8 @@ class OnceMore:
 
 
 class LastTest:
-    """A hook that runs a process's last test in pytest's place, since that test may itself be put
-    off and run again."""
+    """A hook that runs a process's last test in pytest's place, since that test may itself be
+    postponed and run again."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -68,7 +68,7 @@ class LastTest:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> bool | None:
-        """Run pytest's own protocol, but keep the session's fixtures while tests are put off."""
+        """Run pytest's own protocol, but keep the session's fixtures while tests are postponed."""
         if nextitem is not None:
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -86,5 +86,5 @@ class _Following:
         self._session = session
 
     def listchain(self) -> list[pytest.Session]:
-        """Return the session, if a test is put off; else nothing."""
+        """Return the session, if a test is postponed; else nothing."""
         return [self._session] if self._state.put_off else []

@@ -2,7 +2,7 @@
 """The effect of ``--require``, ``--waivers``, ``--attest``, ``--fail-on`` and ``--baseline`` on a
 report.
 
-They are read before anything is touched, so that no run is wasted on an expired waiver.
+They are read before anything is touched, so that no run is wasted because of an expired waiver.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Qualification:
 
     @classmethod
     def of(cls, config: pytest.Config) -> Qualification:
-        """Read the options.  Raise UsageProblem: one line, before anything is touched."""
+        """Read the options. Raise UsageProblem: one line, before anything is touched."""
         option = config.option
         today = datetime.datetime.now(datetime.UTC).date()
         return cls(
@@ -135,7 +135,8 @@ class Qualification:
     def _causes(
         self, report: RunReport, gates: Sequence[GateResult], found: Comparison | None
     ) -> dict[int, str]:
-        """Map exit codes that options demand to the first option that demands each; 0 to any."""
+        """Map each exit code that options require to the first option that requires it; map 0 to
+        any."""
         against = [
             claim.claim.id
             for claim in report.claims
@@ -164,7 +165,7 @@ class Qualification:
 
     def out_of_reach(self, facts: Facts, claims: Sequence[ClaimOutcome]) -> list[str]:
         """Return a line for each required set of which the selection leaves out claims; ``claims``:
-        as they are before the first test."""
+        their state before the first test."""
         plan = Report(run={}, facts=facts, claims={each.claim.id: each for each in claims})
         gone: dict[str, dict[str, None]] = {}
         for result in gate.judge(plan, self.required, (), catalog()):
@@ -196,8 +197,8 @@ class Qualification:
         return waiver_for(self.waivers, outcome.claim.id, outcome.verdict) is None
 
     def _fails(self, outcome: ClaimOutcome) -> bool:
-        """Return whether a claim has an unwaived verdict of ``--fail-on`` anywhere, if only on one
-        build."""
+        """Return whether a claim has an unwaived verdict of ``--fail-on`` anywhere, even if only on
+        one build."""
         if not outcome.results:
             return (
                 outcome.verdict in self.fail_on

@@ -2,8 +2,8 @@
 """The commands ``--restore`` and ``--janitor``, which do the same; ``--janitor --dry-run`` only
 lists leftovers.
 
-Their exit codes: 0 everything is as before; 6 something is left (somebody else's value, something
-to do by hand, pods that do not reach each other); 4 and 7 as for any run.
+Their exit codes: 0 everything is as before; 6 something is left (a value of another owner,
+something to do by hand, pods that do not reach each other); 4 and 7 as for any run.
 """
 
 import fcntl
@@ -65,7 +65,7 @@ def _recover(config: pytest.Config, door: Callable[[Choice], Access]) -> int:
 
 
 def _refuse(option: Any, choice: Choice) -> None:
-    """Raise UsageProblem for options that mean nothing beside ``--restore`` or ``--janitor``."""
+    """Raise UsageProblem for options that have no meaning with ``--restore`` or ``--janitor``."""
     word = "--janitor" if option.janitor else "--restore"
     refusals = (
         (choice.own_lab, f"{word} is for a cluster that stays: name it by --kubeconfig=PATH"),
@@ -85,9 +85,8 @@ def _refuse(option: Any, choice: Choice) -> None:
 
 @contextmanager
 def _signature() -> Iterator[str]:
-    """Yield the signature for all objects made meanwhile, so that the next process can recognize
-    this one as dead.
-    """
+    """Yield the signature for all objects that are made meanwhile, so that a later process can
+    recognise that this one is dead."""
     with TemporaryDirectory(prefix="calico-conformance-") as folder:
         path = Path(folder) / "alive"
         with path.open("a+") as file:

@@ -2,8 +2,8 @@
 """``--dry-run``: runs the selected tests without changing or probing anything, and prints every
 change.
 
-A test whose next step depends on the cluster's answers ends there, and the output says so.
-Requests to the API server other than reads are refused.
+A test whose next step depends on the cluster's answers ends there, and the output says so. Requests
+to the API server other than reads are refused.
 """
 
 from collections.abc import Generator
@@ -19,7 +19,7 @@ from conformance.printing import say
 NAME = "conformance-rehearsal"
 """The name of the plugin, by which fixtures find it."""
 SHOWN = 40
-"""At most so many lines of a change's content are printed; programs, for example, are longer."""
+"""The most lines of a change's content that are printed; programs, for example, are longer."""
 REMEDY = "run it without --dry-run"
 SIGN = "dry run: "
 
@@ -31,7 +31,7 @@ class Rehearsal:
         self.state = state
         self.count = 0
         self.begun = 0
-        """Tests that would run."""
+        """The tests that would run."""
 
     def tell(self, text: str) -> None:
         """Print a change's line, or its content."""
@@ -54,15 +54,15 @@ class Rehearsal:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Return no letters, since they would stand between the printed lines."""
+        """Return no letters, since they would appear between the printed lines."""
         return (
             None if report.when == "teardown" or report.passed else ("rehearsed", "", "REHEARSED")
         )
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        """End a test if its set-up would change something. A test that would not run never gets
-        here."""
+        """End a test if its set-up would change something. Tests that would not run are skipped
+        before."""
         self.begun += 1
         return (yield from self._as_far_as_it_goes())
 
@@ -70,15 +70,15 @@ class Rehearsal:
     def pytest_runtest_call(self) -> Generator[None, object, object]:
         """Run the body; its result decides nothing."""
         yield from self._as_far_as_it_goes()
-        raise MissingCapability("dry run: nothing was changed and nothing was asked", REMEDY)
+        raise MissingCapability("dry run: nothing was changed, and no request was sent", REMEDY)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_teardown(self) -> Generator[None, object, object]:
-        """Ignore errors while clearing up, since nothing was made."""
+        """Ignore errors while cleaning up, since nothing was made."""
         try:
             return (yield)
         except Exception as error:
-            self._say(f"clearing up depends on the cluster's answers ({first_line(error)})")
+            self._say(f"the clean-up depends on the cluster's answers ({first_line(error)})")
             return None
 
     def _as_far_as_it_goes(self) -> Generator[None, object, object]:
@@ -94,15 +94,14 @@ class Rehearsal:
             ) from None
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the number of changes, and the unknowns; the controller prints the tests that
-        would not run.
-        """
+        """Print the number of changes, and what is unknown; the controller prints the tests that
+        would not run."""
         if not self.begun:
             terminalreporter.write_line(f"{SIGN}nothing would run, so nothing would be changed")
             return
         terminalreporter.write_line(
             f"{SIGN}{counted(self.count, 'change')} would be made up to this point; "
-            "nothing was changed.  A test restores its changes beyond its namespaces, and the "
+            "nothing was changed.  A test restores its changes outside its namespaces, and the "
             "namespaces are removed at the end.  Not known: addresses of pods that do not exist "
             "(written 0.0.0.0), and steps that depend on the cluster's answers"
         )

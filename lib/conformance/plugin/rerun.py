@@ -27,7 +27,7 @@ REMEDY = (
 
 @dataclass(frozen=True, kw_only=True)
 class Rerun:
-    """An earlier run, and its tests that are to be run again."""
+    """An earlier run, and its tests that are run again."""
 
     report: Report
     tests: frozenset[str]
@@ -53,7 +53,7 @@ class Rerun:
         return outcomes.answered(claims, self.report)
 
     def check(self, facts: Facts, installed: Installed) -> None:
-        """Raise UsageProblem if the cluster is not the report's, or has changed since."""
+        """Raise UsageProblem if the cluster is not the report's cluster, or has changed since."""
         if found := list(again.differences(self.report, facts, installed)):
             raise UsageProblem(
                 f"--rerun-of {self.report.where}: refused; {'; '.join(found)}; {REMEDY}"
@@ -68,8 +68,8 @@ class Rerun:
     ) -> RunReport:
         """Return a report merged with the report that it continues.
 
-        ``now``: the tests that were run again; ``attested``: claims that a person answered for
-        this run.
+        ``now``: the tests that were run again; ``attested``: claims that a person answered for this
+        run.
         """
         before = outcomes.attested(self.report)
         return replace(
@@ -103,10 +103,9 @@ class Rerun:
 
 RERUN = pytest.StashKey["Rerun | None"]()
 AGAIN = "conformance_again"
-"""Key of the value that the controller passes to xdist's workers: node ids of the tests that are
-run again, or None for all. Workers do not read the report themselves: if the user named
-``reports/latest``, it already leads to the new run.
-"""
+"""The key of the value that the controller passes to xdist's workers: node ids of the tests that
+are run again, or None for all. Workers do not read the report themselves: if the user named
+``reports/latest``, it already leads to the new run."""
 
 
 def tests_to_run(config: pytest.Config) -> frozenset[str] | None:
@@ -121,7 +120,7 @@ def tests_to_run(config: pytest.Config) -> frozenset[str] | None:
 
 
 def rerun_of(config: pytest.Config) -> Rerun | None:
-    """Return the report of ``--rerun-of``, read once; None: no such option.  Raise UsageProblem."""
+    """Return the report of ``--rerun-of``, read once; None without this option. Raise UsageProblem."""
     if RERUN not in config.stash:
         option = config.option
         path = getattr(option, "rerun_of", None)

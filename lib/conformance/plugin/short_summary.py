@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest's short summary, each line with the verdict's own word and the first line of what was
-found."""
+"""pytest's short summary; each line has the verdict's own word and the first line of the finding."""
 
 import json
 from collections import Counter
@@ -40,7 +39,7 @@ def tell(reporter: Any, usual: Callable[[], object]) -> None:
 def _skipped(reports: Sequence[Any], *, whole: bool) -> Iterator[str]:
     """Yield each verdict with its reason.
 
-    Tests that are not about this cluster are only counted; with ``whole`` each of them has its
+    Tests that do not apply to this cluster are only counted; with ``whole``, each of them has its
     reason.
     """
     found = Counter(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of a run's process: made once, kept in pytest's stash, handed to hooks and fixtures."""
+"""The state of a run's process: made once, stored in pytest's stash, passed to hooks and fixtures."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,20 +27,20 @@ SUITES = "suites"
 """A run is a conformance run only if it names something in this folder; tests of the library never
 start a lab."""
 WORKER_INPUT = "conformance"
-"""Key of what xdist's controller hands to its workers."""
+"""The key of the values that xdist's controller passes to its workers."""
 
 
 @dataclass(kw_only=True)
 class State:
-    """A process's part in a run, as pytest's hooks and fixtures share it."""
+    """The data of a process of a run, which pytest's hooks and fixtures share."""
 
     config: pytest.Config
     run: Run
     attachments: Attachments = field(default_factory=lambda: Attachments(Path("attachments")))
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
     background: list[Callable[[], Iterable[Future[Any]]]] = field(default_factory=list)
-    """Parts that start work which may outlive its test; each returns its work that has not
-    ended."""
+    """Functions of parts that start work which may last longer than its test; each returns the work
+    that has not ended."""
     put_off: list[pytest.Item] = field(default_factory=list)
     """Tests that are run once more after all others of this process."""
     felix_down: Callable[[Sequence[str]], Mapping[str, str]] = field(default=lambda nodes: {})
@@ -57,8 +57,8 @@ class State:
 
     @property
     def tries_at_once(self) -> bool:
-        """Return whether pytest-rerunfailures tries failed tests again at once, so that none is put
-        off."""
+        """Return whether pytest-rerunfailures runs failed tests again at once, so that no test is
+        postponed."""
         return bool(getattr(self.config.option, "reruns", None))
 
     def for_worker(self) -> dict[str, Any]:
@@ -197,8 +197,7 @@ def awake(config: pytest.Config) -> bool:
 
 
 def _named(config: pytest.Config) -> bool:
-    """Return whether the arguments, or testpaths in their place, name something under
-    ``suites/``."""
+    """Return whether the arguments, or testpaths in their place, name something under ``suites/``."""
     suites = config.rootpath / SUITES
     return any(_touches(argument, suites, config.invocation_params.dir) for argument in config.args)
 

@@ -10,7 +10,7 @@ from conformance.plugin.judge.stash import WAITS
 from conformance.verdicts.attempts import FLAKY
 
 CRASH = "the worker's crash"
-"""Phase of the report that xdist makes of a test with a dead worker, as in pytest's headline."""
+"""The phase of the report that xdist makes of a test whose worker died, as in pytest's headline."""
 _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
     ClaimVerdict.CONFIRMED: ("passed", ".", "CONFIRMED"),
     ClaimVerdict.VIOLATED: ("failed", "F", ("VIOLATED", {"red": True})),
@@ -25,7 +25,7 @@ _STATUS: dict[ClaimVerdict, tuple[str, str, Any]] = {
 
 
 def of(report: pytest.TestReport) -> tuple[str, str, Any] | None:
-    """Return pytest's category, letter and word for a report; None: as pytest does."""
+    """Return pytest's category, letter and word for a report; None: leave them to pytest."""
     verdict = next(
         (value for name, value in getattr(report, "user_properties", ()) if name == "verdict"),
         None,

@@ -3,9 +3,9 @@
 word in its name.
 
 pytest matches ``-k`` words anywhere in names of files, tests and parameters, so that ``nat`` finds
-``snat``, and ``VXLAN-1`` finds VXLAN-10, which drains nodes.  A word that is a subject or a claim's
-id is therefore matched here: against a test's claims, their tags, and its ``about`` mark.  All
-other words are matched as pytest does.
+``snat``, and ``VXLAN-1`` finds VXLAN-10, which drains nodes. A word that is a subject or a claim's
+id is therefore matched here: against a test's claims, their tags, and its ``about`` mark. All other
+words are matched as pytest does.
 """
 
 import itertools
@@ -66,7 +66,7 @@ def _words(expression: str) -> list[str]:
 
 
 def _subject(word: str, catalog: Catalog) -> str:
-    """Return the subject, or the id of the claim, that a word is; empty: it is neither."""
+    """Return the subject, or the id of the claim, that a word names; empty: it names neither."""
     return word if word in subjects(catalog) else word.upper() if word.upper() in catalog else ""
 
 
@@ -76,7 +76,7 @@ def selects_nothing(
     """Return whether an expression certainly selects no test. It is decided by the text of the test
     files, before anything starts.
 
-    ``claims``: only tests of these claims count; empty: all tests do.
+    ``claims``: only tests of these claims count; empty: all tests count.
     """
     words = {word.lower(): _subject(word, catalog) for word in _words(expression)}
     tests = suite_tests(suites)

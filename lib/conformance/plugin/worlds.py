@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of worlds and stories of policies: one for each that ships, or for the files of ``--world``
-and ``--story``.
+"""Tests of worlds and stories of policies: one test for each that ships, or for the files of
+``--world`` and ``--story``.
 
 At most two workers run them, since each of these workers makes three pods on every covered node.
 """
@@ -27,12 +27,12 @@ STORIES = "policy/test_stories.py"
 """Names of the files with tests marked ``each_world`` or ``each_story``; the process that
 distributes tests knows only names."""
 SEATED = 2
-"""Workers that run worlds. On a lab with two cores, all worlds add 100 s to a run if six workers
-run them, and 8 s if two do (docs/performance.md)."""
+"""The number of workers that run worlds. On a lab with two cores, all worlds add 100 s to a run if
+six workers run them, and 8 s if two do (docs/performance.md)."""
 
 
 LONGEST = 24 * 60
-"""Minutes that random stories may take."""
+"""The number of minutes that random stories may take."""
 
 
 class Dealer(LoadScheduling):  # type: ignore[misc]  # xdist has no types
@@ -60,7 +60,7 @@ class Dealer(LoadScheduling):  # type: ignore[misc]  # xdist has no types
             node.shutdown()
 
     def _choice(self, node: WorkerController) -> list[int]:
-        """Return the tests that a worker may get, those that it gets first at the beginning."""
+        """Return the tests that a worker may get; those that it gets first are at the beginning."""
         assert self.collection is not None  # xdist deals no test before
         active = [node for node in self.nodes if not node.shutting_down]
         if len(active) <= SEATED:

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite's own pods: which image on which node, deployed and read back as Workloads."""
+"""The suite's own pods: chooses images and nodes, deploys the pods, and reads them back as
+Workloads."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods of the cluster's DNS, and the address at which each pod is queried itself."""
+"""The pods of the cluster's DNS, and the address at which each pod can be queried directly."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ from conformance.model.endpoint import Target, Workload
 
 NAMESPACE = "kube-system"
 SELECTOR = "k8s-app=kube-dns"
-"""Namespace of CoreDNS by kubeadm, the managed platforms and RKE2.  OpenShift's is in a namespace
-of its own."""
+"""The label of the cluster's DNS pods, in the namespace that kubeadm, the managed platforms and
+RKE2 use for CoreDNS. OpenShift's is in a namespace of its own."""
 PORT = 53
 
 
@@ -30,7 +30,7 @@ class ClusterDns:
         return f"kubernetes.default.svc.{self.domain}."
 
     def pods(self) -> list[Target]:
-        """Return the DNS port of each Ready DNS pod.  Raise MissingCapability where none is found,
+        """Return the DNS port of each Ready DNS pod. Raise MissingCapability if none is found,
         ApiRefused."""
         listed = self.kube.objects("v1", "Pod", NAMESPACE, labels=SELECTOR)
         ready = sorted(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Covered nodes: the nodes on which a run decides. Pure: from facts and options.
 
-By default one node of each Windows build is covered, even above the cap. Of Linux, nodes of other
-subnets come first, then nodes of other kernels, up to the cap. If the user names nodes, exactly
-these are covered.
+By default one node of each Windows build is covered, even above the maximum number. Linux nodes of
+other subnets come first, then nodes with other kernels, up to the maximum. If the user names nodes,
+exactly these are covered.
 """
 
 import ipaddress
@@ -66,7 +66,7 @@ def _named(usable: Sequence[NodeFacts], cover: Cover) -> dict[str, str]:
 
 def _unlike(candidates: Sequence[NodeFacts]) -> list[NodeFacts]:
     """Return Linux nodes that differ: one of each subnet, then one of each further kernel, then one
-    of each further pair of both.
+    of each further combination.
 
     A router between nodes shows most, so subnets come first. All unknown subnets count as one
     (:func:`subnet`).
@@ -85,7 +85,8 @@ def _unlike(candidates: Sequence[NodeFacts]) -> list[NodeFacts]:
 
 
 def unlike_covered(usable: Sequence[NodeFacts], chosen: Sequence[NodeFacts]) -> list[str]:
-    """Return kernel and subnet of Linux nodes that no covered node has; control planes left out."""
+    """Return kernel and subnet of Linux nodes whose combination no covered node has; control planes
+    are left out."""
     return sorted(
         {_linux(node) for node in usable if not node.control_plane}
         - {_linux(node) for node in chosen}
@@ -103,7 +104,7 @@ def matches(selector: str, node: NodeFacts) -> bool:
 
 
 def subnet(node: NodeFacts) -> str:
-    """Return the underlay subnet of a node, from Calico's annotation; empty: not known.
+    """Return the underlay subnet of a node, from Calico's annotation; empty if it is not known.
 
     A prefix that holds one address, as Google's clouds give it to nodes, names no subnet.
     """

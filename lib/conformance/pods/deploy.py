@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deploying the suite's pods into the worker's namespaces, and reading the running pods back.
+"""Deploys the suite's pods into the worker's namespaces, and reads the running pods back.
 
-Everything is created at once and waited for together; the OS of a pod is that of the node it landed on.
+Everything is created at once and waited for together; the OS of a pod is that of the node on which
+it runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,16 +43,15 @@ PROGRAMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """A wanted pod: a role on a node, under a name of its own if there are more pods of the
-    role."""
+    """A wanted pod: a role on a node, with a name of its own if there are several pods of the role."""
 
     role: str
     node: NodeFacts
     name: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels of the pod beside ``app``, ``os`` and its seat."""
+    """Labels of the pod in addition to ``app``, ``os`` and its seat."""
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Annotations of the pod beside those of its manifest."""
+    """Annotations of the pod in addition to those of its manifest."""
     account: str = ""
     """Its service account; empty: the default one."""
     namespace: str = ""
@@ -88,20 +88,21 @@ class Pods:
         self.namespace = changes.run.namespace
         self.host_namespace = f"{self.namespace}-host"
         self._made: set[str] = set()
-        """Namespaces that are there, whether or not everything in them could be made."""
+        """Namespaces that exist, whether or not everything in them could be made."""
         self._prepared: set[str] = set()
         self._pull_secrets: dict[str, dict[str, str]] = {}
-        """Namespace to the names that pull secrets have there, by their own."""
+        """Map each namespace and pull secret to the name that the secret's copy has there."""
         self.ran: set[RanImage] = set()
         """Images of the pods that became ready."""
 
     def prepare(
         self, namespace: str, labels: Mapping[str, str] | None = None, *, privileged: bool = False
     ) -> None:
-        """Create a namespace of this worker with the probe programs and pull secrets in it; once each.
+        """Create a namespace of this worker with the probe programs and pull secrets in it; once
+        each.
 
-        Raise UsageProblem when it exists and is not this run's, MissingCapability for a ``privileged`` one where the
-        cluster's owner has prepared namespaces.
+        Raise UsageProblem if it exists and is not this run's, MissingCapability for a
+        ``privileged`` namespace if the cluster's owner has prepared namespaces.
         """
         if namespace in self._prepared:
             return
@@ -145,17 +146,18 @@ class Pods:
         self._prepared.add(namespace)
 
     def apply(self, made: Obj, why: str, namespace: str) -> None:
-        """Apply a pod, or a workload, in a prepared namespace; it pulls with the secrets that are
+        """Apply a pod, or a workload, in a prepared namespace; it pulls with the secrets that exist
         there."""
         spec = made["spec"]["template"]["spec"] if "template" in made["spec"] else made["spec"]
         pull_with(spec, self._pull_secrets.get(namespace, {}))
         self.changes.apply(made, why, namespace=namespace)
 
     def deploy(self, wishes: Sequence[Wish]) -> dict[str, Workload]:
-        """Deploy all of them at once and wait until they are ready: Workloads by their Deployment's name.
+        """Deploy all of these pods at once and wait until they are ready; return the Workloads by
+        their Deployment's name.
 
-        Raise EnvironmentBroken (image cannot be pulled, not ready in time, landed elsewhere), MissingCapability (no
-        image for the node's Windows build, the node has gone away).
+        Raise EnvironmentBroken (image cannot be pulled, not ready in time, wrong node),
+        MissingCapability (no image for the node's Windows build, the node no longer exists).
         """
         made = [self._object(wish) for wish in wishes]
         nodes = [wish.node.name for wish in wishes]
@@ -173,7 +175,7 @@ class Pods:
             return {wish.called: pod for wish, pod in zip(wishes, there, strict=True)}
 
     def _imagined(self, wish: Wish) -> Workload:
-        """Return the pod that a dry run does not make: where it would be, without an address."""
+        """Return the pod that a dry run does not create: it has a node, but no address."""
         role = ROLES[wish.role]
         node = wish.node
         return Workload(
@@ -195,7 +197,7 @@ class Pods:
         self._create(wish, made)
 
     def deploy_unready(self, wish: Wish) -> Workload:
-        """Deploy a pod that never becomes ready, and wait until its containers are.
+        """Deploy a pod that never becomes ready, and wait until its containers are ready.
 
         Raise EnvironmentBroken if they are not in time, MissingCapability if no image fits its
         node.
@@ -298,8 +300,8 @@ class Pods:
     def again(self, wish: Wish, why: str = "") -> Workload:
         """Return a Deployment's present pod, once it is ready.
 
-        ``why``: what happened to its earlier pod; empty without one. Raise EnvironmentBroken with
-        ``why`` if no pod is ready within a new pod's time.
+        ``why``: what happened to its earlier pod; empty if there was none. Raise EnvironmentBroken
+        with ``why`` if no pod is ready within a new pod's time.
         """
         return self.workload(
             self.pod_of(wish.called, wish.node, self._home(wish), why=why), ROLES[wish.role]
@@ -307,8 +309,7 @@ class Pods:
 
     def workload(self, pod: Obj, role: Role) -> Workload:
         """Return a running pod as the Workload of attempts. Raise EnvironmentBroken for a node of
-        another OS, or a foreign proxy in the pod.
-        """
+        another OS, or a foreign proxy in the pod."""
         meta = pod["metadata"]
         status = pod["status"]
         name = pod["spec"].get("nodeName") or ""
@@ -353,8 +354,7 @@ class Pods:
 
     def remove(self, *, within: float | None = None) -> None:
         """Delete this worker's namespaces, or its objects in prepared namespaces, and wait until
-        they are gone.
-        """
+        they are gone."""
         patience = within if within is not None else self.settings.timings.windows.delete
         for pod in self._on_lost_nodes():  # else a dead kubelet would have to report its end
             self.changes.delete(pod, "its node was lost", grace=0)

@@ -42,8 +42,8 @@ class PodPairs(tuple[PodPair, ...]):
         return [(client, target(server)) for client, server in self]
 
     def one_per_build(self) -> PodPairs:
-        """Return the fewest pairs with a client and a server of each Windows build; of Linux pods
-        one pair."""
+        """Return the fewest pairs that contain a client and a server of each Windows build; for
+        Linux pods, one pair."""
         lacking = {("client", workload.build) for workload in self.clients} | {
             ("server", workload.build) for workload in self.servers
         }
@@ -79,7 +79,7 @@ class Group(tuple[Workload, ...]):
         """Return pairs of each of these pods and each pod of the other group, except pairs of a pod
         with itself.
 
-        Raise like :meth:`across`.
+        Raise as :meth:`across` does.
         """
         return self._some(others, "two pods", lambda client, server: True)
 
@@ -94,7 +94,7 @@ class Group(tuple[Workload, ...]):
 
     def beside(self, others: Iterable[Workload]) -> PodPairs:
         """Return pairs of each of these pods and each pod of the other group on the same node.
-        Raise like :meth:`across`."""
+        Raise as :meth:`across` does."""
         return self._some(
             others, "a pair of pods on one node", lambda client, server: client.node == server.node
         )
@@ -106,7 +106,7 @@ class Group(tuple[Workload, ...]):
     def in_turns_to(self, servers: Sequence[Workload]) -> PodPairs:
         """Return each server once with a client of each operating system; the clients take turns.
 
-        Few commands then run at once on a Windows node. Raise like :meth:`across`.
+        Few commands then run at once on a Windows node. Raise as :meth:`across` does.
         """
         self.to(servers)
         systems = [[pod for pod in self if pod.os == os] for os in SYSTEMS]
@@ -119,7 +119,7 @@ class Group(tuple[Workload, ...]):
         return [*nobodys[: place - 1], *(pod.address for pod in self), *nobodys[place - 1 :]]
 
     def one_per_build(self) -> Group:
-        """Return the first pod of each Windows build; of Linux pods the first."""
+        """Return the first pod of each Windows build; for Linux pods, the first pod."""
         return Group(firsts(self, lambda workload: workload.build))
 
     def one_per_os(self) -> Group:
@@ -159,9 +159,8 @@ class Group(tuple[Workload, ...]):
         what: str,
         fits: Callable[[Workload, Workload], bool],
     ) -> PodPairs:
-        """Return the matching pairs; ``what`` names the requirement of a pair. Raise like
-        :meth:`across`.
-        """
+        """Return the matching pairs; ``what`` names the requirement of a pair. Raise as
+        :meth:`across` does."""
         servers = tuple(others)
         if not self or not servers:
             raise UsageProblem("pairs of pods are requested, but one of the groups is empty")

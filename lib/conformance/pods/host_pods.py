@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods in the hosts of nodes: HostProcess on Windows, hostNetwork on Linux; one per node, made when
-first asked for.
+it is first requested.
 
-Windows' belong to a DaemonSet pinned to one node: a drain of the node spares them, its cordon does
-not keep them away.
+The Windows pods belong to a DaemonSet for one node: a drain of the node does not evict them, and a
+cordon does not prevent them.
 """
 
 import re
@@ -23,24 +23,23 @@ from conformance.timing import until
 ROLE: dict[OS, str] = {"linux": "linux-node", "windows": "windows-host"}
 REMEDY = "allow HostProcess pods (containerd 1.6, Kubernetes 1.23, privileged Pod Security in the run's -host namespaces)"
 REFUSED = "FailedCreate"
-"""Reason of the DaemonSet's event when its pods cannot be created."""
+"""The reason of the DaemonSet's event if its pods cannot be created."""
 ADMISSION = re.compile(r"\bis forbidden\b|denied the request|violates PodSecurity|hostProcess")
-"""Pattern of its message for a refusal: any other error (a webhook that does not answer, a busy API
-server) may pass."""
+"""Matches the event's message for a refusal: any other error (a webhook that does not answer, a
+busy API server) may pass."""
 UNABLE = re.compile(r"hostprocess|host process", re.IGNORECASE)
-"""Pattern of the message of a container that cannot start since its node cannot run HostProcess
+"""Matches the message of a container that cannot start because its node cannot run HostProcess
 containers."""
 CONTAINERD = re.compile(r"containerd://v?1\.[0-5]\.")
-"""Versions without HostProcess containers."""
+"""Matches the versions of containerd without HostProcess containers."""
 SILENCE = "has no pod after"
 """The reason if no answer came at all; a second request would only take as long again."""
 TRIES = 2
-"""How often a HostProcess pod is asked for: one answer of an API server that is busy is no
-refusal."""
+"""How often a HostProcess pod is requested: one answer of a busy API server is no refusal."""
 
 
 class HostPods:
-    """Host pods of a worker.  Thread-safe; a pod that changed is looked up anew."""
+    """Host pods of a worker. Thread-safe; a pod that changed is searched for again."""
 
     def __init__(self, pods: Pods) -> None:
         self._pods = pods
@@ -145,8 +144,7 @@ class HostPods:
 
 
 def _refused(error: Exception) -> bool:
-    """Return whether the cluster refuses HostProcess pods; any other answer says nothing about
-    that."""
+    """Return whether the cluster refuses HostProcess pods; any other answer leaves this open."""
     if isinstance(error, ApiRefused):
         return error.forbidden
     return bool(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suite's images with their digests, as a file for ``--images``.
 
-Manifests come from ``crane manifest``, which knows registries' tokens and the user's logins.
+Manifests come from ``crane manifest``, which handles registries' tokens and the user's logins.
 ``crane digest`` would also print the digest of a gateway's page.
 """
 
@@ -15,7 +15,7 @@ from conformance.pods.images import on_every_build, published
 
 CRANE = "crane"
 WITHIN = 120.0
-"""s.  For one image."""
+"""s. The time limit for one image."""
 BY_TAG = (
     "is named by tag, not by digest: its digest changes with each monthly update of Windows, and "
     "an image of an earlier month is not patched, and no node has it"
@@ -25,7 +25,7 @@ BY_TAG = (
 def locked() -> Iterator[str]:
     """Yield the lines of the file.
 
-    Raise UsageProblem where there is no crane, SuiteError where a registry gives no digest.
+    Raise UsageProblem if crane is not installed, SuiteError if a registry returns no digest.
     """
     yield "# pytest --images=THIS_FILE; written by calico-conformance images --lock"
     for system, images in published().items():
@@ -37,7 +37,7 @@ def locked() -> Iterator[str]:
 
 
 def digest(image: str) -> str:
-    """Return the digest of an image, which covers all its platforms. Raise like :func:`locked`."""
+    """Return the digest of an image, which covers all its platforms. Raise as :func:`locked` does."""
     try:
         done = subprocess.run(
             [CRANE, "manifest", image],
@@ -48,7 +48,7 @@ def digest(image: str) -> str:
         )
     except FileNotFoundError:
         raise UsageProblem(
-            "images --lock: there is no crane on PATH, which asks registries for digests: "
+            "images --lock: PATH has no crane, which reads digests from registries: "
             "go install github.com/google/go-containerregistry/cmd/crane@latest"
         ) from None
     except subprocess.TimeoutExpired:
@@ -68,7 +68,7 @@ def digest(image: str) -> str:
 
 
 def _is_manifest(content: bytes) -> bool:
-    """Return whether it describes an image, of one platform or of several."""
+    """Return whether the content describes an image, of one platform or of several."""
     try:
         found = json.loads(content)
     except ValueError:

@@ -22,10 +22,11 @@ WINDOWS_TAGS = {
     25398: "ltsc2022",
     26100: "ltsc2025",
 }
-"""Host build to the tag of windows/servercore that runs on it under process isolation (Microsoft's version table).
+"""Map each host build to the tag of windows/servercore that runs on it under process isolation
+(Microsoft's version table).
 
-Builds below 20348 run only their own; 25398 (23H2) has no server core image of its own and runs 20348's.  The revision
-(UBR) need not match from 1809 on.
+Builds below 20348 run only their own; 25398 (23H2) has no server core image of its own and runs
+20348's. The revision (UBR) need not match from 1809 on.
 """
 
 
@@ -66,7 +67,8 @@ def split(image: str) -> tuple[str, str]:
 
 
 def reference(image: str, images: Images) -> str:
-    """Return where kubelets get a published image: by the images file, else from a mirror."""
+    """Return the reference by which kubelets pull a published image: from the images file, else
+    from a mirror."""
     choice = images.choices.get(image, ImageChoice())
     name, tag = split(choice.name or mirrored(image, images.mirrors))
     tag = choice.tag or tag or split(image)[1]
@@ -75,10 +77,9 @@ def reference(image: str, images: Images) -> str:
 
 def mirrored(image: str, mirrors: Iterable[Mirror]) -> str:
     """Return the image at the mirror that replaces its registry, or the image itself if there is
-    none. With a named upstream, the rest of the path stays:
+    none. If the mirror replaces a named registry, the rest of the path stays:
     ``mcr.microsoft.com/windows/servercore:ltsc2022`` with ``mcr.microsoft.com=r.example/mcr`` is
-    ``r.example/mcr/windows/servercore:ltsc2022``.
-    """
+    ``r.example/mcr/windows/servercore:ltsc2022``."""
     fitting = [
         item for item in mirrors if not item.upstream or image.startswith(f"{item.upstream}/")
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod for tests of a new pod's first seconds: its first action is to connect."""
+"""A pod for tests of a new pod's first seconds: the first thing it does is to connect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _SERVER = "server"
 _CONNECTED = 0
 _NO_ANSWER = 3
 _NO_NETWORK = 4
-"""How the container ends (manifests/new-pod/windows.yaml)."""
+"""The exit code of the first action if the container has no network
+(manifests/new-pod/windows.yaml)."""
 
 
 def role_of(os: OS) -> str:
@@ -36,12 +37,12 @@ def role_of(os: OS) -> str:
 
 
 Stage = Literal["to start", "acting", "done"]
-"""Progress of the first action: its container does not run yet, runs, has ended."""
+"""The stage of the first action: its container does not run yet, runs, or has ended."""
 
 
 class NewPods:
-    """A worker's new_pods, one on each covered node of an OS, come at once; :meth:`remove` takes
-    them away again."""
+    """Creates new pods of a worker at once, one on each covered node of an OS; :meth:`remove`
+    deletes them."""
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
         self._pods = pods
@@ -49,10 +50,10 @@ class NewPods:
         self._there: tuple[NewPod, ...] = ()
 
     def create(self, os: OS, target: Target) -> tuple[NewPod, ...]:
-        """Create the pods; return as soon as all have addresses. The first action of each is to
-        connect to ``target``.
+        """Create the pods; return as soon as all have addresses. Each pod first connects to
+        ``target``.
 
-        Raise EnvironmentBroken when one cannot start, MissingCapability when there is no node for
+        Raise EnvironmentBroken if a pod cannot start, MissingCapability if there is no node for
         one.
         """
         nodes = self._placement.covered(os)
@@ -76,7 +77,7 @@ class NewPods:
 
 
 class NewPod:
-    """A new pod; :meth:`remove` takes it away again."""
+    """A new pod; :meth:`remove` deletes it."""
 
     def __init__(self, pods: Pods, node: NodeFacts, name: str) -> None:
         self._pods = pods
@@ -84,13 +85,12 @@ class NewPod:
         self._name = name
         self._made = False
         self.pod: Workload
-        """Once it has arrived."""
+        """The pod, once it has an address."""
 
     def create(self, target: Target) -> None:
-        """Create the pod; return as soon as it has an address. Its first action is to connect to
-        ``target``.
+        """Create the pod; return as soon as it has an address. It first connects to ``target``.
 
-        Raise EnvironmentBroken when it cannot start.
+        Raise EnvironmentBroken if it cannot start.
         """
         pods = self._pods
         pods.prepare(pods.namespace)
@@ -150,7 +150,7 @@ class NewPod:
         return bool(own.get("ready"))
 
     def held_up(self) -> str:
-        """Return the cluster's reason while a container of the pod has not run yet; empty: all have
+        """Return the cluster's reason if a container of the pod has not run yet; empty: all have
         run."""
         pods = self._pods
         pod = pods.kube.find("v1", "Pod", self._name, pods.namespace)
@@ -200,7 +200,7 @@ class NewPod:
 
 
 def _end(pod: Obj) -> Obj | None:
-    """Return how the first action's container ended; None: it has not."""
+    """Return how the container of the first action ended; None: it has not ended."""
     found: Obj | None = _state(pod).get("terminated")
     return found
 

@@ -15,26 +15,26 @@ from conformance.pods.placement import Placement
 from conformance.pods.relabel import GUEST, pod_reference
 
 ADDRESS = "cni.projectcalico.org/ipAddrs"
-"""Annotation by which a pod asks Calico's IPAM for an address; for Linux pods alone
+"""The annotation by which a pod requests an address from Calico's IPAM; used only for Linux pods
 (``kube.address_guard``)."""
 
 
 class Newcomers:
-    """The newcomers of a test; :meth:`remove` removes them."""
+    """The pods that a test creates while its policy is in force; :meth:`remove` removes them."""
 
     def __init__(self, deployer: Pods, placement: Placement) -> None:
         self._deployer = deployer
         self._placement = placement
         self._wishes: dict[str, Wish] = {}
-        """By the name of their Deployment."""
+        """The wanted pods, by the name of their Deployment."""
         self._called: dict[str, str] = {}
-        """Pod's uid to the name of its Deployment."""
+        """Map each pod's uid to the name of its Deployment."""
 
     def beside(self, pods: Group) -> tuple[Group, Group]:
         """Deploy a guest on each client's node, and a stranger on each pod's node.
 
         A guest has the label of guests. All pods are created at once, with their roles' label
-        ``app``. Raise EnvironmentBroken if one is not ready in time.
+        ``app``. Raise EnvironmentBroken if a pod is not ready in time.
         """
         guests = [
             self._like(pod, "guest", labels={GUEST: "welcome"}) for pod in pods.playing("client")
@@ -43,17 +43,17 @@ class Newcomers:
         return Group(there[: len(guests)]), Group(there[len(guests) :])
 
     def twins(self, servers: Group) -> Group:
-        """Deploy a further pod of each server's role, with its label ``app``, on its node.  Raise
-        the errors of :meth:`beside`."""
+        """Deploy another pod of each server's role, with its label ``app``, on its node. Raise the
+        errors of :meth:`beside`."""
         return Group(self._deploy([self._like(server, "twin") for server in servers]))
 
     def replaced(self, pods: Group) -> Group:
-        """Delete these newcomers, and return the pods that their Deployments put in their place.
-        Raise as above."""
+        """Delete these pods, and return the pods with which their Deployments replace them. Raise
+        the errors of :meth:`beside`."""
         changes = self._deployer.changes
         names = [self._called[pod.uid] for pod in pods]
         for pod in pods:
-            changes.delete(pod_reference(pod), "its Deployment is to replace it")
+            changes.delete(pod_reference(pod), "its Deployment must replace it")
         self._await_gone(pods)
         with ThreadPoolExecutor(max_workers=16) as pool:
             there = list(
@@ -66,10 +66,9 @@ class Newcomers:
         return Group(there)
 
     def heirs(self, guests: Group) -> Group:
-        """Return Linux pods with the addresses of these guests, which are deleted first, and
-        without their label. Raise like :meth:`beside`, and EnvironmentBroken where one got
-        another address.
-        """
+        """Delete these guests, and return Linux pods that have their addresses, but not their
+        label. Raise the errors of :meth:`beside`, and EnvironmentBroken if a pod got another
+        address."""
         self._delete(self._called[guest.uid] for guest in guests)
         self._await_gone(guests)
         wishes = [

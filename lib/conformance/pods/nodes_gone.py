@@ -14,13 +14,14 @@ REMOVERS = {
     "karpenter.sh/disruption": "Karpenter is removing it",
 }
 """Taints of nodes that are about to be removed."""
-REMEDY = "run again on nodes that stay: keep autoscalers from them, or name others by --nodes"
+REMEDY = "run again on nodes that are not removed: exclude them from autoscaling, or name other nodes by --nodes"
 
 
 def gone(kube: Kube, names: Iterable[str], *, by_list: bool = False) -> MissingCapability | None:
-    """Return the error if one of these nodes is gone or being deleted; None while all are there.
+    """Return the error if one of these nodes is deleted or being deleted; None as long as all
+    exist.
 
-    ``by_list``: read all nodes by one request (:meth:`NodeWatch.lists`).  Raise ApiUnreachable.
+    ``by_list``: read all nodes by one request (:meth:`NodeWatch.lists`). Raise ApiUnreachable.
     """
     try:
         listed = (
@@ -36,13 +37,13 @@ def gone(kube: Kube, names: Iterable[str], *, by_list: bool = False) -> MissingC
         except ApiRefused:  # the user may not read it
             continue
         if why := _why(node):
-            return MissingCapability(f"node {name} has gone away during the run: {why}", REMEDY)
+            return MissingCapability(f"node {name} was removed during the run: {why}", REMEDY)
     return None
 
 
 def _why(node: Obj | None) -> str:
     if node is None:
-        return "the cluster has no such node any more"
+        return "the cluster no longer has this node"
     if node["metadata"].get("deletionTimestamp"):
         return "it is being deleted"
     taints = (node.get("spec") or {}).get("taints") or []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that die while a run uses them: their observations then say nothing about Calico.
+"""Nodes that die while a run uses them: their observations then show nothing about Calico.
 
-This does not hold where Calico's own network plugin, or a change that this run made to the node,
-may be the cause.  Sources: Kubernetes' documents, "Node status", "Node heartbeats" and "Taint based
+This does not apply if Calico's own network plugin, or a change that this run made to the node, may
+be the cause. Sources: Kubernetes' documents, "Node status", "Node heartbeats" and "Taint based
 evictions".
 """
 
@@ -20,16 +20,16 @@ from conformance.settings import Toleration
 
 LEASES = "kube-node-lease"
 LEASE = 40.0
-"""s.  A kubelet's leaseDurationSeconds, where its lease does not say; it renews every quarter of
-that."""
+"""s. A kubelet's leaseDurationSeconds, if its lease does not have it; the kubelet renews the lease
+every quarter of this time."""
 MISSED = 0.3  # of that: a renewal has been missed
 FEW_OTHERS = 2
-"""If the cluster has at most so many nodes for each node that is checked, all nodes are listed: one
-large answer costs less than several small ones."""
+"""If the cluster has at most this many nodes for each node that is checked, all nodes are listed:
+one large answer costs less than several small ones."""
 NETWORK_PLUGIN = re.compile(
     r"network plugin|NetworkPluginNotReady|NetworkReady=false|\bcni\b", re.IGNORECASE
 )
-REMEDY = "run again when the node is back, or on others (--nodes); its cloud or its owner knows why it went"
+REMEDY = "run again when the node is back, or on others (--nodes); ask its cloud or its owner why it was lost"
 
 
 @dataclass
@@ -38,9 +38,9 @@ class NodeWatch:
 
     kube: Kube
     nodes: Sequence[NodeFacts] = ()
-    """Nodes in their state when the run began."""
+    """The nodes in their state when the run began."""
     changed: Callable[[str], bool] = lambda node: False
-    """Return whether this run has changed a node beyond its own namespaces."""
+    """Returns whether this run has changed a node outside its own namespaces."""
     windows: tuple[str, ...] = ()
     """Covered nodes with Windows builds; the run ends once all of them are lost."""
     tolerated: tuple[Toleration, ...] = ()
@@ -58,7 +58,7 @@ class NodeWatch:
         cause."""
         reason = next(iter(self.lost_among(names).values()), "")
         if reason and self.windows and set(self.lost_among(self.windows)) == set(self.windows):
-            self.kube.reach.end(f"no node of any Windows build is left: {reason}")
+            self.kube.reach.end(f"no Windows node is left: {reason}")
         if not reason:
             return None
         broken = EnvironmentBroken(f"{reason}\n  do        {REMEDY}")
@@ -74,9 +74,8 @@ class NodeWatch:
         }
 
     def unwell(self, names: Iterable[str]) -> str:
-        """Describe the nodes among these that are unwell because of their network plugin, or
-        after this run changed them; empty: none.
-        """
+        """Describe those of the nodes that have a problem because of their network plugin, or after
+        this run changed them; empty: none."""
         return "; ".join(
             f"node {name} is unwell: {why}"
             for name, why in self._unwell(names)
@@ -92,7 +91,7 @@ class NodeWatch:
         return f", and node {name} is {why}: whoever drains it evicts its pods" if why else ""
 
     def silent(self, names: Iterable[str]) -> list[str]:
-        """Return the nodes among these with a missed lease renewal that are not yet lost."""
+        """Return those of the nodes that missed a lease renewal and are not yet lost."""
         leases = self._leases()
         return [
             name
@@ -109,7 +108,7 @@ class NodeWatch:
         return [(name, why) for name, node in nodes.items() if (why := self._why(node, leases))]
 
     def lists(self, names: Collection[str]) -> bool:
-        """Return whether these nodes are read by one list: the cluster has few others."""
+        """Return whether these nodes are read by one list, because the cluster has few others."""
         return len(names) > 1 and len(self.nodes) <= FEW_OTHERS * len(names)
 
     def _read(self, names: Sequence[str]) -> dict[str, Obj]:
@@ -130,7 +129,7 @@ class NodeWatch:
             return None
 
     def _why(self, node: Obj, leases: Mapping[str, tuple[float, float]]) -> str:
-        """Return why a node is unwell; empty: it is well. For deleted nodes see
+        """Return what is wrong with a node; empty: nothing. For deleted nodes see
         :mod:`conformance.pods.nodes_gone`."""
         name = node["metadata"]["name"]
         known = (not_ready(node), self._evicting(node), self._made_anew(node))
@@ -151,15 +150,15 @@ class NodeWatch:
         return ""
 
     def _made_anew(self, node: Obj) -> str:
-        """Return how a node changed since the run began: made anew, or booted again; empty: it did
-        not."""
+        """Return how a node changed since the run began: it was created again, or booted again;
+        empty: it did not change."""
         meta = node["metadata"]
         boot = boot_id(node)
         before = next((node for node in self.nodes if node.name == meta["name"]), None)
         if before and before.uid not in ("", meta.get("uid")):
-            return f"it was deleted, and made anew at {meta.get('creationTimestamp')} (uid {meta.get('uid')})"
+            return f"it was deleted, and created again at {meta.get('creationTimestamp')} (uid {meta.get('uid')})"
         if before and boot and before.boot not in ("", boot):
-            return f"it was booted anew (boot id {boot}, at the run's beginning {before.boot})"
+            return f"it was rebooted (boot id {boot}, at the run's beginning {before.boot})"
         return ""
 
     def _behind(self, name: str, leases: Mapping[str, tuple[float, float]]) -> float:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends of Services that the run itself decides about: by an EndpointSlice of its own, and by a
-readiness gate of a pod of its own.
-"""
+"""Backends of Services that the run itself determines: by an EndpointSlice of its own, and by a
+readiness gate of a pod of its own."""
 
 from conformance.errors import EnvironmentBroken
 from conformance.kube import manifest
@@ -20,7 +19,8 @@ from conformance.timing import until
 
 
 class OwnBackends:
-    """The backends of a test; :meth:`remove` removes what names them."""
+    """The Services of a test, and the EndpointSlices and gates that determine their backends;
+    :meth:`remove` removes them."""
 
     def __init__(
         self, changes: Changes, services: Services, unready: UnreadyServers, timings: Timings
@@ -32,8 +32,8 @@ class OwnBackends:
         self._made: list[ObjectRef] = []
 
     def without_selector(self, backends: Group) -> Service:
-        """Return a Service without a selector, and an EndpointSlice that names these pods; a second
-        call names others."""
+        """Return a Service without a selector, and create an EndpointSlice that names these pods; a
+        second call names other pods."""
         made, named = manifest.load(MANIFESTS / "services" / "without-selector.yaml")
         named["endpoints"] = [
             {"addresses": [pod.address], "nodeName": pod.node, "conditions": {"ready": True}}
@@ -52,7 +52,7 @@ class OwnBackends:
         """Let the readiness gate of such a pod hold, or not, and wait until the pod is ready, or
         not.
 
-        Raise EnvironmentBroken if the kubelet does not follow.
+        Raise EnvironmentBroken if the pod's readiness does not change accordingly.
         """
         condition = {"type": NEVER, "status": "True" if ready else "False"}
         body = {
@@ -65,7 +65,7 @@ class OwnBackends:
                 verb="apply",
                 target=reference(body),
                 subresource="status",
-                why=f"its readiness gate {'holds' if ready else 'does not hold'} from now on",
+                why=f"its readiness gate is {'true' if ready else 'false'} from now on",
                 body={**body, "status": {"conditions": [condition]}},
             )
         )
@@ -82,7 +82,7 @@ class OwnBackends:
             state = "ready" if ready else "unready"
             raise EnvironmentBroken(
                 f"pod {pod.label} did not become {state} within {settled.seconds:.0f} s, although "
-                f"its readiness gate says so: look at the kubelet of node {pod.node}"
+                f"its readiness gate was set so: check the kubelet of node {pod.node}"
             )
 
     def remove(self) -> None:

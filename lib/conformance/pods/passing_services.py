@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services that are created in front of pods, get other backends or another port, lose all
-backends, and are deleted."""
+"""Services that are created for pods, get other backends or another port, lose all backends, and
+are deleted."""
 
 from dataclasses import replace
 
@@ -21,11 +21,11 @@ NOBODY = {"app": "nobody"}
 ANOTHER_PORT = 82
 """The port that a Service gets in place of its first."""
 BEHIND = 8081
-"""The port of its backends to which a Service is edited to lead."""
+"""The port of its backends to which an edited Service leads."""
 
 
 class PassingServices:
-    """The Services of a test, a Service over each role's pods; :meth:`remove` removes them."""
+    """The Services of a test, one Service for each role's pods; :meth:`remove` removes them."""
 
     def __init__(self, changes: Changes, services: Services) -> None:
         self._changes = changes
@@ -81,14 +81,14 @@ class PassingServices:
         target = reference(made, first.namespace)
         self._made += [target] if target not in self._made else []
         done = self._changes.apply(
-            made, f"comes and goes in front of {first.role}s", namespace=first.namespace
+            made, f"is created and deleted for pods {first.role}", namespace=first.namespace
         )
         front = self._services.read(done or made, backends).by_address
         return replace(front, backend_port=behind)
 
 
 class LoadBalancers(PassingServices):
-    """The Services of a test that ask for a load balancer; a cloud charges for each."""
+    """The Services of a test that request a load balancer; a cloud charges for each."""
 
     def __init__(self, changes: Changes, services: Services, timings: Timings) -> None:
         super().__init__(changes, services)
@@ -110,7 +110,7 @@ class LoadBalancers(PassingServices):
         if not settled.converged and not self._changes.dry_run:
             raise MissingCapability(
                 f"no load balancer gave {front.name} an address within {settled.seconds:.0f} s",
-                "kubectl describe says why; a cluster outside a cloud needs MetalLB, say",
+                "kubectl describe says why; a cluster outside a cloud needs, for example, MetalLB",
             )
         return replace(
             front,

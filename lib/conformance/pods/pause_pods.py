@@ -22,22 +22,22 @@ from conformance.timing import until
 
 T = TypeVar("T")
 MEMORY = 32
-"""MiB that each requests (manifests/pause)."""
-WHY = "a pod that does nothing but have a network, for as long as its test needs it"
+"""MiB. The memory that each pod requests (manifests/pause)."""
+WHY = "a pod that only has a network, during its test"
 
 
 class PausePods:
     """The pause pods of a test; :meth:`remove` removes them."""
 
     def __init__(self, pods: Pods, name: str = "pause") -> None:
-        """``name``: how the names of the pods begin."""
+        """Set up the pods. ``name``: the beginning of their names."""
         self._pods = pods
         self._name = name
         self._there: list[str] = []
         self._number = 0
 
     def start(self, node: NodeFacts, count: int) -> list[str]:
-        """Create so many pods on a node at once, even on a cordoned node; return their names."""
+        """Create ``count`` pods on a node at once, even on a cordoned node; return their names."""
         self._pods.prepare(self._pods.namespace)
         names = [f"{self._name}-{number}" for number in range(self._number, self._number + count)]
         self._number += count
@@ -58,7 +58,7 @@ class PausePods:
         The text has the network plugin's words about one pod that it refused to the end, and the
         number of such pods; empty: all have started.
 
-        ``look_after`` is called at each look, and may end the wait by an exception. Raise
+        ``look_after`` is called at each check, and may end the wait by an exception. Raise
         EnvironmentBroken for a pod that has not started for another reason.
         """
         names = self.start(node, count)
@@ -82,7 +82,7 @@ class PausePods:
         """Wait until ``enough`` holds for the pods that have not started, or until the time for a
         new pod is over.
 
-        Return these pods, and the seconds.
+        Return the pods that have not started, and the seconds.
         """
         patience = self._pods.settings.timings.of(node.os)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places of pods: usable nodes, and the pairs that a path needs.  A too small cluster is named
-so."""
+"""The places of pods: usable nodes, and the pairs that a path needs. If the cluster is too small,
+the error says so."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -26,9 +26,9 @@ USUAL_TOLERATIONS: tuple[dict[str, str], ...] = (
     {"key": "node-role.kubernetes.io/controlplane", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "node-role.kubernetes.io/etcd", "operator": "Exists"},
 )
-"""Taints that hybrid clusters usually have: the Kubernetes and OpenShift forms for Windows nodes,
-GKE's and AKS's, RKE1's on Linux nodes, and those of the control plane, of Rancher's servers and of
-AKS's system pool (the only Linux nodes of a small cluster)."""
+"""Tolerations of the taints that hybrid clusters usually have: the Kubernetes and OpenShift forms
+for Windows nodes, GKE's and AKS's, RKE1's on Linux nodes, and those of the control plane, of
+Rancher's servers and of AKS's system pool (the only Linux nodes of a small cluster)."""
 
 
 def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
@@ -46,7 +46,7 @@ def tolerations(extra: Sequence[Toleration] = ()) -> list[dict[str, str]]:
 
 
 def firsts(items: Iterable[T], aspect: Callable[[T], str]) -> Iterable[T]:
-    """Return the first item of each value of an aspect, in their order."""
+    """Return the first item for each value of an aspect, in the order of the items."""
     found: dict[str, T] = {}
     for item in items:
         found.setdefault(aspect(item), item)
@@ -54,7 +54,7 @@ def firsts(items: Iterable[T], aspect: Callable[[T], str]) -> Iterable[T]:
 
 
 class Placement:
-    """Chooses nodes on one cluster.  ``turn`` (the worker's number) spreads workers over the nodes
+    """Chooses nodes on one cluster. ``turn`` (the worker's number) spreads workers over the nodes
     of an OS."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Placement:
         self._cover = cover or Cover()
         self._tolerations = tolerations(extra)
         self.lost: dict[str, str] = {}
-        """Covered nodes that died since, with why."""
+        """Covered nodes that died since, each with the reason."""
 
     def usable(self, os: OS) -> tuple[NodeFacts, ...]:
         """Return the nodes that can take the suite's pods, workers before control planes, rotated
@@ -78,13 +78,13 @@ class Placement:
         return self._turned(self._ordered(os))
 
     def covered(self, os: OS) -> tuple[NodeFacts, ...]:
-        """Return the nodes that the run decides on, turned by the worker's number.  Raise
+        """Return the nodes that the run decides on, rotated by the worker's number. Raise
         MissingCapability."""
         self.first(os)
         return self._turned([item.node for item in self.coverage(os)])
 
     def one_per_build(self) -> tuple[NodeFacts, ...]:
-        """Return the first covered node of each Windows build, turned by the worker's number.
+        """Return the first covered node of each Windows build, rotated by the worker's number.
         Raise MissingCapability."""
         return tuple(firsts(self.covered("windows"), lambda node: node.build))
 
@@ -120,7 +120,7 @@ class Placement:
         return (*ordinary[turn:], *ordinary[:turn], *(node for node in nodes if node.control_plane))
 
     def unusable(self, node: NodeFacts) -> str:
-        """Return why a node cannot take pods, or has no Calico to judge; empty when it can."""
+        """Return why a node cannot take pods, or has no Calico to judge; empty if it can be used."""
         if node.without_calico:
             return f"Calico is not meant to run there: {node.without_calico}"
         if not node.ready:

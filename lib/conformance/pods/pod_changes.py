@@ -25,7 +25,7 @@ def _changes(workload: Workload, pod: Obj) -> Iterator[str]:
     statuses = status.get("containerStatuses") or []
     if pod["metadata"]["uid"] != workload.uid:
         node = pod["spec"].get("nodeName") or "none yet"
-        yield f" was replaced by another of the same name on node {node}"
+        yield f" was replaced by another pod of the same name on node {node}"
     yield from () if workload.is_ending else _deletion(pod)
     if again := pod_state.restarts(pod) - workload.restarts:
         yield f" restarted {counted(again, 'time')}: {_last_ends(statuses)}"
@@ -56,7 +56,7 @@ def _disruption(status: Obj) -> str:
 
 
 def _last_ends(statuses: Sequence[Obj]) -> str:
-    """Return how containers that were started again had ended."""
+    """Return how the earlier runs of restarted containers ended."""
     ends = [
         f"{status['name']}: {end.get('reason')} ({end.get('exitCode')})"
         for status in statuses
@@ -66,8 +66,8 @@ def _last_ends(statuses: Sequence[Obj]) -> str:
 
 
 def _stopped(statuses: Sequence[Obj]) -> Iterator[str]:
-    """Yield a text for each container that has ended and was not started again yet, since no
-    restart counts it."""
+    """Yield a text for each container that has ended and was not started again yet, since the
+    number of restarts does not show it."""
     for status in statuses:
         state = status.get("state") or {}
         ended = state.get("terminated") or state.get("waiting")
@@ -105,8 +105,8 @@ def unready(kube: Kube, workloads: Sequence[Workload], since: float) -> str:
 
 
 def there_now(kube: Kube, workloads: Iterable[Workload]) -> dict[tuple[str, str], Obj]:
-    """Return every pod of the namespaces of some workloads by namespace and name: one request per
-    namespace."""
+    """Return every pod of the namespaces of some workloads, by namespace and name, with one request
+    per namespace."""
     return {
         (namespace, workload["metadata"]["name"]): workload
         for namespace in sorted({workload.namespace for workload in workloads})

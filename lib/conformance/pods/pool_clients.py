@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linux pods with addresses of pools that no other pod of the worker has, where there are more
+"""Linux pods with addresses of pools that no other pod of the worker has, if there are several
 pools.
 
-Windows pods never ask for a pool (``kube.address_guard``).
+Windows pods never request a pool (``kube.address_guard``).
 """
 
 import ipaddress
@@ -17,12 +17,12 @@ from conformance.pods.placement import Placement
 from conformance.pods.worker_pods import WorkerPods
 
 POOLS = "cni.projectcalico.org/ipv4pools"
-"""Annotation by which a pod asks Calico's IPAM for its pools."""
+"""The annotation by which a pod requests pools from Calico's IPAM."""
 ROLE = "linux-client"
 
 
 class PoolClients:
-    """The pool clients of a test; :meth:`remove` removes them."""
+    """The Linux clients of a test in other pools; :meth:`remove` removes them."""
 
     def __init__(self, deployer: Pods, placement: Placement, pods: WorkerPods) -> None:
         self._deployer = deployer
@@ -31,12 +31,12 @@ class PoolClients:
         self._made: list[str] = []
 
     def of(self, pools: Mapping[str, Fact[str]], *, anywhere: Mapping[str, Fact[str]]) -> Group:
-        """Return Linux clients with at least one in every pool from which no pod of the demo has
-        an address.
+        """Return Linux clients, at least one in every pool from which no pod of the demo has an
+        address.
 
-        ``pools``: name to CIDR; ``anywhere``: pools that pods of any node may request. Raise
-        NotAboutThisCluster if there is only one pool, MissingCapability if a pool is for nodes
-        that are not covered, EnvironmentBroken if a pod got another address than requested.
+        ``pools`` maps names to CIDRs; ``anywhere``: pools that pods on any node may request. Raise
+        NotAboutThisCluster if there is only one pool, MissingCapability if a pool is for nodes that
+        are not covered, EnvironmentBroken if a pod got another address than requested.
         """
         if len(pools) < 2:
             raise NotAboutThisCluster(

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulling images onto nodes before anything waits for them, with progress lines, since server core
+"""Pulls images onto nodes before anything waits for them, with progress lines, since server core
 alone takes 10 minutes. Nodes that already report an image are skipped; if all do, nothing is
-created.
-"""
+created."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -44,9 +43,8 @@ def needed(node: NodeFacts, settings: Settings) -> list[str]:
 
 
 def present(node: Obj) -> set[str]:
-    """Return images that a Node object reports, in every spelling it uses (a kubelet reports at
-    most 50).
-    """
+    """Return the images that a Node object reports, in every spelling it uses (a kubelet reports at
+    most 50)."""
     names = {
         name
         for image in (node.get("status") or {}).get("images") or []
@@ -75,9 +73,11 @@ class Prepull:
         self._pull_secrets: dict[str, str] = {}
 
     def run(self, nodes: Sequence[NodeFacts]) -> int:
-        """Pull what is missing on ``nodes`` and wait for it; returns on how many nodes something was pulled.
+        """Pull the missing images on ``nodes`` and wait for them; return on how many nodes
+        something was pulled.
 
-        Raise EnvironmentBroken with the event's text when an image cannot be pulled, and when a node dies meanwhile.
+        Raise EnvironmentBroken with the event's text if an image cannot be pulled, and if a node
+        dies meanwhile.
         """
         reported = {
             obj["metadata"]["name"]: present(obj) for obj in self.kube.objects("v1", "Node")
@@ -164,11 +164,11 @@ class Prepull:
             if not self._without_network(name):
                 raise
             self.progress(
-                f"{str(error).partition(chr(10))[0]}; the images are not at fault: tests go on"
+                f"{str(error).partition(chr(10))[0]}; the images are not the cause: tests continue"
             )
 
     def _without_network(self, name: str) -> bool:
-        """Return whether pods did not get as far as pulling: the CNI plugin gave them no
+        """Return whether pods did not get as far as pulling, because the CNI plugin gave them no
         network."""
         pods = self.kube.objects("v1", "Pod", self.namespace, labels=f"app={name}")
         events = [event for pod in pods for event in self.changes.waits.events(pod)]

@@ -11,8 +11,8 @@ from conformance.kube.rights import Right, missing
 from conformance.settings import Images
 
 MOST_COPIES = 9
-"""Copies of a pull secret in a namespace: each interrupted attempt to prepare the namespace left
-one."""
+"""The maximum number of copies of a pull secret in a namespace: each interrupted attempt to prepare
+the namespace left one."""
 
 
 def copy_pull_secrets(
@@ -20,8 +20,9 @@ def copy_pull_secrets(
 ) -> dict[str, str]:
     """Copy the pull secrets of the namespace ``default`` for the kubelets of a namespace's pods.
 
-    Into namespaces that the cluster's owner has prepared none is copied: the owner has put them there.  Returns each
-    secret's name to the name of its copy.  Raise EnvironmentBroken when one cannot be read.
+    None is copied into namespaces that the cluster's owner has prepared, because the owner has
+    created the secrets there. Return a map of each secret's name to the name of its copy. Raise
+    EnvironmentBroken if a secret cannot be read.
     """
     copies: dict[str, str] = {}
     for name in () if changes.run.prefix else images.all_pull_secrets:
@@ -37,7 +38,7 @@ def copy_pull_secrets(
 
 
 def _pull_secret(kube: Kube, name: str) -> Obj:
-    """Read a pull secret.  Raise EnvironmentBroken where no kubelet can pull with it."""
+    """Read a pull secret. Raise EnvironmentBroken if no kubelet can pull with it."""
     try:
         found = kube.get("v1", "Secret", name, "default")
     except ApiRefused as refusal:
@@ -97,6 +98,6 @@ def _copied(changes: Changes, copy: Obj, name: str, namespace: str) -> str:
 
 
 def pull_with(spec: Obj, copies: Mapping[str, str]) -> None:
-    """Let a pod spec name the copies of its pull secrets."""
+    """Make a pod spec refer to the copies of its pull secrets."""
     for reference in spec.get("imagePullSecrets") or ():
         reference["name"] = copies.get(reference["name"], reference["name"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labels and annotations of the run's own pods and namespaces, changed while a test runs and put
-back after it."""
+"""Labels and annotations of the run's own pods and namespaces, changed while a test runs and
+restored after it."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -24,7 +24,7 @@ class Relabel:
     def __init__(self, changes: Changes) -> None:
         self._changes = changes
         self._made: dict[ObjectRef, dict[str, dict[str, None]]] = {}
-        """Patch that removes all labels that an object was given."""
+        """Map each object to the patch that removes all labels that it was given."""
 
     def label_as_guest(self, *guests: Workload) -> None:
         """Give pods the label of guests."""
@@ -36,8 +36,8 @@ class Relabel:
         self._mark(map(pod_reference, pods))
 
     def undo(self) -> None:
-        """Remove every label and annotation that was added, best effort.  Re-raises the first
-        failure."""
+        """Remove every label and annotation that was added, best effort. Raise the first failure
+        again."""
         failures: list[SuiteError] = []
         for target, given in reversed(list(self._made.items())):
             try:
@@ -75,15 +75,15 @@ class RelabelNamespaces(Relabel):
     """The label changes of a test that changes labels of namespaces, too."""
 
     def invite(self, *guests: Workload, all_of: Sequence[Workload]) -> None:
-        """Give the label of guests to pods, and to the namespaces of other pods."""
+        """Give the label of guests to these pods, and to the namespaces of the other pods."""
         self.label_as_guest(*guests)
         for namespace in _namespaces(all_of):
             self._change(namespace, GUEST, "welcome")
 
     def add_irrelevant_labels(self, *pods: Workload, after: Callable[[], object] = list) -> None:
-        """Add labels to pods, their namespaces and accounts, ``after`` something is done.
+        """Add labels to pods, their namespaces and accounts, after the action ``after``.
 
-        Each has another label for a moment.
+        Each also has another label for a moment.
         """
         after()
         homes = _namespaces(pods)

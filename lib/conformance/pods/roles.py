@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite's pods by role: which manifest they come from, which containers they have, which ports they serve."""
+"""The suite's pods by role: their manifests, their containers, and the ports they serve."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Role:
     os: OS
     manifest: str
     agent: str
-    """Container in which probes are started."""
+    """The container in which probes are started."""
     main: str
     """Container for literal commands: the pod's main container in the demo."""
     host_network: bool = False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services over the suite's pods, made when first asked for and kept until the worker's namespace
-goes."""
+"""Services over the suite's pods, created when first requested and kept as long as the worker's
+namespace."""
 
 import dataclasses
 import re
@@ -18,14 +18,14 @@ from conformance.pods.roles import ECHO_PORT, MANIFESTS
 from conformance.pods.tailor import SEAT
 
 PORT = 80
-"""Every Service's port. Its target port is the echo's 8080, so that a missing translation of the
-port is noticed."""
+"""The port of every Service. Its target port is the echo server's 8080, so that a missing
+translation of the port is noticed."""
 OTHER_PORT = 81
 NAMED_PORT = 8087
 """The other port of Services with a ClusterIP, and its target port, which they refer to by name."""
 USUAL_DOMAIN = "cluster.local"
 COREDNS = ("coredns", "rke2-coredns-rke2-coredns")
-"""ConfigMaps of CoreDNS, the second in RKE2 (its chart's name twice)."""
+"""ConfigMaps of CoreDNS; the second is RKE2's (its chart's name twice)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Service:
 
     @property
     def addresses(self) -> list[str]:
-        """Return the addresses of its backends: a headless Service's name resolves to them."""
+        """Return the addresses of its backends, to which a headless Service's name resolves."""
         return [backend.address for backend in self.backends]
 
     @property
@@ -70,7 +70,7 @@ class Service:
 
     @property
     def by_both(self) -> tuple[Target, Target]:
-        """Return its ClusterIP, for connections and for datagrams."""
+        """Return its ClusterIP as two targets: for connections and for datagrams."""
         return self.by_address, self.by_address_udp
 
     @property
@@ -79,7 +79,7 @@ class Service:
 
     @property
     def by_name(self) -> Target:
-        """Return its DNS name, which the source resolves."""
+        """Return its DNS name as a target; the source resolves it."""
         return self._target(self.full_name, PORT, Addressing.NAME)
 
     def on(self, there: Workload) -> Target:
@@ -135,7 +135,7 @@ class Services:
         self._worker_pods = worker_pods
         self._domain = domain
         self._there: dict[tuple[str, str], Service] = {}
-        """By namespace and name."""
+        """The Services that exist, keyed by namespace and name."""
 
     def cluster_ip(self, backend: Workload) -> Service:
         """Return a ClusterIP Service with that pod as its only backend."""
@@ -153,7 +153,8 @@ class Services:
         return self.cluster_ip(backend).by_address_udp
 
     def by_other_port(self, backend: Workload) -> Target:
-        """Return the same at its other port, which leads to a named port of the pod."""
+        """Return the ClusterIP of the same Service with its other port, which leads to a named port
+        of the pod."""
         return self.cluster_ip(backend).by_other_port
 
     def by_name(self, backend: Workload) -> Target:
@@ -171,7 +172,7 @@ class Services:
         return self.over(backends, "cluster-ip")
 
     def headless(self, backends: Group) -> Service:
-        """Return a headless Service over these pods, like :meth:`spread`: its name leads to the
+        """Return a headless Service over these pods, as :meth:`spread` does: its name leads to the
         pods themselves."""
         return self.over(backends, "headless")
 

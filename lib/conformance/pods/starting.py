@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that did not become ready: the cases that decide something about the cluster, and the
-cases that do not.
-"""
+"""Pods that did not become ready: decides which cases show something about the cluster, and which
+do not."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -18,16 +17,17 @@ from conformance.verdicts.meaning import of_error
 __tracebackhide__ = True  # a failure shows the line of the test
 
 OWN = frozenset({*PULL_TROUBLE, "CrashLoopBackOff", "RunContainerError", "CreateContainerError"})
-"""States of containers with a wrong image or program; the pod's network was there before."""
+"""States of containers with a wrong image or program; the pod's network existed before."""
 NETWORK = re.compile(
     r"network for sandbox|network plugin|networkPlugin|plugin type=|\bCNI\b|calico", re.IGNORECASE
 )
-"""Pattern of FailedCreatePodSandBox's message when the network failed, which comes before any image
-of the pod's own."""
+"""Matches FailedCreatePodSandBox's message if the network failed, which happens before any image of
+the pod is used."""
 REFUSAL = re.compile(r"(?:failed \(add\)|networkPlugin cni failed to set up pod .* network): (.+)")
-"""The network plugin's own words in FailedCreatePodSandBox's message, behind the kubelet's."""
+"""Matches the network plugin's own words in FailedCreatePodSandBox's message, which follow the
+kubelet's words."""
 KILLED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
-"""Pattern of Killing's message: the kubelet restarts the container, and its status does not show it
+"""Matches Killing's message: the kubelet restarts the container, and its status does not show it
 yet."""
 
 
@@ -37,8 +37,7 @@ def decision_on_failure(node: NodeFacts, error: BaseException) -> Decision:
 
 
 def own_fault(pod: Obj) -> str:
-    """Return the fault of a pod's own image or program, with its container; empty: there is
-    none."""
+    """Return the fault of a pod's own image or program, with its container; empty: there is none."""
     if problem := hopeless(pod):
         return problem
     for status in _containers(pod):
@@ -72,12 +71,13 @@ def _faults(status: Obj) -> Iterator[str]:
 
 
 def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
-    """Return why a pod that is not ready is no evidence about its network; empty: it is.
+    """Return why a pod that is not ready is no evidence about its network; empty: it is evidence.
 
-    It is evidence if a container of it runs, if its kubelet reported that the image is there, or if
-    the kubelet reported that the network failed. An image that is still being pulled (for any of
-    its containers), a container that its liveness or startup probe kills, a kubelet that is busy or
-    gone, or a sandbox that Windows does not make are not faults of the network.
+    It is evidence if a container of it runs, if its kubelet reported that the image exists on the
+    node, or if the kubelet reported that the network failed. These are not faults of the network:
+    an image that is still being pulled (for any of its containers), a container that its liveness
+    or startup probe kills, a kubelet that is busy or dead, or a sandbox that Windows does not
+    create.
     """
     states = [container.get("state") or {} for container in _containers(pod)]
     messages = {str(event.get("reason")): str(event.get("message") or "") for event in events}
@@ -90,13 +90,13 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
     if ran or NETWORK.search(sandbox):
         return ""
     if "FailedCreatePodSandBox" in messages:
-        return f"its sandbox could not be made: {sandbox.partition(chr(10))[0]}"
-    return "nothing of it ran, and its kubelet has not reported the image"
+        return f"its sandbox could not be created: {sandbox.partition(chr(10))[0]}"
+    return "none of its containers ran, and its kubelet has not reported the image"
 
 
 def plugin_words(events: Sequence[Obj]) -> str:
     """Return the network plugin's own words in the newest event of a pod's sandbox that it refused;
-    empty: it refused none.  ``events``: oldest first."""
+    empty: it refused none. ``events``: oldest first."""
     found = (
         REFUSAL.search(str(event.get("message") or ""))
         for event in reversed(events)
@@ -106,8 +106,8 @@ def plugin_words(events: Sequence[Obj]) -> str:
 
 
 def strangers(pod: Obj) -> str:
-    """Describe an addition by another owner's admission that may keep a pod from being ready;
-    empty: there is none."""
+    """Describe what another owner's admission added to the pod and may keep it from being ready;
+    empty: nothing."""
     if by := tailor.redirecting(pod):
         return f"it has {by}"
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
@@ -133,11 +133,11 @@ def verdict_on(
 ) -> Exception:
     """Return the verdict on pods that were waited for and did not become ready (``error``).
 
-    For a test about starting. The verdict is a Nonconformance if the pod in the error has a node,
-    the suite's own image and program are right, and something ran or could have run
+    This is for a test about starting. The verdict is a Nonconformance if the pod in the error has a
+    node, the suite's own image and program are right, and something ran or could have run
     (:func:`nothing_ran`): then only the cluster's network can be the cause. Else it is
-    EnvironmentBroken, or the error itself if no more is known. ``events``: events of a pod, oldest
-    first.
+    EnvironmentBroken, or the error itself if nothing more is known. ``events``: events of a pod,
+    oldest first.
     """
     for pod in pods:
         if fault := own_fault(pod):
@@ -166,7 +166,7 @@ def verdict_on(
 
 
 def _waited(error: EnvironmentBroken) -> str:
-    """Return how long the pods were waited for, as the error has it: ``waited 360 s``."""
+    """Return how long the pods were waited for, in the words of the error: ``waited 360 s``."""
     found = re.search(r"after ([0-9.]+ s)", str(error))
     return f"waited {found[1]}" if found else "waited for it"
 

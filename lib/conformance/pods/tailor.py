@@ -18,13 +18,13 @@ SEAT = "conformance/seat"
 """The label that distinguishes a pod of a role from the role's pods on other nodes; policies select
 the role by ``app``."""
 CONTAINERS = "conformance/containers"
-"""Annotation with the names of the containers in a pod's request; admission of another owner added
-any others."""
+"""The annotation with the names of the containers in a pod's request; any other container was added
+by another owner's admission."""
 EXEMPT = f"exempt namespaces with the label {RUN_LABEL} from whatever adds it (a service mesh's injection, Kyverno)"
 OF_A_MESH = re.compile(r"istio|linkerd|envoy|kuma|consul|proxy", re.IGNORECASE)
-"""Pattern of a container, by name or image, that answers and connects in its pod's place."""
+"""Matches, by name or image, a container that answers and connects in its pod's place."""
 LEADS = frozenset({"NET_ADMIN", "NET_RAW", "ALL"})
-"""Capabilities by which a container can lead its pod's packets elsewhere."""
+"""Capabilities by which a container can redirect its pod's packets."""
 
 
 def deployment(
@@ -38,10 +38,10 @@ def deployment(
     labels: Mapping[str, str] | None = None,
     limits: PodLimits | None = None,
 ) -> Obj:
-    """Return a Deployment of one replica, or a DaemonSet, pinned to ``node``.
+    """Return a Deployment of one replica, or a DaemonSet, that is bound to ``node``.
 
     ``role`` is the pods' label ``app``, ``name`` that of the object and of the pods' seat;
-    ``labels`` are added to the pods.  Raise MissingCapability if no image fits the node.
+    ``labels`` are added to the pods. Raise MissingCapability if no image fits the node.
     """
     made = copy.deepcopy(template)
     own = {"app": role, SEAT: name}
@@ -112,8 +112,7 @@ def added(pod: Obj) -> list[Obj]:
 
 
 def redirecting(pod: Obj) -> str:
-    """Return an added container that may change what its pod sends and receives; empty: none
-    may."""
+    """Return an added container that may change the traffic of its pod; empty: none may."""
     for container in added(pod):
         context = container.get("securityContext") or {}
         may = LEADS.intersection((context.get("capabilities") or {}).get("add") or ())

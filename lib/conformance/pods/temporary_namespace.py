@@ -12,11 +12,11 @@ KINDS = (("v1", "Pod"), ("apps/v1", "Deployment"))
 """Kinds of objects in the demo's namespace, besides its policy."""
 POLICY = ("projectcalico.org/v3", "NetworkPolicy")
 KUBERNETES_POLICY = ("networking.k8s.io/v1", "NetworkPolicy")
-"""The policy's kind where Calico policies cannot be written."""
+"""The policy's kind if Calico policies cannot be written."""
 
 
 class TemporaryNamespace:
-    """A namespace of this kind of the worker."""
+    """A temporary namespace of the worker."""
 
     def __init__(self, pods: Pods, placement: Placement) -> None:
         self._pods = pods
@@ -24,7 +24,7 @@ class TemporaryNamespace:
         self.namespace = f"{pods.namespace}-temporary"
 
     def deploy(self, *roles: str) -> None:
-        """Fill it with pods of these roles."""
+        """Fill the namespace with pods of these roles."""
         self._pods.prepare(self.namespace)
         self._pods.deploy(
             [
@@ -53,18 +53,19 @@ class TemporaryNamespace:
         return {"the namespace": Fact("there" if space else "gone", self.namespace), **found}
 
     def _policies(self) -> tuple[tuple[str, str], ...]:
-        """Return the kind of its policy; none where calicoctl writes it, which no API shows."""
+        """Return the kind of its policy; none if calicoctl writes it, since no API shows it then."""
         if self._pods.kube.discovery.serves(*POLICY):
             return (POLICY,)
         return () if self._pods.settings.calicoctl else (KUBERNETES_POLICY,)
 
     def delete(self, *, because: str) -> None:
-        """Delete the namespace. Raise Nonconformance if it stays, with the objects that hold it."""
+        """Delete the namespace. Raise Nonconformance if it stays, with the objects that keep it
+        from being deleted."""
         target = ObjectRef(api_version="v1", kind="Namespace", name=self.namespace)
         try:
             self._pods.changes.delete_and_wait(
                 target,
-                "deleting it is what is tested",
+                "the test is about its deletion",
                 within=self._pods.settings.timings.windows.delete,
             )
         except EnvironmentBroken as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods on a node that lose their network with the node's HNS network, and which of them are other
-people's."""
+"""Pods on a node that lose their network with the node's HNS network, and which of them belong to
+other owners."""
 
 from collections.abc import Collection
 
@@ -62,7 +62,7 @@ def networked(pod: Obj) -> bool:
 
 
 def is_own(pod: Obj) -> bool:
-    """Return whether a pod is the suite's, of this run or another one."""
+    """Return whether a pod belongs to the suite: to this run or another one."""
     meta = pod["metadata"]
     by_name = str(meta.get("namespace") or "").startswith(NAMESPACE_PREFIX)
     return by_name or (meta.get("labels") or {}).get(MANAGED_BY[0]) == MANAGED_BY[1]

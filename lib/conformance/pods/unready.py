@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that run and answer, but are not ready: a Service that selects them has to leave them
-out."""
+"""Servers that run and answer, but are not ready: a Service that selects them must leave them out."""
 
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import Pods, Wish, end
@@ -20,8 +19,8 @@ class UnreadyServers:
         """Deploy another pod of these servers' role, with their label ``app``, on the first
         server's node.
 
-        Return once its containers are ready by their probes.  The pod is not, because of a
-        readiness gate with a condition that is never set.  Raise EnvironmentBroken if its
+        Return once its containers are ready by their probes. The pod itself is not ready, because
+        of a readiness gate with a condition that is never set. Raise EnvironmentBroken if its
         containers are not ready in time.
         """
         first = servers.first

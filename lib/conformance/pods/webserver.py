@@ -24,7 +24,7 @@ BUILD_LABEL = "node.kubernetes.io/windows-build"
 
 
 class WebServer:
-    """A worker's web servers, one on each Windows build; :meth:`remove` takes them away again."""
+    """A worker's web servers, one on each Windows build; :meth:`remove` deletes them."""
 
     def __init__(
         self,
@@ -34,8 +34,7 @@ class WebServer:
         keep: Callable[[Sequence[Decision]], object] = lambda decisions: None,
     ) -> None:
         """Set up the web server's tests. ``claims``: the test's claims, for messages; ``keep``
-        records decisions.
-        """
+        records decisions."""
         self._pods = pods
         self._placement = placement
         self._claims = claims
@@ -43,9 +42,10 @@ class WebServer:
         self._made: list[str] = []
 
     def start(self, *, because: str) -> tuple[list[Target], list[Target]]:
-        """Deploy them: the replicas' own addresses, and of each server the NodePort at its first replica's node.
+        """Deploy the web servers. Return the replicas' own addresses, and for each server the
+        NodePort at its first replica's node.
 
-        Raise Nonconformance when replicas do not become ready although their image is there and runs.
+        Raise Nonconformance if replicas do not become ready although their image is there and runs.
         """
         self._pods.prepare(self._pods.namespace)
         nodes = self._placement.one_per_build()
@@ -59,7 +59,7 @@ class WebServer:
         return replicas, ports
 
     def remove(self) -> None:
-        """Delete Deployments and Services, those that were made; their addresses are free again."""
+        """Delete the Deployments and Services that were made; their addresses are free again."""
         made = self._made
         self._made = []
         for name in made:

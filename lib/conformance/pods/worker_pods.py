@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pods that a worker's tests share, deployed when a test first asks for them, kept until its
-end.
+"""The pods that a worker's tests share, deployed when a test first requests them, kept until the
+worker's end.
 
 A role has a pod on each covered node of its OS: its seats, named by the node's number
-(``windows-server-2``).  Each pod is deployed in a thread of its own, so that tests wait only for
-what they ask for.
+(``windows-server-2``). Each pod is deployed in a thread of its own, so that tests wait only for the
+pods that they request.
 """
 
 import threading
@@ -36,17 +36,17 @@ ELSEWHERE = "elsewhere"
 DEMO = ("linux-client", "linux-server", "windows-client", "windows-server")
 """Roles that are started together, since a test that uses one role uses the others, too."""
 ASKS_FOR_DEMO = frozenset({"clients", "servers", "client", "server", "placed_around"})
-"""Methods by which tests ask for them."""
+"""Methods by which tests request these roles."""
 
 Place = Literal["same node", "a Linux node", "another Windows node"]
 """The place of a server, from a client's Windows node."""
 
 LOOK_AT_NODES = 5.0
-"""s. Between two checks whether covered nodes are alive, while nothing is wrong."""
+"""s. The interval between two checks whether covered nodes are alive, while nothing is wrong."""
 
 
 class WorkerPods:
-    """Pods by role (``windows-server``), in the second namespace too
+    """Pods by role (``windows-server``), including those in the second namespace
     (``elsewhere/windows-client``)."""
 
     def __init__(
@@ -55,7 +55,7 @@ class WorkerPods:
         placement: Placement,
         warm: Callable[[Workload], None] = lambda client: None,
     ) -> None:
-        """``warm`` waits until a new pod that will be a client has a network."""
+        """Set up the pods. ``warm`` waits until a new pod that will be a client has a network."""
         self._pods = pods
         self._placement = placement
         self._warm = warm
@@ -65,19 +65,19 @@ class WorkerPods:
         self._gone: dict[str, NodeFacts] = {}
         """Covered nodes that died."""
         self._nodes_looked_at = 0.0
-        """When, by ``time.monotonic``."""
+        """The time of the last check of the nodes, by ``time.monotonic``."""
         self._warmth: dict[str, Future[None]] = {}
         self._lost: dict[str, Workload] = {}
-        """Pods before a change of them."""
+        """Pods as they were before they changed."""
         self.used: dict[str, Workload] = {}
-        """Pods that the running test has asked for; empty at a test's start."""
+        """The pods that the running test has requested; empty at a test's start."""
         self.claims: tuple[str, ...] = ()
         """The claims of the running test."""
         self.systems: tuple[OS, ...] = ("linux", "windows")
         """Systems of the demo's pods that are started together: those that the running test is
         about."""
         self.keep: Callable[[Sequence[Decision]], object] = lambda decisions: None
-        """Keeps what was decided by the running test; whoever starts a test sets it."""
+        """Stores the decisions of the running test; the code that starts a test sets it."""
 
     @property
     def namespace(self) -> str:
@@ -103,7 +103,8 @@ class WorkerPods:
         return self._group(f"{ELSEWHERE}/{os}-client")
 
     def nodes(self) -> Group:
-        """Return pods in the network of each covered Linux node: the nodes as sources."""
+        """Return pods in the network of each covered Linux node, which stand for the nodes as
+        sources."""
         return self._group("linux-node")
 
     def get(self, *names: str) -> tuple[Workload, ...]:
@@ -130,11 +131,11 @@ class WorkerPods:
         return self.get(f"{os}-server")[0]
 
     def node(self) -> Workload:
-        """Return a pod in the network of a Linux node, where one is enough."""
+        """Return a pod in the network of a Linux node, for tests that need a single one."""
         return self.get("linux-node")[0]
 
     def placed_around(self, nodes: Sequence[str], place: Place) -> PodPairs:
-        """Return a client on each of these Windows nodes with a server there or elsewhere.  Raise
+        """Return a client on each of these Windows nodes with a server at the given place. Raise
         MissingCapability."""
         clients = self.clients("windows").at(*nodes)
         if place == "a Linux node":
@@ -200,15 +201,15 @@ class WorkerPods:
         wait([self._warmth[seat] for seat in seats])
 
     def ensure_ready(self, *roles: str) -> Group:
-        """Return all pods of these roles, ready, for a test that only reads about them, even if
-        their network fails.
+        """Return all pods of these roles, ready, for a test that only reads facts about them, even
+        if their network fails.
 
         Raise the deployment's errors: if a pod does not start, nothing can be read about it.
         """
         return Group(self._deployed([seat for role in roles for seat in self._seats(role)]))
 
     def seat_of(self, workload: Workload) -> str:
-        """Return the seat it was deployed for, which is its label ``conformance/seat``."""
+        """Return the seat for which a pod was deployed, which is its label ``conformance/seat``."""
         name = next(
             name
             for name, work in self._work.items()
@@ -227,8 +228,8 @@ class WorkerPods:
         self._look_again(patient=True)
 
     def refresh(self) -> None:
-        """Check the pods before each test, as :meth:`revalidate`: a restarted pod spoils no later
-        test.
+        """Check the pods before each test, as :meth:`revalidate` does, so that a restarted pod
+        spoils no later test.
 
         Costs one request per namespace. No test waits a second time for a pod without a successor.
         """
@@ -358,7 +359,7 @@ class WorkerPods:
         return work
 
     def _demo(self) -> list[str]:
-        """Return the demo's roles that the running test is about, where a node can have them."""
+        """Return the demo's roles that the running test is about, if a node can have them."""
         found = [(role, ROLES[role].os) for role in DEMO]
         return [role for role, os in found if os in self.systems and self._placement.coverage(os)]
 
@@ -371,7 +372,7 @@ class WorkerPods:
             return self._work[name]
 
     def _prepare(self, name: str) -> None:
-        """Make its namespace, before threads do at once."""
+        """Create a pod's namespace, before several threads do so at once."""
         if ROLES[self._role(name)].host_network:
             self._pods.prepare(self._pods.host_namespace, privileged=True)
         elif "/" in name:

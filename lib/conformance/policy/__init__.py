@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies as the suites write them down: YAML twins of their tests, with placeholders for what a run decides."""
+"""Policies as the suites write them: YAML twins of their tests, with placeholders for values that a
+run decides."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of an endpoint's access rules to a packet.  Pure."""
+"""The answer of an endpoint's access rules to a packet. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from typing import Literal
 from conformance.policy.acl_list import ANY_PROTOCOL, HnsRule, Ranges
 
 Answer = Literal["Allow", "Block", ""]
-"""Empty: no rule matches the packet, or the client's port decides, which is not known."""
+"""The answer. Empty: no rule matches the packet, or the client's port decides, which is not known.
+"""
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Packet:
     direction: Literal["In", "Out"]
     protocol: int
     local: int
-    """Address of the endpoint."""
+    """The address of the endpoint."""
     remote: int
     port: int
     """The server's port."""

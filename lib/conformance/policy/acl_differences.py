@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list that HNS holds for a pod, compared rule by rule with the list that Felix gives to HNS.
+"""The list that HNS has for a pod, compared rule by rule with the list that Felix gives to HNS.
 Pure.
 
-The content of rules decides; HNS' ids only name the policy of an unexpected rule.  Priorities are
-not compared, nor an order that no packet meets: Felix gives the members of a Service in any order.
+The content of rules decides; HNS' ids only name the policy of an unexpected rule. Priorities are
+not compared, nor an order that makes no difference to any packet: Felix writes the members of a
+Service in any order.
 """
 
 import re
@@ -18,17 +19,17 @@ from conformance.policy.acl_list import ANY_PROTOCOL, HnsRule, Ranges, merged, m
 from conformance.policy.oracle.fields import PROTOCOLS, Range
 
 FROM_HOST = "allow-host-to-endpoint"
-"""Id of the rule that lets the node reach its own pods."""
+"""The id of the rule that admits the node to its own pods."""
 HOST = "Host"
-"""Type of rules for the host's firewall."""
+"""The type of rules for the host's firewall."""
 OF_FELIX = range(900, 65001)
-"""Priorities of Felix' rules (felix dataplane/windows/policysets). CNI plugins put what holds until
-Felix' first list at 65500, and AKS its own blocks at 200."""
+"""The priorities of Felix' rules (felix dataplane/windows/policysets). CNI plugins put their rules,
+which apply until Felix' first list, at 65500, and AKS its own blocks at 200."""
 OF_AZURE = {"168.63.129.16", "169.254.169.254"}
-"""Addresses of Azure's own servers, from which AKS keeps pods (Azure/AgentBaker
+"""The addresses of Azure's own servers, which AKS closes to pods (Azure/AgentBaker
 staging/cse/windows/azurecnifunc.ps1)."""
 _FELIX_ID = re.compile(r"(?:policy|profile)-(.+)-[A-Za-z0-9_-]{16}-(\d+)")
-"""The policy and, of a rule with more addresses than HNS takes, the part."""
+"""Matches the policy; for a rule with more addresses than HNS takes, also the part."""
 _ANY = {"", "256", "any", "*"}
 
 
@@ -44,7 +45,7 @@ class Difference:
 
     @property
     def origin(self) -> str:
-        """Return ``NetworkPolicy shop/web, ingress rule 2``."""
+        """Return the rule's policy and place: ``NetworkPolicy shop/web, ingress rule 2``."""
         return ", ".join(filter(None, (self.rule.policy, self.rule.where)))
 
     def __str__(self) -> str:
@@ -52,7 +53,7 @@ class Difference:
             return f"HNS has {self.rule} of {self.origin} in another place of the list"
         if self.is_missing:
             return f"HNS lacks {self.rule} of {self.origin}"
-        return f"HNS has {self.rule} of {self.origin or 'nobody'}, which no policy asks for"
+        return f"HNS has {self.rule} of {self.origin or 'no policy'}, which no policy requires"
 
 
 def compare(expected: Sequence[HnsRule], observed: Sequence[HnsRule]) -> tuple[Difference, ...]:
@@ -110,8 +111,8 @@ def _matter(one: HnsRule, other: HnsRule) -> bool:
 
 
 def observed_list(acls: Iterable[AclRule]) -> tuple[HnsRule, ...]:
-    """Return the access rules of an endpoint by priority, without those that every pod gets, also
-    from the CNI plugin.
+    """Return the access rules of an endpoint by priority, without the rules that every pod gets,
+    including those of the CNI plugin.
 
     Raise ProbeBroken for a rule that cannot be read.
     """

@@ -28,16 +28,17 @@ from conformance.policy.oracle.world import Backend, Member, Pod, World
 ANY_PROTOCOL = 256
 _ACTIONS = {"Allow": "Allow", "Deny": "Block", "Pass": "Pass"}
 SHOWN = 4
-"""Addresses of a rule that its text names."""
+"""The number of a rule's addresses that its text names."""
 _SMALLEST_BITSET = 19
-"""Bits that Felix' set of ports begins with (``2 ^ 16 + 1`` in Go, where ^ is exclusive or)."""
+"""The number of bits that Felix' set of ports has at first (``2 ^ 16 + 1`` in Go, where ^ is
+exclusive or)."""
 
 Ranges = tuple[Range, ...]
 """Addresses or ports, sorted, neighbours merged; empty: any."""
 
 
 class FelixPanics(SuiteError):
-    """Policies that end Felix: HNS is given no list."""
+    """Policies that make Felix end: HNS gets no list."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class HnsRule:
     policy: str = ""
     """``NetworkPolicy shop/web``, ``the end of tier default`` or ``no policy``."""
     where: str = ""
-    """``ingress rule 2``; empty where no rule of a policy gave it."""
+    """The rule's place, ``ingress rule 2``; empty if no rule of a policy gave it."""
 
     @property
     def effect(self) -> "HnsRule":
@@ -83,15 +84,15 @@ def acl_list(
 ) -> tuple[HnsRule, ...]:
     """Return the rules of a pod on a Windows node, in order, ingress before egress.
 
-    ``switches``: departures from the promise; None: those of the release as shipped.  With
+    ``switches``: departures from the documents; None: those of the release as shipped. With
     ``WINDOWS`` alone the list has none of the release's defects.
 
-    Raise UsageProblem for a release whose code nobody has read, and for policies of which a part
-    is not known; FelixPanics where there is no list.
+    Raise UsageProblem for a release whose code nobody has read, and for policies of which a part is
+    not known; FelixPanics if there is no list.
     """
     if release not in RELEASES:
         known = " to ".join(f"v{major}.{minor}" for major, minor in (RELEASES[0], RELEASES[-1]))
-        raise UsageProblem(f"v{release[0]}.{release[1]}: the lists of {known} are known")
+        raise UsageProblem(f"v{release[0]}.{release[1]}: the suite knows the lists of {known}")
     switches = as_shipped(release) if switches is None else switches
     combines = Switch.COMBINED_PORTS in switches
     found: list[HnsRule] = []
@@ -131,7 +132,7 @@ def merged(ranges: Iterable[Range]) -> Ranges:
 
 
 def _tier(one: InForce, direction: Direction, world: World, switches: Switches) -> list[HnsRule]:
-    """Return the rules of a tier's policies, and its end."""
+    """Return the rules of a tier's policies, followed by the rule at the end of the tier."""
     found: list[HnsRule] = []
     for policy in (policy for group in one.groups for policy in group):
         if policy.staged:
@@ -145,7 +146,7 @@ def _tier(one: InForce, direction: Direction, world: World, switches: Switches) 
 def _rules(
     rule: Rule, policy: Policy, direction: Direction, world: World, switches: Switches
 ) -> Iterator[HnsRule]:
-    """Yield a rule's rules of HNS: none where HNS cannot express it or no address can match."""
+    """Yield HNS' rules for a policy's rule; none if HNS cannot express it or no address can match."""
     if rule.unread:
         raise UsageProblem(f"{policy.label}, {rule.where}: {rule.unread}")
     ends = (rule.source, rule.destination)
@@ -180,7 +181,7 @@ def _to_service(
 ) -> Iterator[HnsRule]:
     """Yield a rule for each protocol and port of a Service.
 
-    ``alone``: everything else in the policy's rule is ignored, a defect (XPOL-7).
+    ``alone``: everything else in the policy's rule is ignored, which is a defect (XPOL-7).
     """
     source = () if alone else _addresses(rule.source, world)
     if source is None:
@@ -201,7 +202,7 @@ def _to_service(
 
 
 def _by_port(service: tuple[str, str], world: World) -> Iterator[tuple[int, int, Ranges]]:
-    """Yield protocol, port and the addresses of a Service's members there."""
+    """Yield each protocol and port of a Service, with the addresses of its members there."""
     found: dict[tuple[int, int], set[int]] = {}
     for backend in _members_of(service, world):
         for there in backend.ports:
@@ -212,7 +213,7 @@ def _by_port(service: tuple[str, str], world: World) -> Iterator[tuple[int, int,
 
 
 def _members_of(service: tuple[str, str], world: World) -> Sequence[Backend]:
-    """Return a Service's members, ready or not, as Felix takes them."""
+    """Return a Service's members, ready or not, as Felix uses them."""
     backends = world.backends_of(service)
     if backends is None:
         raise UsageProblem(f"the members of Service {'/'.join(service)} are not known")
@@ -224,7 +225,7 @@ def _of_ipv4(addresses: Iterable[int]) -> Ranges:
 
 
 def _addresses(peer: Peer, world: World) -> Ranges | None:
-    """Return the addresses that an end of a rule may have; empty: any address, None: no address."""
+    """Return the addresses that an end of a rule may have. Empty: any address; None: no address."""
     parts: list[Ranges] = []
     if peer.nets:
         parts.append(merged(one for one in peer.nets if one[0] < IPV6))
@@ -244,7 +245,7 @@ def _addresses(peer: Peer, world: World) -> Ranges | None:
 
 
 def _chosen(peer: Peer, world: World) -> Iterator[Range]:
-    """Yield the IPv4 addresses of the members that a peer's selectors choose."""
+    """Yield the IPv4 addresses of the members that a peer's selectors select."""
     assert peer.choose is not None
     nowhere = set(world.without_address)
     members: list[Member] = [pod for name, pod in world.pods.items() if name not in nowhere]
@@ -264,7 +265,7 @@ def _of_pod(pod: Pod) -> Iterator[Range]:
 def met(one: Ranges, other: Ranges) -> Ranges:
     """Return the intersection of two lists of ranges; an empty list means any value.
 
-    Two lists without a common value also give an empty list: the caller tells this apart.
+    Two lists without a common value also give an empty list: the caller must check this before.
     """
     if not one or not other:
         return one or other
@@ -278,8 +279,8 @@ def met(one: Ranges, other: Ranges) -> Ranges:
 def _flattened(tiers: Sequence[Sequence[HnsRule]], combines: bool) -> list[HnsRule]:
     """Return the tiers as one list; traffic that the last tier passes is blocked.
 
-    ``combines``: if a Pass rule and a rule behind it have no common port, the result has any port,
-    a defect (XPOL-6).
+    ``combines``: if a Pass rule and a rule after it have no common port, the result has any port,
+    which is a defect (XPOL-6).
     """
     last = [replace(one, action="Block") if one.action == "Pass" else one for one in tiers[-1]]
     found, *behind = [*tiers[:-1], last]
@@ -293,7 +294,7 @@ def _flattened(tiers: Sequence[Sequence[HnsRule]], combines: bool) -> list[HnsRu
 
 
 def _behind(passing: HnsRule, tier: Iterable[HnsRule], combines: bool) -> Iterator[HnsRule]:
-    """Yield the rules of a tier, limited to the traffic that a Pass rule passes to it."""
+    """Yield the rules of a tier, limited to the traffic that a Pass rule passes to the tier."""
     for rule in tier:
         protocols = {passing.protocol, rule.protocol} - {ANY_PROTOCOL}
         local, remote = met(passing.local, rule.local), met(passing.remote, rule.remote)
@@ -343,7 +344,7 @@ def _addresses_text(ranges: Ranges) -> str:
 
 
 def _range_text(first: IPv4Address, last: IPv4Address) -> str:
-    """Return addresses as text, a network as such."""
+    """Return addresses as text; a range that is a network is written as a network."""
     found = list(summarize_address_range(first, last))
     return str(found[0]).removesuffix("/32") if len(found) == 1 else f"{first}-{last}"
 

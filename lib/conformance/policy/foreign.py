@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The possible effect of another owner's policy on a path, on the node that enforces it.
 
-True: the policy certainly has the effect; False: it certainly has not; None: it may, since a part
-of the policy or of an end cannot be read, or since the node's columns differ. The oracle reads the
-policy. Each policy is read alone: effects that other policies of its tier take from it are ignored,
-so that it excuses more rather than less.
-Policies that it may meet behind its tier are the run's own: a policy that closes, or opens, the
-remaining traffic.
+True: the policy certainly has the effect; False: it certainly does not; None: it may, since a part
+of the policy or of an end cannot be read, or since the node's columns differ. The oracle evaluates
+the policy. Each policy is evaluated alone: other policies of its tier, which could cancel its
+effect, are ignored, so that it excuses more rather than less. The policies in the next tiers are
+assumed to be the run's own: a policy that closes, or opens, the remaining traffic.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +40,8 @@ ECHO = (8, 0)
 WANTED = {"closed": Verdict.DENIED, "open": Verdict.ALLOWED}
 RUN = "a policy of the run"
 BEHIND = {"closed": ("Deny", "Allow"), "open": ("Allow", "Deny")}
-"""The observation, to actions of the run's own policies: for other ports, and for the rest."""
+"""Map the observation to the actions of the run's own policies: for other ports, and for the rest.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +49,12 @@ class End:
     """An end of a path, as selectors match it."""
 
     member: Member | None = None
-    """None: no pod has the address; without a known address, the pod is not known."""
+    """The pod or other member that the end is. None: no pod has the address; without a known
+    address, the pod is not known."""
     address: int = NOT_KNOWN
     columns: tuple[Switches, ...] = (PROMISE,)
-    """How the end's node may enforce policies: the promise, or the columns of its release."""
+    """The ways in which the end's node may enforce policies: as documented, or as the columns of
+    its release."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,7 @@ class Way:
     protocol: str = ""
     """``TCP``, ``UDP``, ``ICMP``; empty: not known."""
     ports: tuple[int, ...] = ()
-    """Destination ports that it may have: a Service's and its backend's; empty: not known."""
+    """The destination ports that it may have: a Service's and its backend's; empty: not known."""
 
     @property
     def packets(self) -> Iterator[Packet]:
@@ -111,17 +113,17 @@ class ForeignPolicy:
     kind: str
     name: str
     namespace: str
-    """Empty: it is cluster-scoped."""
+    """The policy's namespace; empty: it is cluster-scoped."""
     api: str
     uid: str
     version: str
-    """resourceVersion: a policy with an equal version is unchanged."""
+    """The resourceVersion: a policy with an equal version is unchanged."""
     spec: Mapping[str, Any]
     tier: Tier = TIER
     sets: tuple[NetworkSet, ...] = ()
     """Network sets of the cluster, if the policy's rules have selectors."""
     services: Mapping[tuple[str, str], list[Backend]] = field(default_factory=dict)
-    """Members of the Services that its rules name."""
+    """The members of the Services that its rules name."""
 
     @property
     def label(self) -> str:
@@ -156,14 +158,14 @@ class ForeignPolicy:
         return self.policy.concerns(end.member) if end.member else None
 
     def could(self, way: Way, observed: Observed) -> Truth:
-        """Return whether the policy could give this result: closed by a Deny or by default, open by
-        an Allow or by a Pass of the remaining traffic."""
+        """Return whether the policy could cause this result: closed by a Deny or by default, open
+        by an Allow or by a Pass of the remaining traffic."""
         found = {self.gives(way, observed, column) for column in way.end.columns}
         return found.pop() if len(found) == 1 else None
 
     def explained(self, way: Way, observed: Observed) -> str:
-        """Describe how the node of a path reads the policy differently from the promise; empty: it
-        reads it as promised."""
+        """Describe how the node of a path reads the policy differently from the documents; empty:
+        it reads the policy as documented."""
         promised = self._effect(way, observed, PROMISE)
         for column in way.end.columns if not promised else ():
             effect = self._effect(way, observed, column)
@@ -193,7 +195,7 @@ class ForeignPolicy:
         )
 
     def gives(self, way: Way, observed: Observed, column: Switches) -> Truth:
-        """Return whether the policy could give this result in one column."""
+        """Return whether the policy could cause this result in one column."""
         selected = self.selects(way.end, way.direction)
         return (
             False if selected is False else all_of((self._effect(way, observed, column), selected))
@@ -217,8 +219,8 @@ class ForeignPolicy:
         return True if surely else None
 
     def _order(self, way: Way, observed: Observed) -> tuple[InForce, ...]:
-        """Return the tiers that a path meets: the policy's own, and the run's policies where these
-        decide what is left."""
+        """Return the tiers that a path passes: the policy's own, and the run's policies if these
+        decide the remaining traffic."""
         other, rest = BEHIND[observed]
         rules = [Rule(other, RUN, destination=Peer(ports=(port,))) for port in self._others(way)]
         every = {way.direction: (*rules, Rule(rest, RUN))}
@@ -236,7 +238,8 @@ class ForeignPolicy:
     def _others(self, way: Way) -> Iterator[Range]:
         """Yield a port that each Pass rule with ports leaves out, and that the path does not have.
 
-        A rule of the run for that port matters only where a release combines ports wrongly."""
+        A rule of the run for that port matters only if a release combines ports wrongly.
+        """
         for rule in self.policy.rules[way.direction]:
             listed = rule.destination.ports if rule.action == "Pass" else ()
             for port in (port for first, last in listed for port in (first - 1, last + 1)):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The labels that selectors match: an object's own, and those that Kubernetes and Calico add.
 
-Sources: Kubernetes' reference, "Well-known labels"; Calico's documents, "Calico automatic labels", and
-libcalico-go/lib/backend (k8s/conversion, syncersv1/updateprocessors).  Objects are as the API gives them.
+Sources: Kubernetes' reference, "Well-known labels"; Calico's documents, "Calico automatic labels",
+and libcalico-go/lib/backend (k8s/conversion, syncersv1/updateprocessors). Objects have the form
+that the API gives them.
 """
 
 from collections.abc import Mapping
@@ -17,11 +18,11 @@ NAMESPACE_LABEL = "projectcalico.org/namespace"
 OF_ACCOUNTS = "pcsa."
 """Beginning of the labels that a pod has from its service account."""
 _LONGEST_ACCOUNT = 62
-"""characters.  Calico gives pods of a service account with a longer name no label for it."""
+"""characters. Calico adds no label for a service account with a longer name to its pods."""
 
 
 def own(obj: Mapping[str, Any]) -> dict[str, str]:
-    """Return the labels that an object was given."""
+    """Return the labels that an object's maker gave it."""
     given = (obj.get("metadata") or {}).get("labels") or {}
     return {str(key): str(value) for key, value in given.items()}
 
@@ -51,8 +52,8 @@ def of_pod(pod: Mapping[str, Any], namespace: Labels, account: Labels) -> dict[s
 
 
 def of_network_set(network_set: Mapping[str, Any], namespace: Labels | None) -> dict[str, str]:
-    """Return the labels that Calico's selectors match of a NetworkSet, with its namespace's labels,
-    or of a GlobalNetworkSet (None)."""
+    """Return the labels of a NetworkSet, with its namespace's labels, or of a GlobalNetworkSet
+    (None), that Calico's selectors match."""
     if namespace is None:
         return own(network_set)
     added = {NAMESPACE_LABEL: network_set["metadata"]["namespace"]}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placeholders like ``${server.role}`` in a policy's manifest, and the objects with values in their
-place.
+"""Placeholders such as ``${server.role}`` in a policy's manifest, and the objects with values in
+their place.
 
-Pure, on parsed objects and not on text: a value can never change a manifest's structure.  It
-applies nothing.
+Pure, on parsed objects and not on text: a value can never change a manifest's structure. It applies
+nothing.
 """
 
 import re
@@ -18,8 +18,8 @@ Obj = dict[str, Any]
 Named = Workload | Sequence[Workload] | Sequence[str] | str | int
 """The argument of a test for a placeholder."""
 Value = str | int | tuple[str, ...]
-"""A placeholder's value; a tuple repeats the list's entry that names the placeholder.  A number
-stays a number where the placeholder is the whole value."""
+"""A placeholder's value; a tuple repeats the list's entry that contains the placeholder. A number
+stays a number if the placeholder is the whole value."""
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _OF_WORKLOADS = ("role", "address", "namespace", "node_address", "os")
 """Fields of a workload that a manifest may use: ``${client.address}``."""
@@ -98,8 +98,8 @@ def _filled(value: Any, known: Mapping[str, Value]) -> Any:
 
 
 def _each(entry: Any, known: Mapping[str, Value]) -> list[Mapping[str, Value]]:
-    """Return the values once for each item of a tuple that the list's entry names; else
-    unchanged."""
+    """Return the values once for each item of a tuple that the list's entry names; otherwise return
+    them unchanged."""
     asked = {name for text in _texts(_without_lists(entry)) for name in _PLACEHOLDER.findall(text)}
     several = sorted(name for name in asked if isinstance(known[name], tuple))
     if not several:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reachability between ends under some policies, by the promise, on Windows and by release, and
-the causes of differences.
+"""Which ends reach each other under some policies: as documented ("the promise"), on Windows and by
+release, and the causes of differences.
 
-Pure: objects in, paths out.  Ports are grouped into ranges that every policy treats alike, so that
+Pure: objects in, paths out. Ports are grouped into ranges that every policy treats alike, so that
 no port is left out, and ends into groups that every policy treats alike, so that a pair of groups
 is decided once.
 """
@@ -34,21 +34,21 @@ EVERY_PORT: Range = (1, 65535)
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """A pod on a system, or an address of nobody's."""
+    """A pod on an operating system, or an address that belongs to no pod."""
 
     name: str
     addresses: Mapping[int, int]
-    """By IP version."""
+    """The addresses by IP version."""
     pod: Pod | None = None
     os: str = ""
-    """Empty: the end is no pod."""
+    """The operating system; empty: the end is no pod."""
     unjudged: str = ""
     """Why the policies at this pod cannot be judged."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The reason why an end decides otherwise in a column than is promised."""
+    """The reason why an end decides otherwise in a column than is documented."""
 
     column: str
     direction: Direction
@@ -59,14 +59,14 @@ class Difference:
 
 @dataclass(frozen=True)
 class Answer:
-    """The results of a protocol between two ends, at ports that every column treats alike."""
+    """The results for a protocol between two ends, at ports that every column treats alike."""
 
     family: int
     protocol: int
     ports: tuple[Range, ...]
-    """Empty: the protocol has none."""
+    """The ports; empty: the protocol has none."""
     verdicts: tuple[Verdict, ...]
-    """By column."""
+    """The verdicts, in the order of the columns."""
     differences: tuple[Difference, ...]
 
 
@@ -84,8 +84,8 @@ class Group:
 
     ends: tuple[End, ...]
     own: Mapping[Direction, tuple[Any, ...]]
-    """The data that decide at these ends: their policies, and the properties that these policies
-    match."""
+    """The data by which policies decide at these ends: their policies, and the properties that
+    these policies match."""
     observations: tuple[tuple[Any, ...], ...]
     """The properties of these ends that each peer of a rule matches."""
 
@@ -97,15 +97,15 @@ class Group:
 
 Segment = tuple[Range, tuple[Decision, ...], tuple[Difference, ...]]
 Decided = dict[tuple[int, int], list[Segment]]
-"""Segments of ports by IP version and protocol."""
+"""Ranges of ports with their decisions, by IP version and protocol."""
 
 
 class Reach:
-    """The ways between all pods of some objects, and addresses beside them."""
+    """The paths between all pods of some objects, and further addresses."""
 
     def __init__(self, objects: Sequence[Obj], addresses: Iterable[str] = ()) -> None:
-        """Raise UsageProblem, in one line, for objects that cannot be read or lead to no
-        verdict."""
+        """Set up the evaluation. Raise UsageProblem, in one line, for objects that cannot be read
+        or lead to no verdict."""
         _no_doubles(objects)
         self.world = World(objects)
         self.oracle = Oracle(self.world, objects)
@@ -131,7 +131,8 @@ class Reach:
         self._alike: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
 
     def _refuse(self, objects: Sequence[Obj]) -> None:
-        """Raise UsageProblem for legible objects that give no answer, such as no pods at all."""
+        """Raise UsageProblem for objects that can be read but give no answer, such as no pods at
+        all."""
         for obj in objects:
             check_object(obj)
         if not self.world.pods:
@@ -160,7 +161,7 @@ class Reach:
         return {id(end): group for group in self.groups for end in group.ends}
 
     def ways(self) -> Iterator[Way]:
-        """Yield every way, by destination, then by source."""
+        """Yield every path, by destination, then by source."""
         for destination in self.ends:
             for source in self.ends:
                 if is_pair(source, destination):
@@ -239,7 +240,7 @@ class Reach:
         )
 
     def _pods(self) -> Iterator[End]:
-        """Yield the pods, those of unknown system once for each system."""
+        """Yield the pods; a pod whose operating system is unknown is yielded once for each system."""
         for name, pod in sorted(self.world.pods.items()):
             why = self.unjudged.get(name, "")
             both = filter(None, (pod.address, pod.second))
@@ -406,7 +407,7 @@ def _family(address: int) -> int:
 
 
 def _combined(leaving: Decided, coming: Decided) -> Iterator[Answer]:
-    """Yield the answers of both ends combined. Ports with the same answer are together."""
+    """Yield the combined answers of both ends. Ports with the same answer are together."""
     for family, protocol in leaving or coming:
         found: dict[tuple[Any, ...], list[Range]] = {}
         for ports, decisions, differences in _overlapping(

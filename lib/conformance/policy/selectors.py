@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selectors of labels: Calico's selector language and Kubernetes' LabelSelector, with a third
-answer.
+"""Selectors of labels: Calico's selector language and Kubernetes' LabelSelector, with three
+possible answers.
 
-A selector selects, does not select, or cannot be read: its text is invalid, or the labels are not
-known. No caller may treat the third answer as one of the other two. Sources: Calico's reference,
+A selector selects, does not select, or cannot be evaluated: its text is invalid, or the labels are
+not known. No caller may treat the third answer as one of the other two. Sources: Calico's reference,
 NetworkPolicy, "Selectors", and its parser (libcalico-go/lib/selector); Kubernetes' reference,
 LabelSelector. The labels that Kubernetes and Calico add by themselves are in ``labels``.
 
@@ -29,7 +29,7 @@ _SHOWN.maxstring = _SHOWN.maxother = 80
 _SHOWN.maxlevel = 3
 _WORD = re.compile(r"[!-~]{1,253}")
 LONGEST = 120
-"""Characters of a value in a message."""
+"""The maximum number of characters of a value in a message."""
 
 
 def shown(value: Any) -> str:
@@ -39,18 +39,18 @@ def shown(value: Any) -> str:
 
 
 def word(value: Any) -> str:
-    """Return a name as a message shows it: plain where it looks like one, else as a value."""
+    """Return a name as a message shows it: plain if it looks like a name, else as a value."""
     return value if isinstance(value, str) and _WORD.fullmatch(value) else shown(value)
 
 
 @dataclass(frozen=True)
 class Selector:
-    """A selector that was read, or that cannot be: then ``problem`` says why."""
+    """A selector that was read, or that cannot be read: then ``problem`` has the reason."""
 
     text: str
     holds: Predicate
-    """Test of labels.  Raises ValueError if there is a ``problem``: use ``selects`` if there may
-    be."""
+    """Tests labels. Raises ValueError if there is a ``problem``: use ``selects`` if there may be.
+    """
     problem: str = ""
 
     def selects(self, labels: Labels | None) -> Truth:
@@ -66,7 +66,7 @@ def calico(text: str | None) -> Selector:
     """Read a selector in Calico's language, on labels of endpoints, network sets or service
     accounts.
 
-    No selector, and an empty one, select everything.
+    A missing selector and an empty one select everything.
     """
     return _of_calico(text, False)
 
@@ -125,9 +125,9 @@ class Meaning(Generic[P]):
     negated: Callable[[P], P]
     has: Callable[[str], P]
     within: Callable[[str, frozenset[str]], P]
-    """Label and values."""
+    """The arguments are the label and the values."""
     compare: Callable[[str, str, str], P]
-    """Label, operator without blanks, value."""
+    """The arguments are the label, the operator without blanks, and the value."""
 
 
 def read(text: str, meaning: Meaning[P], *, namespaces: bool = False) -> P:
@@ -308,7 +308,7 @@ def _has(label: str) -> Predicate:
 
 
 def _within(label: str, values: frozenset[str]) -> Predicate:
-    """Return the predicate for a label in a set. A missing label is in no set, and so ``not in``
+    """Return the predicate for a label in a set. A missing label is in no set, so ``not in``
     selects it."""
     return lambda labels: labels.get(label) in values
 
@@ -320,7 +320,7 @@ _COMPARISONS: Mapping[str, Callable[[str | None, str], bool]] = {
     "startswith": lambda own, value: own is not None and own.startswith(value),
     "endswith": lambda own, value: own is not None and own.endswith(value),
 }
-"""A missing label fails everything but ``!=``."""
+"""A missing label fails every comparison except ``!=``."""
 
 
 def _compare(label: str, operator: str, value: str) -> Predicate:

@@ -20,12 +20,12 @@ class Candidate:
     labels: Mapping[str, str]
     addresses: frozenset[int]
     ports: Mapping[Name, int]
-    """Number of a port by protocol and name: ``("TCP", "http")``."""
+    """The numbers of ports by protocol and name: ``("TCP", "http")``."""
     ready: bool
 
 
 def candidate(pod: Mapping[str, Any], addresses: frozenset[int]) -> Candidate:
-    """Return a pod as Services see it."""
+    """Return a pod in the form in which Services select it."""
     meta = pod["metadata"]
     conditions = (pod.get("status") or {}).get("conditions") or ()
     not_ready = any(
@@ -44,8 +44,8 @@ def candidate(pod: Mapping[str, Any], addresses: frozenset[int]) -> Candidate:
 def members(
     service: Mapping[str, Any], pods: Iterable[Candidate]
 ) -> Iterator[tuple[Candidate, list[Port]]] | None:
-    """Return the pods of a Service, each with protocol and number of its ports; None: it has no
-    selector, so that nothing says who its members are."""
+    """Return the pods of a Service, each with protocol and number of its ports. None: it has no
+    selector, so its members are not known."""
     spec = service.get("spec") or {}
     wanted = spec.get("selector")
     if not wanted:

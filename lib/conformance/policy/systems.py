@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operating system of a pod, from all fields by which Kubernetes chooses its node.
+"""The operating system of a pod, found from all fields by which Kubernetes chooses its node.
 
 Sources: Kubernetes' reference, PodSpec (os, nodeSelector, affinity, securityContext), RuntimeClass;
 "Well-known labels".
@@ -25,9 +25,9 @@ def of_pod(
     nodes: Mapping[str, str],
     classes: Mapping[str, Mapping[str, str]],
 ) -> str:
-    """Return ``linux`` or ``windows``; empty: nothing that was read decides it.
+    """Return ``linux`` or ``windows``; empty: no field that was read decides it.
 
-    ``nodes``: system by name; ``classes``: nodeSelector by name of RuntimeClass.
+    ``nodes``: each node's system by name; ``classes``: each RuntimeClass' nodeSelector by name.
     """
     of_class = classes.get(spec.get("runtimeClassName") or "", {})
     return _known(

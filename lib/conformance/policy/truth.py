@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three answers: yes, no, and None where something that decides cannot be read."""
+"""Three answers: True, False, and None if a part that decides cannot be read."""
 
 from collections.abc import Iterable
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that may decide about pods and that the oracle does not read. Pods that such an object
-may concern get no verdict.
+"""Objects that may decide about pods, but that the oracle does not read. Pods that such an object
+may affect get no verdict.
 
 Any kind whose name ends in Policy counts, unless its API is known to decide nothing about traffic.
 """
@@ -22,9 +22,10 @@ _BESIDE = (
     *("Server", "ServerAuthorization", "EgressFirewall", "NetNamespace"),
     *("MeshTrafficPermission", "TrafficPermission", "ServiceIntentions"),
 )
-"""Kinds of service meshes and networks that decide about traffic without being called policies."""
+"""Kinds of service meshes and networks that decide about traffic although their names do not
+contain "Policy"."""
 _EVERYWHERE = ("istio-system", "kuma-system")
-"""Namespaces whose policies of a service mesh are about all pods."""
+"""Namespaces in which a service mesh's policies apply to all pods."""
 READ = frozenset(
     {
         "NetworkPolicy",
@@ -50,8 +51,8 @@ def is_unread_policy(obj: Any) -> bool:
 
 
 def unjudged(world: World, policies: Iterable[Policy]) -> dict[str, str]:
-    """Map pods by name to the reason why nothing can be said of them: the first object that may be
-    about them and is not read."""
+    """Map pods by name to the reason why they cannot be judged: the first object that may affect
+    them and is not read."""
     found: dict[str, str] = {}
     for obj in filter(is_unread_policy, world.unread):
         space = (obj.get("metadata") or {}).get("namespace")
@@ -86,7 +87,7 @@ def unread_policies(world: World) -> list[str]:
 
 
 def passed_over(world: World) -> list[str]:
-    """Return the objects that decide nothing about pods, and were not looked at."""
+    """Return the objects that decide nothing about pods and were ignored."""
     return [
         fields.label(obj)
         for obj in world.unread

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that can be read, and that Calico's or Kubernetes' validation refuses all the same.
+"""Objects that can be read, but that Calico's or Kubernetes' validation refuses.
 
-Sources: Calico's libcalico-go/lib/validator/v3; Kubernetes' reference, NetworkPolicy.  The rules
-of a cluster were validated when they were applied; these checks are for files.
+Sources: Calico's libcalico-go/lib/validator/v3; Kubernetes' reference, NetworkPolicy. The rules of
+a cluster were validated when they were applied; these checks are for files.
 """
 
 import ipaddress
@@ -17,7 +17,7 @@ from conformance.policy.oracle.policies import DIRECTIONS, Direction, Policy
 from conformance.policy.oracle.rules import ANY_ADDRESS, Peer, Rule
 
 _NAME = re.compile(r"(?!.*[.-]\.|.*\.-)[a-z0-9]([-a-z0-9.]{,251}[a-z0-9])?")
-"""A policy's name that Kubernetes takes."""
+"""Matches a policy's name that Kubernetes accepts."""
 _ICMP = (PROTOCOLS["icmp"], PROTOCOLS["icmpv6"])
 _WITH_PORTS = (PROTOCOLS["tcp"], PROTOCOLS["udp"], PROTOCOLS["sctp"])
 _KUBERNETES = ("KubernetesNetworkPolicy", "StagedKubernetesNetworkPolicy")
@@ -41,7 +41,7 @@ def _families(rule: Rule) -> set[int]:
 
 
 def _is_no_part(end: Peer) -> bool:
-    """Return whether an exception is no smaller part of its ipBlock."""
+    """Return whether an exception is not a smaller part of its ipBlock."""
     return not all(
         any(
             low <= first and last <= high and (low, high) != (first, last)
@@ -129,11 +129,11 @@ _REFUSALS: tuple[tuple[tuple[str, ...], Callable[[Rule, Direction], object], str
         "Calico refuses http but in Allow rules for ingress of TCP",
     ),
 )
-"""Kinds, the test of a rule of theirs, and why it is refused."""
+"""The kinds, the test of a rule of these kinds, and why a rule is refused."""
 
 
 def check_policy(policy: Policy) -> None:
-    """Raise UsageProblem for a policy that was read, and that is refused all the same."""
+    """Raise UsageProblem for a policy that was read, but that the validation refuses."""
     if not _NAME.fullmatch(policy.names[2]):
         raise UsageProblem(f"{policy.label}: Kubernetes refuses this name (a-z, 0-9, - and .)")
     for way, rule in ((way, rule) for way, listed in policy.rules.items() for rule in listed):
@@ -143,8 +143,8 @@ def check_policy(policy: Policy) -> None:
 
 
 def check_object(obj: Obj) -> None:
-    """Raise UsageProblem for what only an object of Calico's as it is written shows: an address
-    without a prefix, host bits, a type that is there twice."""
+    """Raise UsageProblem for faults of a Calico object that only its written form shows: an address
+    without a prefix, host bits, a type that occurs twice."""
     if "projectcalico.org/" not in str(obj.get("apiVersion")):
         return
     label = fields.label(obj)
@@ -162,7 +162,7 @@ def check_object(obj: Obj) -> None:
 
 
 def _networks(spec: Obj) -> list[Any]:
-    """Return the networks in a policy's rules, as they are written."""
+    """Return the networks in a policy's rules, in their written form."""
     return [
         net
         for way in DIRECTIONS

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds: sets of policies that ship as data, with the oracle's expectation of every cell.
+"""Worlds: sets of policies that are shipped as data, with the oracle's expectation for every pair
+of pods.
 
-A world speaks of seats: pods in two namespaces, ``a`` and ``b``, on each node.  ``${a}`` is a
+A world refers to seats: pods in two namespaces, ``a`` and ``b``, on each node. ``${a}`` is a
 namespace's name and ``${b.windows}`` the address of its first seat on Windows; ``${b.windows}/26``
-is the network that contains this address.  Seats on nodes of the same operating system differ only
+is the network that contains this address. Seats on nodes of the same operating system differ only
 in their addresses, so that a world shows the same on each build. Pure: it reads parsed YAML and
 returns objects.
 """
@@ -42,28 +43,28 @@ SEAT_LABELS = {
 has the value of the other namespace's label, to show whether a selector was applied to the right
 labels."""
 SEAT = {"seat": "yes"}
-"""Labels of every seat."""
+"""The labels of every seat."""
 ACCOUNT = "teller"
 ACCOUNT_LABELS = {"a": {"may": "pay"}, "b": {"may": "look"}}
 MEMBER = "m"
-"""The name of members, the pods that a story's events happen to; they are in space ``a``."""
+"""The name of members, the pods to which a story's events happen; they are in space ``a``."""
 SEATS_OF_ACCOUNT = (
     ("a", "linux"),
     ("b", "windows"),
     (MEMBER, "linux"),
     (MEMBER, "windows"),
 )
-"""Seats with the service account; all other seats have the default account."""
+"""The seats with the service account; all other seats have the default account."""
 PORTS: tuple[tuple[str, int], ...] = (("TCP", 80), ("TCP", 8080), ("UDP", 8080))
-"""Attempts between every pair; TCP 80 is named ``page``, and 8080 ``echo``."""
+"""The attempts between every pair; TCP 80 is named ``page``, and 8080 ``echo``."""
 SOURCE_PORT = 40000
-"""Clients' ports are above all that a world may name."""
+"""The clients' port, which is above all ports that a world may name."""
 _NET = re.compile(r"\d+\.\d+\.\d+\.\d+/\d+")
 
 
 @dataclass(frozen=True)
 class Seat:
-    """A pod of a world, with its place."""
+    """A pod of a world, with its space and its node."""
 
     space: str
     os: str
@@ -71,7 +72,7 @@ class Seat:
     pod: str
     address: str
     member: bool = False
-    """A story's events happen to it."""
+    """A story's events happen to this pod."""
     ready: bool = True
 
     @property
@@ -86,11 +87,11 @@ Key = tuple[str, str, str, int]
 
 @dataclass(frozen=True)
 class World:
-    """A committed world, at rest or with an edit to come."""
+    """A world from its file, either without an edit or with an edit that is still to be made."""
 
     name: str
     claim: str
-    """The claim that cells decide if both columns agree."""
+    """The claim that pairs of seats decide if both columns agree."""
     objects: tuple[Obj, ...]
     then: Obj = field(default_factory=dict)
     """The edit: ``{put: OBJECT}`` creates or replaces an object (or a list of objects), ``{gone:
@@ -99,12 +100,12 @@ class World:
     relabelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Seats and namespaces that an edit gave other labels."""
     beside: tuple[str, ...] = ()
-    """Claims of cells in which the columns differ, on any nodes; other such cells belong to no
+    """The claims of pairs in which the columns differ, on any nodes; other such pairs belong to no
     claim."""
 
     @property
     def puts(self) -> list[Obj]:
-        """Return the objects that its edit writes."""
+        """Return the objects that its edit creates or replaces."""
         put = self.then.get("put") or []
         return put if isinstance(put, list) else [put]
 
@@ -137,18 +138,18 @@ class Cell:
     port: int
     promised: Verdict
     expected: Verdict
-    """Documented verdict on the seats' operating systems."""
+    """The documented verdict on the seats' operating systems."""
     claim: str
-    """Claim that the cell decides; empty: none, since no document covers it."""
+    """The claim that the cell decides; empty: none, since no document covers it."""
     decisions: tuple[Decision, Decision]
     """The documented decisions: egress at the source, ingress at the destination."""
     before: tuple[Decision, ...] = ()
-    """These decisions before the newest edit; empty: there is no edit, or the seats have other
-    pods since."""
+    """These decisions before the newest edit; empty: there is no edit, or the seats have other pods
+    since."""
 
     @property
     def key(self) -> Key:
-        """Return the cell's identity before an edit and after it."""
+        """Return a key that is the same before an edit and after it."""
         return self.source.address, self.destination.address, self.protocol, self.port
 
 
@@ -167,7 +168,7 @@ def read(name: str, given: Any) -> World:
 
 
 def surroundings(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) -> list[Obj]:
-    """Return the objects around a world's own: namespaces, service accounts, pods, and
+    """Return the objects that a world needs around its own: namespaces, service accounts, pods, and
     EndpointSlices."""
     found: list[Obj] = []
     for space in SPACES:
@@ -214,8 +215,8 @@ def _slices(world: World, seats: Sequence[Seat], namespaces: Mapping[str, str]) 
 
 
 def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator[Cell]:
-    """Yield the expectation for every pair of seats; ``objects``: the surroundings and the world's,
-    filled in."""
+    """Yield the expectation for every pair of seats. ``objects``: the surroundings and the world's
+    own objects, filled in."""
     oracle = Oracle(Pods(objects), objects)
     yield from (
         _cell(oracle, source, destination, at, claim) for source, destination, at in ways(seats)
@@ -223,12 +224,14 @@ def cells(objects: Sequence[Obj], seats: Sequence[Seat], claim: str) -> Iterator
 
 
 def ways(seats: Sequence[Seat]) -> Iterator[tuple[Seat, Seat, tuple[str, int]]]:
-    """Yield the attempts: all of PORTS between the first seats of each kind, which worlds speak of,
-    and an entry of PORTS in turn between these and the seats of other nodes, in both directions.
+    """Yield the attempts: all of PORTS between the first seats of each kind, to which worlds refer;
+    and one entry of PORTS, in turn, between these seats and the seats of other nodes, in both
+    directions.
 
-    With members, only first seats are asked where neither end is a member, at an entry of PORTS in
-    turn; how policies are read there is for worlds without events. Every Windows node is asked at
-    all of PORTS then: an event may change the answer at one of them alone.
+    With members, a pair of seats that are both no members is tried only between first seats, with
+    one entry of PORTS in turn: worlds without events show how policies are read there. Every
+    Windows node is then tried with all of PORTS, because an event may change the answer for only
+    one of them.
     """
     firsts: dict[tuple[str, str], Seat] = {}
     for seat in seats:
@@ -253,7 +256,7 @@ def _is_asked(
 
 
 def _is_beside(source: Seat, destination: Seat, seats: Sequence[Seat]) -> bool:
-    """Return whether neither end is a member, although there are members."""
+    """Return whether there are members, but neither end is one."""
     return not (source.member or destination.member) and any(seat.member for seat in seats)
 
 

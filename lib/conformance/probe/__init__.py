@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking pods to make network attempts: observations, or an exception when the asking broke."""
+"""Makes network attempts from pods: returns observations, or raises an exception if the probing
+itself failed."""

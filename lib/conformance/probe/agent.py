@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A long-lived agent in one pod: started by exec, asked in batches, watched by its heartbeat.
 
-It knows nothing of retries: every failure ends as ProbeBroken, and the agent is dead afterwards.
-Nothing here waits for an answer but :meth:`Agent.greet` and :meth:`Agent.request`: results of
-attempts are handed to callbacks.
+It makes no retries: every failure ends as ProbeBroken, and the agent is dead afterwards. Only
+:meth:`Agent.greet` and :meth:`Agent.request` wait for an answer: results of attempts are passed to
+callbacks.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from conformance.probe.asking import Inbox, Pending
 from conformance.probe.clocks import AgentClock
 
 KEEP_ALIVE = 60.0
-"""s.  An agent that was not asked for so long is sent a ping: it exits by itself after 120 s
-without a line."""
+"""s. An agent that was not asked for this long gets a ping: it exits by itself after 120 s without
+a line."""
 
 Document = dict[str, Any]
 
 
 class AgentRefused(ProbeBroken):
-    """The agent cannot start, is not this suite's program, or cannot carry out the line: a further
+    """The agent cannot start, is not this suite's program, or cannot carry out the line: another
     try would not help."""
 
 
@@ -52,7 +52,7 @@ class _Line:
     left: dict[int, Pending]
     """Map the number in the line to its attempt, for attempts without a result."""
     within: float
-    """s. Time for the answer after the line was sent. An agent that sends nothing at all (no
+    """s. The time for the answer after the line was sent. An agent that sends nothing at all (no
     heartbeat) is given up earlier."""
     inbox: Inbox
     name: str = ""
@@ -60,8 +60,8 @@ class _Line:
     cancelled: bool = False
 
     def take(self, results: Any, left: Any) -> Results | None:
-        """Remove the attempts that have results, and return them with these; None where the two do
-        not match."""
+        """Remove the attempts that have results, and return them with the results; None if the two
+        do not match."""
         if not isinstance(results, list):
             return None
         numbers = [result.get("id") for result in results]
@@ -74,7 +74,7 @@ class _Line:
 
 
 class Agent:
-    """A live agent.  Thread-safe: more than one batch may be under way."""
+    """A live agent. Thread-safe: several batches may be under way."""
 
     _clocks = itertools.count(1)
 
@@ -89,19 +89,20 @@ class Agent:
         on_results: Callable[[Results, protocol.When], None],
         on_broken: Callable[[Sequence[Pending], ProbeBroken], None],
     ) -> None:
-        """Open the exec; ``silence`` seconds without a word end it.  :meth:`greet` must follow.
+        """Open the exec; if nothing arrives for ``silence`` seconds, the exec ends. Call
+        :meth:`greet` next.
 
-        ``on_results`` and ``on_broken`` (of these attempts no more results will come) are called
-        from any thread, and must be quick.  Raise ExecBroken (ProbeBroken) when the exec cannot be
-        opened.
+        ``on_results`` and ``on_broken`` (which receives the attempts that will get no more results)
+        are called from any thread, and must be quick. Raise ExecBroken (ProbeBroken) if the exec
+        cannot be opened.
         """
         self.workload = workload
         self.program = program
         self.held: set[str] = set()
-        """Names of streams that somebody watches: an agent that holds some is not to be ended."""
+        """Names of streams that are being watched: an agent that holds some must not be ended."""
         self.left_idle = False
         self.slots = ExitStack()
-        """Slots that it holds until it is closed."""
+        """The slots that it holds until it is closed."""
         self.clock = AgentClock(
             f"{workload.uid}/{program.name}/{next(self._clocks)}", time.monotonic()
         )
@@ -116,8 +117,8 @@ class Agent:
         self._waiting: deque[_Line] = deque()
         self._under_way = 0
         self._most = 1
-        """Attempts under way at most: half of what it has open at once, so that none of them waits
-        in it."""
+        """The maximum number of attempts under way: half of what the agent can have open at once,
+        so that none waits inside the agent."""
         self._noise: list[str] = []
         self._over = ""
         self._heard = self._sent = self.used = time.monotonic()
@@ -139,7 +140,7 @@ class Agent:
         try:
             hello = self._hello.result(within)
         except FutureTimeout:
-            self._give_up(f"it did not say hello within {within:.0f} s")
+            self._give_up(f"it sent no hello within {within:.0f} s")
             raise ProbeBroken(self._broken(), transport=self._over) from None
         problem = protocol.other_program(hello, self.program)
         if problem:
@@ -149,11 +150,11 @@ class Agent:
         return hello
 
     def begin(self, attempts: Sequence[Pending], within: float) -> bool:
-        """Send the first attempts of an Asking, half of what the agent can open at once; the rest
-        follows.
+        """Send the first attempts of an Asking, half of what the agent can have open at once; the
+        others follow later.
 
         Each line must be answered ``within`` seconds after it was sent. Return False, and send
-        nothing, if the agent is over.
+        nothing, if the agent is dead.
         """
         with self._lock:
             if self._over:
@@ -184,9 +185,9 @@ class Agent:
             self._say(protocol.cancel_line(line.name))
 
     def request(self, line: Callable[[str], bytes], within: float) -> Document:
-        """Return the answer to a line made with a new batch's name, within so many seconds.
+        """Return the answer to a line made with a new batch's name, within this number of seconds.
 
-        A silent agent is given up earlier.  Raise ProbeBroken (died, silent, cut, garbled) or
+        A silent agent is given up earlier. Raise ProbeBroken (died, silent, cut, garbled) or
         AgentRefused.
         """
         name = f"b{next(self._numbers)}"
@@ -208,8 +209,7 @@ class Agent:
         return document
 
     def look(self) -> None:
-        """Give up the agent if it is silent, or has not answered in time. Must be called
-        regularly."""
+        """Give up the agent if it is silent, or has not answered in time. Must be called regularly."""
         now = time.monotonic()
         with self._lock:
             if self._over or not (self._lines or self._replies):
@@ -375,7 +375,7 @@ class Agent:
         parts = [end.problem or f"it exited with status {end.exit_code}"]
         if end.exit_code == 0 and not self._hello.done():
             parts = [
-                "another program answered in its place: it never said hello, and exited with status 0"
+                "another program answered in its place: it sent no hello, and exited with status 0"
             ]
         parts += [f"stderr {end.stderr.strip()[-300:]!r}"] if end.stderr.strip() else []
         self._fail(

@@ -2,9 +2,9 @@
 """The live agents of a process: started when needed, asked, repaired, and ended when a slot is
 needed.
 
-Attempts are sent at once if their agent is alive.  Starting an agent, and looking at its pod after
-an error, takes its time in a thread of the pool, one for each source; attempts that are begun
-meanwhile wait for it.  Transport errors are retried while they may pass.
+Attempts are sent at once if their agent is alive. Starting an agent, and reading its pod after an
+error, takes time and is done in a thread of the pool, one for each source; attempts that begin
+meanwhile wait for it. Transport errors are retried as long as they may pass.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _Key = tuple[str, str]
 """A pod's uid and a program's name."""
 
 LOOK = 0.1
-"""s. Between two checks for silent or late agents."""
+"""s. The interval between two checks for silent or late agents."""
 GIVE_WAY = 0.5
-"""s. Between two checks of a process that keeps more than its share of agents, whether another
-process waits for a slot."""
+"""s. A process with more than its share of agents checks at this interval whether another process
+waits for a slot."""
 AT_REST = 0.1
 """s. An agent that was idle for this long is hardly needed at this moment."""
 
@@ -77,13 +77,13 @@ class Agents:
         self._lock = threading.Lock()
         self._agents: dict[_Key, Agent] = {}
         self._waiting: dict[_Key, list[Pending]] = {}
-        """Agent to the attempts that wait for its repair; a key stays as long as the repair is
-        under way."""
+        """Map each agent to the attempts that wait for its repair; a key stays as long as the
+        repair is under way."""
         self._starting: dict[_Key, threading.Lock] = {}
         self._broken_before: set[_Key] = set()
         self._restarted: Counter[_Key] = Counter()
         self._error: dict[_Key, str] = {}
-        """Agent to what last broke it."""
+        """Map each agent to its last error."""
         self._closed = threading.Event()
         threading.Thread(target=self._watch, name="agents", daemon=True).start()
 
@@ -93,10 +93,11 @@ class Agents:
         program: protocol.Program,
         waited: Callable[[float], object] = lambda seconds: None,
     ) -> Agent:
-        """Return the live agent of a program in a pod, started if there is none.  Raise
+        """Return the live agent of a program in a pod; start it if there is none. Raise
         ProbeBroken.
 
-        ``waited`` gets the seconds of waiting for other starts, which are nobody's fault.
+        ``waited`` receives the seconds of waiting for other starts, which do not count as the
+        agent's own time.
         """
         key = (source.uid, program.name)
         within = self.settings.timings.of(source.os).agent_slot
@@ -119,7 +120,7 @@ class Agents:
             return agent
 
     def begin(self, attempts: Iterable[Pending]) -> None:
-        """Send attempts, at once where their agents are alive."""
+        """Send attempts; those whose agents are alive are sent at once."""
         by_source: dict[str, list[Pending]] = {}
         for pending in attempts:
             by_source.setdefault(pending.attempt.source.uid, []).append(pending)
@@ -147,7 +148,7 @@ class Agents:
     def starting(
         self, source: Workload, within: float, purpose: str = ""
     ) -> AbstractContextManager[Slot]:
-        """Hold a slot for the start of a program in a pod.  Raise ProbeBroken when none is free in
+        """Hold a slot for the start of a program in a pod. Raise ProbeBroken if none is free in
         time."""
         if source.os == "windows":
             count = self.limits.powershell_starts
@@ -167,8 +168,7 @@ class Agents:
         self, workloads: Collection[Workload]
     ) -> MissingCapability | EnvironmentBroken | None:
         """Return the error if these pods have changed: EnvironmentBroken for a changed pod or dead
-        node, MissingCapability for a removed node. None: they have not changed.
-        """
+        node, MissingCapability for a removed node. None: they have not changed."""
         each = map if len(workloads) == 1 else self.pool.map
         changes = [text for text in each(self._change, workloads) if text]
         nodes = list(dict.fromkeys(workload.node for workload in workloads))
@@ -191,10 +191,10 @@ class Agents:
         self.pool.shutdown()
 
     def _send(self, attempts: Sequence[Pending], *, repaired: bool = False) -> list[Pending]:
-        """Hand attempts of a source to its live agent, and return those that could not be sent.
+        """Pass attempts of a source to its live agent, and return those that could not be sent.
 
-        Only a repair (``repaired``) sends while it is under way; no agent is ended meanwhile to
-        make room.
+        While a repair is under way, only the repair (``repaired``) sends; no agent is ended
+        meanwhile to make room.
         """
         key = _key(attempts[0].attempt.source)
         unsent: list[Pending] = []
@@ -206,7 +206,7 @@ class Agents:
         return unsent
 
     def _hand_over(self, agent: Agent, attempts: Sequence[Pending]) -> bool:
-        """Send attempts of an inbox; False: the agent is over."""
+        """Send attempts of an inbox; return False if the agent is dead."""
         for pending in attempts:
             pending.tries += 1
         longest = max(pending.attempt.give_up_after for pending in attempts)
@@ -219,8 +219,8 @@ class Agents:
         return True
 
     def _deliver(self, results: Results, when: protocol.When) -> None:
-        """Put all results of a line into their inbox at once, since waking the inbox's reader costs
-        more than this."""
+        """Deliver all results of a line to their inbox at once, since waking the inbox's reader
+        costs more than this."""
         answered = []
         for pending, result in results:
             try:
@@ -244,7 +244,7 @@ class Agents:
         self._wait(attempts)
 
     def _wait(self, attempts: Sequence[Pending]) -> None:
-        """Let attempts of a source wait for the repair of its agent, which begins unless it is
+        """Let attempts of a source wait for the repair of its agent; begin the repair unless it is
         under way."""
         source = attempts[0].attempt.source
         with self._lock:
@@ -254,9 +254,8 @@ class Agents:
             self.pool.submit(self._repair, source)
 
     def _repair(self, source: Workload) -> None:
-        """Send a source's waiting attempts until none is left; after an error give up or pause,
-        start the agent, send.
-        """
+        """Send a source's waiting attempts until none is left. After an error, give up or pause,
+        then start the agent and send again."""
         attempts: list[Pending] = []
         try:
             while attempts := self._take_waiting(source):
@@ -270,7 +269,8 @@ class Agents:
                 pending.fail(error)
 
     def _take_waiting(self, source: Workload) -> list[Pending]:
-        """Return the attempts that wait for a source's agent; without any, the repair is over."""
+        """Return the attempts that wait for a source's agent; if there are none, the repair is
+        over."""
         with self._lock:
             attempts = [
                 pending
@@ -309,20 +309,20 @@ class Agents:
         return [*again, *(pending for pending in attempts if not pending.errors)]
 
     def _trouble_of(self, source: Workload) -> tuple[SuiteError | None, str]:
-        """Return the change of a pod, and a message if it is unknown."""
+        """Return the change of a pod, and a message if the change is unknown."""
         try:
             return self.trouble([source]), ""
         except SuiteError as error:  # then at least the probe's own error is known
             return None, f"; whether the pod changed is not known: {error}"
 
     def _start_and_send(self, source: Workload, attempts: Sequence[Pending]) -> None:
-        """Start a source's agent where none is alive, and send attempts to it."""
+        """Start a source's agent if none is alive, and send attempts to it."""
 
         def postpone(seconds: float) -> None:
             for pending in attempts:
                 pending.begun += seconds
 
-        error = ProbeBroken(f"the agent in {source.label} ended before it was asked")
+        error = ProbeBroken(f"the agent in {source.label} ended before it got a request")
         unsent = attempts
         try:
             self.agent(source, protocol.AGENTS[source.os], postpone)
@@ -347,7 +347,7 @@ class Agents:
         if again and self._restarted[own] >= self.limits.restarts:
             last = self._error.get(own, f"the agent in {source.label} broke")
             raise AgentRefused(
-                f"{last}; it is not restarted any more after {counted(self.limits.restarts, 'restart')}",
+                f"{last}; it is no longer restarted after {counted(self.limits.restarts, 'restart')}",
                 transport="too many restarts",
             )
         self.counts.starts[key] += 1
@@ -418,12 +418,13 @@ class Agents:
             return sum(bound.node in ("", agent.workload.node) for agent in self._agents.values())
 
     def _have_our_share(self, bound: Bound) -> bool:
-        """Return whether this process holds its full share of the slots, or all slots."""
+        """Return whether this process holds its full share of the slots, or whether all slots are
+        taken."""
         return self._held(bound) >= min(bound.share, bound.count)
 
     def _make_room(self, at_rest: float = 0.0, node: str = "") -> bool:
-        """End the agent that has been idle for longest, if it was idle for this many seconds.
-        Return whether one ended.
+        """End the agent that has been idle for longest, if it was idle for at least ``at_rest``
+        seconds. Return whether an agent was ended.
 
         ``node``: only agents on this node.
         """
@@ -458,7 +459,7 @@ class Agents:
                 self._give_way(bound_of(self.limits, node))
 
     def _give_way(self, bound: Bound) -> None:
-        """End idle agents beyond this process' share while another process waits for a slot."""
+        """End idle agents in excess of this process' share while another process waits for a slot."""
         while self._held(bound) > bound.share and self.slots.wanted(bound.name):
             if not self._make_room(AT_REST, bound.node):
                 return

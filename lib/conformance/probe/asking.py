@@ -19,7 +19,7 @@ from conformance.model.observation import Observation
 
 @dataclass(frozen=True)
 class Answered:
-    """The end of an attempt: exactly one of ``observation`` and ``error`` is there."""
+    """The end of an attempt: exactly one of ``observation`` and ``error`` is set."""
 
     ticket: int
     observation: Observation | None = None

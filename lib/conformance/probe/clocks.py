@@ -11,8 +11,9 @@ import threading
 import time
 
 DRIFT = 200e-6
-"""Seconds per second by which an agent's clock may run away from the suite's.  Oscillators differ by up to 100 ppm
-(chrony's documentation names 100 as a usual bound), and a virtual machine's may be steered by as much again."""
+"""The drift of an agent's clock from the suite's, in seconds per second. Oscillators differ by up
+to 100 ppm (chrony's documentation names 100 as a usual bound), and a virtual machine's clock may be
+adjusted by as much again."""
 
 _EPOCH = time.time() - time.monotonic()
 
@@ -20,13 +21,13 @@ _EPOCH = time.time() - time.monotonic()
 def unix(monotonic: float) -> float:
     """Return a moment of ``time.monotonic`` in Unix seconds.
 
-    These never step, whatever happens to the machine's clock.
+    These seconds never jump, even if the machine's clock is set.
     """
     return _EPOCH + monotonic
 
 
 class AgentClock:
-    """The clock of an agent process, which began at its start.  Thread-safe.
+    """The clock of an agent process, which starts at zero when the process starts. Thread-safe.
 
     All moments here are of ``time.monotonic`` unless they are marked as the agent's.
     """
@@ -41,7 +42,7 @@ class AgentClock:
 
     def record_line(self, up: float, received: float) -> None:
         """Record a line that the agent wrote ``up`` seconds after its start: it started that long
-        ago, or more."""
+        ago, or longer."""
         with self._lock:
             self._age(received)
             self._latest = min(self._latest, received - up)
@@ -59,20 +60,20 @@ class AgentClock:
             self._latest = max(self._earliest, self._latest)
 
     def start(self) -> tuple[float, float]:
-        """Return when the agent started, and the maximum error of that in seconds."""
+        """Return when the agent started, and the maximum error of that time, in seconds."""
         with self._lock:
             if math.isinf(self._latest):
                 return self._earliest, math.inf
             return (self._earliest + self._latest) / 2, (self._latest - self._earliest) / 2
 
     def place(self, own: float) -> tuple[float, float]:
-        """Return a moment of the agent's clock, and by how many seconds that may be wrong at
-        most."""
+        """Return a moment of the agent's clock on the suite's clock, and its maximum error in
+        seconds."""
         started, error = self.start()
         return started + own, error
 
     def _age(self, now: float) -> None:
-        """Widen the estimate with time, since the clocks drift."""
+        """Widen the error of the estimate with time, since the clocks drift."""
         apart = max(0.0, now - self._seen) * DRIFT
         self._seen = max(self._seen, now)
         self._earliest = self._earliest - apart

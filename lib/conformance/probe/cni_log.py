@@ -2,8 +2,8 @@
 """The log of Calico's CNI plugin, a file of its node, read through the node's calico-node pod.
 
 On Linux that pod mounts the file's folder (volume ``cni-log-dir``); on Windows it is a HostProcess
-pod, which sees the host's files.  Lines bear the node's local time without its zone: on Windows the
-host reports the zone, on Linux the last line is as old as the file.
+pod, which can read the host's files. The times in the lines are the node's local time without its
+zone: on Windows the host reports the zone; on Linux, the last line is as old as the file.
 """
 
 import json
@@ -27,9 +27,10 @@ CONFIGURATIONS: dict[OS, tuple[tuple[str, str], ...]] = {
 PATH = "/var/log/calico/cni/cni.log"
 """The operator's ``log_file_path`` on both systems (pkg/render/node.go, pkg/render/windows.go)."""
 NAMED = re.compile(r'\\"log_file_path\\": *\\"((?:[A-Za-z]:)?/[\w./ -]+\.log)\\"')
-"""The field in a configuration that is a text within JSON: no other file of a node is opened."""
+"""Matches the field in a configuration that is a text within JSON: no other file of a node is
+opened."""
 BYTES = 256 * 1024
-"""Bytes of the file's end that are read on Linux."""
+"""The number of bytes at the file's end that are read on Linux."""
 LINUX = 'stat -c %Y -- "$1" && tail -c "$2" -- "$1"'
 WINDOWS = one_line("cni_log.ps1")
 ON_WINDOWS = r"'C:\var\log\calico\cni\cni.log'"
@@ -46,7 +47,7 @@ def read(  # noqa: PLR0917 - as the last look calls it
 ) -> str:
     """Return the lines of the file that were written from ``since`` on; on Windows only errors.
 
-    Raise SuiteError where it cannot be read.
+    Raise SuiteError if it cannot be read.
     """
     where = (pod["metadata"]["namespace"], pod["metadata"]["name"], container)
     try:
@@ -75,7 +76,8 @@ def path(kube: Kube, os: OS) -> str:
 
 
 def command(os: OS, file: str) -> tuple[str, ...]:
-    """Return the command that prints the file's time, or its host's zone, and then its end."""
+    """Return the command that prints the file's time (on Windows its host's zone), and then its
+    end."""
     if os == "linux":
         return ("sh", "-c", LINUX, "sh", file, str(BYTES))
     on_drive = (file if file[1:2] == ":" else f"C:{file}").replace("/", "\\")
@@ -88,7 +90,7 @@ def _stamp(line: str) -> datetime | None:
 
 
 def _zone(lines: list[str], changed: int) -> timedelta:
-    """Return the offset of the lines' times from UTC, since the last one is as old as the file."""
+    """Return the offset of the lines' times from UTC, since the last line is as old as the file."""
     last = next((stamp for line in reversed(lines) if (stamp := _stamp(line))), None)
     ahead = last - datetime.fromtimestamp(changed, UTC) if last else timedelta()
     return round(ahead / ZONES) * ZONES

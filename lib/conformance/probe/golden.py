@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden conversations of the probe protocol, held with a real agent in a pod and compared word
-for word.
+"""Golden conversations of the probe protocol, held with a real agent in a pod and compared word for
+word.
 
 In the first minute of a run they show, by the line that differs, where a system's own interpreter
 behaves differently (Windows PowerShell 5.1, a FIPS policy, a code page). Most use only the pod's
-own echo server and a closed port, on loopback, where no network can interfere. Those marked
-``beside`` need :class:`Servers`, which are in another pod for all but one. The source is
-``tests/contract/golden``; ``tools/package_golden.py`` copies them.
+own echo server and a closed port, on loopback, where no network can interfere. Conversations marked
+``beside`` need :class:`Servers`, which for all but one conversation are in another pod. The source
+is ``tests/contract/golden``; ``tools/package_golden.py`` copies them.
 """
 
 import functools
@@ -32,9 +32,9 @@ from conformance.settings import OsTimings
 
 Document = dict[str, Any]
 SHOWN = 500
-"""Characters of a line that differs."""
+"""The number of characters of a differing line that are shown."""
 CLOSED_PORT = 1
-"""Port without a listener in the suite's pods."""
+"""A port without a listener in the suite's pods."""
 GOLDEN_SERVER = Program(
     "golden_server.py", ("python3", "-I", "-S", "-u", "/probe/golden_server.py")
 )
@@ -60,7 +60,7 @@ class Servers:
 
     pod: Workload
     ports: Mapping[str, int]
-    """By their names in the conversations, such as ``$HTTP``."""
+    """The servers' ports, by their names in the conversations, such as ``$HTTP``."""
 
     def seen_from(self, workload: Workload) -> dict[str, Any]:
         """Return the servers' ports and ``$HOST`` as that pod reaches them; on loopback if they are
@@ -78,7 +78,7 @@ def serving(
     try:
         listening = talk.hear(patience.agent_hello, {"type": "listening"})
         if listening["type"] != "listening":
-            raise talk.broken(f"it said {json.dumps(listening)[:SHOWN]} before it listened")
+            raise talk.broken(f"it wrote {json.dumps(listening)[:SHOWN]} before it listened")
         yield Servers(pod, {str(name): int(port) for name, port in listening["ports"].items()})
     finally:
         talk.close()
@@ -145,11 +145,11 @@ def hold(
     echo_port: int = ECHO_PORT,
     servers: Servers | None = None,
 ) -> int:
-    """Run the conversations with a pod's own agent, and an echo server on ``echo_port``; return how
-    many.
+    """Run the conversations with a pod's own agent, and an echo server on ``echo_port``; return
+    their number.
 
     Conversations that need ``servers`` are run only if there are servers. Raise ProbeBroken if the
-    agent broke or differed, with the line that differs.
+    agent broke or answered differently, with the line that differs.
     """
     values: dict[str, Any] = {
         "$ECHO": echo_port,
@@ -169,7 +169,7 @@ def hold(
     try:
         hello = talk.hear(patience.agent_hello, {"type": "hello"})
         if problem := protocol.other_program(hello, program):
-            raise talk.broken(f"it is another program: {problem}")
+            raise talk.broken(f"it is not the suite's program: {problem}")
         if far and not streams:
             talk.carry_out(filled(REACHES, values), far)
         for conversation in chosen:
@@ -182,8 +182,8 @@ def hold(
 def hold_by(
     prober: Prober, transcript: Transcript, workload: Workload, servers: Servers | None = None
 ) -> None:
-    """Run the conversations like :func:`hold`, with the usual agents of the pod's operating system,
-    within the limits of probing."""
+    """Run the conversations as :func:`hold` does, with the usual agents of the pod's operating
+    system, within the limits of probing."""
     patience = prober.settings.timings.of(workload.os)
     for program in (AGENTS[workload.os], STREAM_AGENTS[workload.os]):
         prober.counts.starts[workload.node, workload.os] += 1
@@ -218,12 +218,12 @@ class _Talk:
         )
 
     def carry_out(self, conversation: Document, far: str = "") -> None:
-        """Raise ProbeBroken at the first line that differs.  ``far``: the other pod, with the
-        servers it uses."""
+        """Carry out the conversation. Raise ProbeBroken at the first line that differs. ``far``:
+        the other pod, with the servers that it uses."""
         between = (
             f" (with servers in {far}: the network between them may be the reason)" if far else ""
         )
-        look = "look whether the two pods reach each other; if they do, " if far else ""
+        look = "check whether the two pods reach each other; if they do, " if far else ""
         for line in conversation["lines"]:
             if "to" in line:
                 self._stream.send(json.dumps(line["to"]).encode("ascii"))
@@ -243,8 +243,8 @@ class _Talk:
                     )
 
     def _whole_batch(self, wanted: Document) -> Document:
-        """Return all results of a batch by id, from however many lines; or the first line that is
-        no result."""
+        """Return all results of a batch by id, whatever the number of lines; or the first line that
+        is no result."""
         results: list[Document] = []
         while True:
             found = self.hear(self._within, {"type": "results"})
@@ -265,7 +265,7 @@ class _Talk:
                 line = self._heard.get(timeout=max(0.0, due - time.monotonic()))
             except queue.Empty:
                 raise self.broken(
-                    f"it said nothing within {within:.0f} s, expected {json.dumps(wanted)}"
+                    f"it wrote nothing within {within:.0f} s, expected {json.dumps(wanted)}"
                 ) from None
             if isinstance(line, ExecEnd):
                 how = line.problem or f"status {line.exit_code}"
@@ -276,7 +276,7 @@ class _Talk:
 
     def broken(self, how: str) -> ProbeBroken:
         return ProbeBroken(
-            f"{self._where} does not keep to the probe protocol: {how}", transport=how
+            f"{self._where} does not follow the probe protocol: {how}", transport=how
         )
 
     def close(self) -> None:

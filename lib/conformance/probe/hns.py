@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output of PowerShell's HNS cmdlets through ConvertTo-Json, as typed objects.  Pure: no exec,
+"""The output of PowerShell's HNS cmdlets through ConvertTo-Json, as typed objects. Pure: no exec,
 no clock.
 
-ConvertTo-Json writes a single object as an object, more objects as an array, none as nothing at
-all; inside objects the same happens to lists, and Windows PowerShell 5.1 wraps some as ``{"value":
-[...], "Count": n}``.  Unreadable output is ProbeBroken, never an absence; networks that are not
-Calico's may be of any shape.
+ConvertTo-Json writes a single object as an object, several objects as an array, and no objects as
+nothing at all. Inside objects the same happens to lists, and Windows PowerShell 5.1 wraps some
+lists as ``{"value": [...], "Count": n}``. Unreadable output is ProbeBroken, and never means that
+something is absent; networks that are not Calico's may have any form.
 """
 
 import json
@@ -46,18 +46,17 @@ ENDPOINT_MEMBERS = (
     "Policies",
 )
 BALANCER_MEMBERS = ("ID", "Policies", "References")
-"""The fields that are read; all of HNS' data about 60 endpoints has over 1 MB."""
+"""The fields that are read; all of HNS' data about 60 endpoints has more than 1 MB."""
 _PROTOCOLS = {"tcp": 6, "udp": 17}
 REMOTE_SUBNET = "RemoteSubnetRoute"
-"""Type of the policy by which a network reaches another node's block (hcsshim:
+"""The type of the policy by which a network reaches another node's block (hcsshim:
 hcn.RemoteSubnetRoute)."""
 _FIRST_TICK = datetime(1601, 1, 1, tzinfo=UTC)
 _LAST_TICK = 2**61
-"""The first and the last moment of Windows' time in units of 100 ns; the last is in the year
-8907."""
+"""The last moment of Windows' time that is accepted, in units of 100 ns; it is in the year 8907."""
 PODS = "calico.*"
-"""Felix' default expression for names of pods' networks (WindowsNetworkName), where nothing else is
-known."""
+"""Felix' default expression for names of pods' networks (WindowsNetworkName), used if nothing else
+is known."""
 
 
 class NoAnswer(ProbeBroken):
@@ -65,11 +64,11 @@ class NoAnswer(ProbeBroken):
 
 
 def documents(stdout: bytes, what: str) -> list[Obj]:
-    """Return the objects of an output; none for an empty one. Raise ProbeBroken, naming the
+    """Return the objects of an output; none for an empty one. Raise ProbeBroken, which names the
     request ``what``.
 
     Hosts print in their OEM code page: a letter that is not UTF-8 is replaced, since no name that
-    is used has one.
+    is used has such a letter.
     """
     text = stdout.decode("utf-8-sig", errors="replace").strip()
     if not text:
@@ -91,7 +90,7 @@ def documents(stdout: bytes, what: str) -> list[Obj]:
 
 
 def many(value: Any) -> list[Any]:
-    """Return the members of a list that ConvertTo-Json may have written as a single object, as
+    """Return the items of a list that ConvertTo-Json may have written as a single object, as
     nothing, or wrapped."""
     if value is None or value == "":
         return []
@@ -102,9 +101,10 @@ def many(value: Any) -> list[Any]:
 
 def network(found: Obj, pods: str = PODS) -> HnsNetwork:
     """Return an object of Get-HnsNetwork; without its subnets if the expression ``pods`` does not
-    name it.
+    match its name.
 
-    As Felix reads it (KUBE_NETWORK): anywhere in the name, in any case.  Raise ProbeBroken.
+    As in Felix (KUBE_NETWORK), the expression may match anywhere in the name, ignoring case. Raise
+    ProbeBroken.
     """
     name = str(found.get("Name") or "")
     if not expression.matches(pods, name):
@@ -140,7 +140,7 @@ def network(found: Obj, pods: str = PODS) -> HnsNetwork:
 
 
 def _updated(health: Any) -> str:
-    """Return the time of ``LastUpdateTime``, a FILETIME; empty where there is none."""
+    """Return the time of ``LastUpdateTime``, a FILETIME; empty if there is none."""
     ticks = health.get("LastUpdateTime") if isinstance(health, dict) else None
     if not isinstance(ticks, int) or not 0 < ticks < _LAST_TICK:
         return ""
@@ -225,7 +225,8 @@ def _acl(found: Obj) -> AclRule:
 
 
 def _listed(value: Any) -> str:
-    """Return HNS' list as text: it writes commas, some versions arrays or numbers."""
+    """Return HNS' list as text: HNS separates items with commas, some versions write arrays or
+    numbers."""
     return ",".join(str(item) for item in many(value))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of nodes: HNS on Windows by PowerShell in a HostProcess pod, kernel networking on Linux.
+"""Reads nodes: HNS on Windows by PowerShell in a HostProcess pod, kernel networking on Linux.
 
-Facts come back, or an exception: a broken exec, a failed command, a garbled or an empty output is
-ProbeBroken, and never counts as "there is none".  A command may only print nothing if its pod then
-shows that its output arrives.
+A read returns facts or raises an exception: a broken exec, a failed command, a garbled or an empty
+output is ProbeBroken, and never counts as "there is none". A command may only print nothing if its
+pod then shows that its output arrives.
 
 HNS' cmdlets write an error and go on, so that PowerShell ends with 0: scripts stop at their first
 error. If HNS does not answer at all, its cmdlets write no error and return an empty text or null,
@@ -37,7 +37,7 @@ from conformance.timing import SYSTEM_CLOCK, Clock, Deadline
 
 T = TypeVar("T")
 Run = Callable[[Workload, Sequence[str], float], ExecResult]
-"""Runs a command in a pod within so many seconds; raises ProbeBroken."""
+"""Runs a command in a pod within a number of seconds; raises ProbeBroken."""
 Place = Callable[[str], Workload]
 """Returns the host pod of the node of that name; creates it if there is none."""
 
@@ -45,15 +45,15 @@ POWERSHELL = (
     r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe", "-NoLogo", "-NoProfile", "-NonInteractive",
     "-ExecutionPolicy", "Bypass", "-OutputFormat", "Text", "-Command",
 )  # fmt: skip
-"""With its path, since HostProcess containers of containerd 1.6 depend on the host's (hcsshim adds
-PowerShell's folder since v0.10.0).  They run commands by ``cmd /c``: no script may hold ``"``,
-``%`` or a line break."""
+"""The command with its path, since HostProcess containers of containerd 1.6 use the host's PATH
+(hcsshim adds PowerShell's folder since v0.10.0). They run commands by ``cmd /c``: no script may
+contain ``"``, ``%`` or a line break."""
 SINGLE_QUOTES = re.compile("['\u2018\u2019\u201a\u201b]")
-"""PowerShell ends a text in single quotes at any of them, and reads two of them as one
-(``CodeGeneration.EscapeSingleQuotedStringContent``)."""
+"""The characters that PowerShell accepts as the end of a text in single quotes; it reads two of
+them as one (``CodeGeneration.EscapeSingleQuotedStringContent``)."""
 NOT_IN_SCRIPTS = re.compile(r'["%\x00-\x1f]')
 STOP = "$ErrorActionPreference = 'Stop'; "
-"""Begins every script: an error ends it, with exit status 1."""
+"""The beginning of every script: an error ends the script, with exit status 1."""
 PKTMON = (
     r"$pktmon = 'C:\Windows\System32\pktmon.exe'; $file = 'C:\Windows\Temp\calico-conformance-{name}'; "
     r"$late = 'C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe -NoProfile -Command Start-Sleep {bound}; "
@@ -74,10 +74,10 @@ host's: a process that WMI makes, outside the pod's job, ends it ``PKTMON_LATE``
 where the file is still there (evidence has a bound far below that)."""
 PKTMON_LATE = 60
 PKTMON_MEGABYTES = 4
-"""MB.  Of pktmon's file, of which the oldest packets go when it is full."""
+"""MB. The size of pktmon's file; when it is full, the oldest packets are removed."""
 PKTMON_LINES = 300
-"""Packets of pktmon's text that are printed, each with the line before it, which says where and why
-it was dropped."""
+"""The number of packets of pktmon's text that are printed, each with the line before it, which has
+where and why it was dropped."""
 WITNESS = "Write-Output witness"
 """A command that prints something on every node, to show that output arrives."""
 CNI_CONFIGURATIONS = (
@@ -90,7 +90,7 @@ CNI_CONFIGURATIONS = (
 """Paths on Windows: default of windowsNodes.cniConfigDir, AKS, EKS, RKE2, Calico installed by
 hand."""
 PAUSE = 0.25
-"""s.  Before a broken exec is tried again; doubles."""
+"""s. The pause before a broken exec is tried again; it doubles."""
 
 
 class CommandFailed(ProbeBroken):
@@ -111,9 +111,9 @@ class Hosts:
         once: bool = False,
         pods: str = hns.PODS,
     ) -> None:
-        """``pods``: the expression that names HNS networks of pods. ``once``: failed commands are
-        not repeated, for callers that have little time and decide nothing.
-        """
+        """Set up the reads. ``pods``: the expression that matches the names of pods' HNS networks.
+        ``once``: failed commands are not repeated, for callers that have little time and decide
+        nothing."""
         self._run = run
         self._windows = windows
         self._linux = linux
@@ -123,7 +123,7 @@ class Hosts:
         self._pods = pods
 
     def on_windows(self, node: str) -> Workload:
-        """Return the pod in a Windows node's host.  Raise like :meth:`hns_networks`."""
+        """Return the pod in a Windows node's host. Raise as :meth:`hns_networks` does."""
         return self._windows(node)
 
     def command(self, pod: Workload, argv: Sequence[str]) -> ExecResult:
@@ -141,7 +141,7 @@ class Hosts:
 
     def hns_endpoints(self, node: str, *, remote: bool = False) -> list[HnsEndpoint]:
         """Return HNS endpoints of a Windows node; with ``remote`` also those that stand for
-        addresses of other nodes.  Raise like :meth:`hns_networks`."""
+        addresses of other nodes. Raise as :meth:`hns_networks` does."""
         found = [
             hns.endpoint(document)
             for document in self._documents(node, "Get-HnsEndpoint", hns.ENDPOINT_MEMBERS)
@@ -149,8 +149,7 @@ class Hosts:
         return [endpoint for endpoint in found if remote or not endpoint.is_remote]
 
     def load_balancers(self, node: str) -> list[LoadBalancer]:
-        """Return kube-proxy's load balancers on a Windows node.  Raise like
-        :meth:`hns_networks`."""
+        """Return kube-proxy's load balancers on a Windows node. Raise as :meth:`hns_networks` does."""
         return [
             balancer
             for document in self._documents(node, "Get-HnsPolicyList", hns.BALANCER_MEMBERS)
@@ -158,8 +157,8 @@ class Hosts:
         ]
 
     def acl_list(self, node: str, workload: Workload) -> tuple[AclRule, ...]:
-        """Return the access rules of a pod's endpoint, in HNS' order.  Raise ProbeBroken when it
-        has no endpoint there."""
+        """Return the access rules of a pod's endpoint, in HNS' order. Raise ProbeBroken if it has
+        no endpoint there."""
         endpoints = self.hns_endpoints(node)
         for endpoint in endpoints:
             if endpoint.address == workload.address:
@@ -170,10 +169,10 @@ class Hosts:
         )
 
     def cni_configuration(self, node: str, places: Sequence[str] = ()) -> str:
-        """Return text of a Windows node's CNI configuration: of the files at ``places``, then
-        where installations put it.
+        """Return the text of a Windows node's CNI configuration: of the files at ``places``, then
+        of the usual places of installations.
 
-        Raise like :meth:`hns_networks`.
+        Raise as :meth:`hns_networks` does.
         """
         paths = ", ".join(map(quoted, dict.fromkeys((*places, *CNI_CONFIGURATIONS))))
         script = f"foreach ($path in {paths}) {{ Get-Content -Raw -Path $path -ErrorAction SilentlyContinue }}"
@@ -183,23 +182,22 @@ class Hosts:
         """Return the command lines of a program's processes on a Windows node; none if it does not
         run.
 
-        ``program`` with its ending, ``kube-proxy.exe``.  Raise like :meth:`hns_networks`.
+        ``program`` includes its ending, ``kube-proxy.exe``. Raise as :meth:`hns_networks` does.
         """
         found = f"Get-CimInstance Win32_Process -Filter 'Name=''{program}'''"
         return self._lines(node, f"{STOP}{found} | ForEach-Object {{ $_.CommandLine }}")
 
     def file(self, node: str, path: str) -> str:
-        """Return text of a file of a Windows node. Raise like :meth:`hns_networks`; ProbeBroken
-        also where there is none.
-        """
+        """Return the text of a file of a Windows node. Raise as :meth:`hns_networks` does;
+        ProbeBroken also if there is no such file."""
         return self._text(node, f"{STOP}Get-Content -Raw -Path {quoted(path)}")
 
     def updates(self, node: str) -> list[str]:
         """Return KB numbers of the updates that a Windows node lists as installed, such as
         ``KB5044281``.
 
-        Windows lists what its component store serviced: cumulative updates, servicing stacks,
-        .NET. Raise like :meth:`hns_networks`.
+        Windows lists the updates of its component store: cumulative updates, servicing stacks,
+        .NET. Raise as :meth:`hns_networks` does.
         """
         return self._lines(
             node,
@@ -208,9 +206,9 @@ class Hosts:
 
     def calico_program(self, node: str) -> tuple[str, str]:
         """Return path and version of the program that runs as Felix on a Windows node, both empty
-        where none does.
+        if none does.
 
-        ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``.  Raise like :meth:`hns_networks`.
+        ``C:\\CalicoWindows\\calico-node.exe`` and ``v3.24.0``. Raise as :meth:`hns_networks` does.
         """
         said = self._text(node, STOP + windows_host.VERSION)
         return windows_host.calico_program(said, f"node {node}")
@@ -223,19 +221,19 @@ class Hosts:
         return lines[0].strip() if lines else ""
 
     def differences(self, node: str) -> dict[str, str]:
-        r"""Return what may differ between Windows nodes of a build: HNS and VFP switches, .NET,
-        culture, ...
+        r"""Return the properties in which Windows nodes of a build may differ: HNS and VFP
+        switches, .NET, culture, ...
 
-        Registry values by key and name: ``hns\State HnsAclUpdateChange``.  Raise as
-        :meth:`hns_networks`.
+        Registry values by key and name: ``hns\State HnsAclUpdateChange``. Raise as
+        :meth:`hns_networks` does.
         """
         return windows_host.differences(
             self._text(node, STOP + windows_host.REGISTRY), f"node {node}"
         )
 
     def bgp(self, node: str) -> BgpHost:
-        """Return the BGP configuration of a Windows node's RemoteAccess.  Raise as
-        :meth:`hns_networks`."""
+        """Return the BGP configuration of a Windows node's RemoteAccess. Raise as
+        :meth:`hns_networks` does."""
         return windows_host.bgp_host(self._text(node, windows_host.BGP), f"node {node}")
 
     def cni_tokens(self, node: str) -> list[datetime | None]:
@@ -250,8 +248,8 @@ class Hosts:
         )
 
     def connect(self, node: str, targets: Sequence[str], seconds: float) -> dict[str, Verdict]:
-        """Return how TCP connections from a Windows node's host to ``ADDRESS:PORT`` targets end,
-        tried all at once for some seconds.  Raise the errors of :meth:`hns_networks`."""
+        """Try TCP connections from a Windows node's host to ``ADDRESS:PORT`` targets, all at once
+        for some seconds, and return their results. Raise the errors of :meth:`hns_networks`."""
         script = STOP + windows_host.connecting(targets, seconds)
 
         def ask() -> dict[str, Verdict]:
@@ -264,9 +262,9 @@ class Hosts:
     def remove_hns_networks(self, node: str, identities: Collection[str]) -> str:
         """Remove HNS networks of a node, at least one, which cuts the node's own exec streams.
 
-        Return the exec's output, or what broke it after the request: neither shows that the network
-        is gone; a fresh read does.  Raise ProbeBroken if the command itself reports a failure or
-        was never requested, MissingCapability.
+        Return the exec's output, or the error that broke it after the request. Neither shows that
+        the network is gone; a fresh read does. Raise ProbeBroken if the command itself reports a
+        failure or was never requested, MissingCapability.
         """
         chosen = " -or ".join(f"$_.ID -eq {quoted(identity)}" for identity in sorted(identities))
         script = f"{STOP}Get-HnsNetwork | Where-Object {{ {chosen} }} | Remove-HnsNetwork"
@@ -282,7 +280,8 @@ class Hosts:
         """Return pktmon's own lines about packets with one of these addresses, captured for a
         number of seconds.
 
-        Raise like :meth:`hns_networks`; ProbeBroken also if there is no pktmon, or it is in use.
+        Raise as :meth:`hns_networks` does; ProbeBroken also if there is no pktmon, or if it is in
+        use.
         """
         script = STOP + PKTMON.format(
             name=secrets.token_hex(4),
@@ -318,7 +317,7 @@ class Hosts:
         """Return the packets between these addresses (:func:`conformance.probe.capture.argv`) in a
         Linux node's network.
 
-        Raise ProbeBroken, also where the pod in the node's network may not capture.
+        Raise ProbeBroken, also if the pod in the node's network may not capture.
         """
         command = linux_host.capture_argv(seconds, vxlan_port, ends, peers)
         done = self._run(self._linux(node), command, seconds + self._timings.linux.exec_overhead)
@@ -337,8 +336,8 @@ class Hosts:
             if not self._answers(node):
                 raise
             text = (
-                f"HNS of node {node} fails: {cmdlet} does not answer, while another command in the same HostProcess "
-                f"pod does; look at the services hns and vmcompute there ({broken})"
+                f"HNS of node {node} fails: {cmdlet} does not answer, but another command in the same HostProcess "
+                f"pod does; check the services hns and vmcompute there ({broken})"
             )
             raise ProbeBroken(text, broken.observations, broken.transport) from broken
 
@@ -368,7 +367,7 @@ class Hosts:
                 empty_is_broken or not self._successful(pod, node, WITNESS).strip()
             ):
                 raise ProbeBroken(
-                    f"node {node}: {script}: empty output, and nothing shows that output arrives",
+                    f"node {node}: {script}: empty output, and it is not known whether the output was lost",
                     transport="empty",
                 )
             return output
@@ -382,8 +381,8 @@ class Hosts:
         return self._run(pod, (*POWERSHELL, script), self._timings.windows.exec_overhead + runs)
 
     def _patiently(self, ask: Callable[[], T], overhead: float) -> T:
-        """Run an attempt, and repeat it after an error, for three times the limit of an exec, as
-        probing does."""
+        """Run an attempt, and repeat it after an error, for three times the time limit of an exec,
+        as probing does."""
         deadline = Deadline(3 * overhead, self._clock)
         pause = PAUSE
         tries = 0
@@ -420,8 +419,8 @@ def _decoded(output: bytes) -> str:
 
 
 def _listing(cmdlet: str, members: Sequence[str]) -> str:
-    """Return the script that prints these members of all that a cmdlet returns; an empty text and
-    null stay what they are."""
+    """Return the script that prints these members of all objects that a cmdlet returns; an empty
+    text and null are printed as they are."""
     picked = (
         f"ForEach-Object {{ if ($_) {{ $_ | Select-Object {','.join(members)} }} else {{ $_ }} }}"
     )
@@ -429,8 +428,7 @@ def _listing(cmdlet: str, members: Sequence[str]) -> str:
 
 
 def _succeeded(node: str, script: str, done: ExecResult) -> ExecResult:
-    """Return the result of a command.  Raise CommandFailed where the command ended with an
-    error."""
+    """Return the result of a command. Raise CommandFailed if the command ended with an error."""
     if done.exit_code:
         words = " ".join(done.output.split())[:300] or "no output"
         raise CommandFailed(

@@ -10,7 +10,7 @@ from conformance.settings.assumptions import number
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds of probing, over all processes of a run."""
+    """Limits of probing, over all processes of a run."""
 
     powershell_starts: int = number("WIN-STARTS-AT-ONCE")
     """Concurrent PowerShell starts per Windows node: each takes 2 to 4 s and a core (dotnet-framework-docker#25, #211);
@@ -26,10 +26,11 @@ class Limits:
     share_of_node: int = number("WIN-AGENTS")
     """The ``share`` of ``per_windows_node``."""
     restarts: int = 20
-    """Restarts of a broken agent per pod and process. More failures are no coincidence, and each
-    start costs a Windows node 2 to 4 s and a core."""
+    """The number of restarts of a broken agent per pod and process. More failures are no
+    coincidence, and each start costs a Windows node 2 to 4 s and a core."""
     sources: int = 64
-    """Sources for which a process starts agents, or retries after an error, at the same time."""
+    """The number of sources for which a process starts agents, or retries after an error, at the
+    same time."""
 
 
 @dataclass
@@ -37,12 +38,12 @@ class Counts:
     """The cost of probing, per ``(node, os)`` and in all."""
 
     starts: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Agents started, that is execs."""
+    """Agents that were started, each by one exec."""
     restarts: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Agents among these that replaced a broken one."""
+    """Those of the agents that replaced a broken agent."""
     batches: Counter[tuple[str, OS]] = field(default_factory=Counter)
     attempts: Counter[tuple[str, OS]] = field(default_factory=Counter)
     repeated: Counter[tuple[str, OS]] = field(default_factory=Counter)
-    """Attempts sent again after transport errors."""
+    """Attempts that were sent again after transport errors."""
     commands: Counter[tuple[str, OS]] = field(default_factory=Counter)
     """Execs other than agents: literal commands, reads of hosts."""

@@ -20,16 +20,17 @@ HOST_FACTS = Program("host_facts.py", ("python3", "-I", "-S", "-u", "/probe/host
 KINDS: dict[str, type[Link | RouteEntry | FdbEntry | Neighbour]] = {
     "links": Link, "routes": RouteEntry, "fdb": FdbEntry, "neighbours": Neighbour,
 }  # fmt: skip
-"""The lists in its output; only a part of each is read."""
+"""The lists in the output; only a part of each is read."""
 CAPTURE = Program("capture.py", ("python3", "-I", "-S", "-u", "/probe/capture.py"))
 PACKETS = 400
-"""The most packets of a capture."""
+"""The maximum number of packets of a capture."""
 BYTES = 192
-"""bytes.  Of a packet: all headers of TCP in VXLAN, and the beginning of what follows."""
+"""bytes. The part of a packet that is captured: all headers of TCP in VXLAN, and the beginning of
+the data."""
 
 
 def parse(node: str, stdout: bytes) -> LinuxFacts:
-    """Return the facts in an output.  Raise like :func:`only_answer`."""
+    """Return the facts in an output. Raise as :func:`only_answer` does."""
     return only_answer(node, stdout, HOST_FACTS, "host-facts", lambda found: _facts(node, found))
 
 
@@ -85,7 +86,7 @@ def capture_argv(
 
 
 def captured(node: str, stdout: bytes) -> Capture:
-    """Return the capture in an output.  Raise like :func:`only_answer`."""
+    """Return the capture in an output. Raise as :func:`only_answer` does."""
     return only_answer(node, stdout, CAPTURE, "capture", lambda found: _capture(node, found))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many agents may live at once: in all, and on each Windows node."""
+"""Limits the number of agents that live at once: in all, and on each Windows node."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Bound:
     """The name of its slots."""
     count: int
     share: int
-    """Agents that a process keeps while another process needs agents."""
+    """The number of agents that a process keeps while another process needs agents."""
     node: str = ""
-    """Empty: all."""
+    """The node; empty: all nodes."""
 
 
 def bound_of(limits: Limits, node: str) -> Bound:

@@ -2,10 +2,10 @@
 """The lag of this machine, so that a late result can be distinguished from a wrong result.
 
 If the suite sends or receives late, its own machine is late; if the lab runs on the same machine,
-the whole lab is late, too.  The kernel shows that as well: ``/proc/pressure/cpu`` has the time in
-which any task waited for a core (the kernel's documentation, "PSI - Pressure Stall Information"),
-``/proc/self/schedstat`` that of this process ("Scheduler Statistics"), and ``/proc/stat`` how many
-tasks want one.  Moments are seconds of ``time.monotonic``.
+the whole lab is late, too. The kernel shows that as well. ``/proc/pressure/cpu`` has the time in
+which any task waited for a core (the kernel's documentation, "PSI - Pressure Stall Information").
+``/proc/self/schedstat`` has that time for this process ("Scheduler Statistics"), and ``/proc/stat``
+how many tasks want a core. Moments are seconds of ``time.monotonic``.
 """
 
 import os
@@ -22,20 +22,22 @@ PRESSURE = Path("/proc/pressure/cpu")
 SCHEDULED = Path("/proc/self/schedstat")
 TASKS = Path("/proc/stat")
 LATE = 0.05
-"""Share of a budget. A smaller lag excuses nothing, since the budget has room for it."""
+"""The share of a budget from which a lag counts. A smaller lag excuses nothing, since the budget
+has room for it."""
 PRESSED = 0.95
-"""Share of the time in which some task waits for a core; above it, the machine is overloaded."""
+"""The share of the time in which some task waits for a core; above it, the machine is overloaded.
+"""
 FELT = 0.5
-"""s. The lag from which a machine counts as late. Pressure alone does not show this: beside a few
+"""s. The lag from which a machine counts as late. Pressure alone does not show this: with a few
 computing processes the pressure is 100 %, but the kernel soon gives a core to a process that has
 slept, so that the lag is only milliseconds."""
 STARVED = 0.9
-"""Share of the time in which this process wanted a core and had none: from here on the lab's
-processes get less than a tenth of the time that they need, although a process that mostly sleeps
-may be hardly late."""
+"""The share of the time in which this process wanted a core and had none. From this value on, the
+lab's processes get less than a tenth of the time that they need, although a process that mostly
+sleeps may be hardly late."""
 CROWD = 12
-"""Tasks per core from which computing processes get as little time as that, even if this process,
-which sleeps, gets more."""
+"""The number of tasks per core from which computing processes get as little time as that, even if
+this process, which sleeps, gets more."""
 TICK = 0.005
 """s. A smaller lag is not recorded."""
 WINDOW = 2.0
@@ -46,14 +48,13 @@ KEPT = 900.0
 
 def waited() -> float | None:
     """Return the seconds since the machine's start in which some task waited for a core; None if
-    the kernel does not report it.
-    """
+    the kernel does not report it."""
     found = _pressure(r"^some .*total=(\d+)")
     return None if found is None else found / 1e6
 
 
 def lately() -> float | None:
-    """Return the share of the last 10 s in which something waited for a core; None: not known."""
+    """Return the share of the last 10 s in which some task waited for a core; None: not known."""
     found = _pressure(r"^some avg10=([\d.]+)")
     return None if found is None else found / 100
 
@@ -88,11 +89,11 @@ class Machine:
     pressure: Callable[[], float | None] = waited
     demand: Callable[[], tuple[float, float, float]] = demand
     worst: float = 0.0
-    """s.  The most that something was late."""
+    """s. The longest lateness."""
     given: int = 0
-    """Number of budgets that were extended."""
+    """The number of budgets that were extended."""
     excused: int = 0
-    """Paths that were left undecided, since the machine was late all the time."""
+    """The number of paths that were left undecided because the machine was late all the time."""
     _late: deque[tuple[float, float]] = field(default_factory=deque)
     _waited: deque[tuple[float, float, float, float, float]] = field(default_factory=deque)
     """Samples at least a second apart: the time, how long some task had waited for a core by then,
@@ -100,7 +101,7 @@ class Machine:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_lateness(self, seconds: float, now: float) -> None:
-        """Record that something was sent or received so many seconds late, just now; below 0: in
+        """Record that something was sent or received this many seconds late, just now; below 0: in
         time."""
         with self._lock:
             is_due = self.shared and (not self._waited or now - self._waited[-1][0] >= 1.0)
@@ -114,14 +115,14 @@ class Machine:
                     kept.popleft()
 
     def behind(self, since: float) -> float:
-        """Return the most that something was late since then, in seconds."""
+        """Return the longest lateness since then, in seconds."""
         with self._lock:
             return max((seconds for at, seconds in self._late if at >= since), default=0.0)
 
     def more(self, budget: float, since: float) -> float:
         """Return the seconds by which a used-up budget is extended once; 0: not at all.
 
-        That is the budget again, plus the time that the machine was behind.
+        The extension is the budget again, plus the time that the machine was late.
         """
         behind = self.behind(since)
         pressed = min(self._shares(since), default=0.0) >= PRESSED
@@ -131,8 +132,8 @@ class Machine:
         return budget + behind
 
     def overwhelmed(self, since: float, now: float, *, computes: bool = True) -> bool:
-        """Return whether the lab shares the machine, and it was under pressure all the time and
-        late or, if the lab ``computes`` meanwhile, starved."""
+        """Return whether the lab shares the machine, and the machine was under pressure all the
+        time and late or, if the lab ``computes`` meanwhile, starved."""
         shares = list(self._shares(since))
         if not self.shared or not shares or min(shares) < PRESSED:
             return False
@@ -155,8 +156,8 @@ class Machine:
         )
 
     def _shares(self, since: float) -> Iterator[float]:
-        """Return the share of time in which something waited for a core, for each interval between
-        two looks."""
+        """Yield the share of time in which some task waited for a core, for each interval between
+        two samples."""
         with self._lock:
             looks = list(self._waited)
         yield from (

@@ -38,7 +38,8 @@ from conformance.settings import Settings
 __all__ = ["Counts", "Limits", "LiveAsking", "Prober"]
 
 ANSWER = 60.0
-"""s. Between two checks for an answer; this only limits a single wait, and ends nothing."""
+"""s. The interval between two checks for an answer; this only limits a single wait, and ends
+nothing."""
 
 
 class LiveAsking:
@@ -50,11 +51,11 @@ class LiveAsking:
         self._inbox = Inbox()
         self._ready = deque[Answered]()
         self.pending = 0
-        """Attempts begun with a result that :meth:`next` has not returned yet."""
+        """Attempts that have begun and whose result :meth:`next` has not returned yet."""
 
     def begin(self, attempts: Sequence[Attempt]) -> list[int]:
-        """Begin as :class:`Asking` says.  Raise ValueError, and send nothing, for an incomplete
-        attempt."""
+        """Begin attempts as :class:`Asking` does. Raise ValueError, and send nothing, for an
+        incomplete attempt."""
         begun = [
             Pending(next(self._numbers), attempt, protocol.spec(attempt), self._inbox)
             for attempt in attempts
@@ -79,7 +80,7 @@ class LiveAsking:
         return self._agents.waits(source, self._inbox)
 
     def cancel(self) -> None:
-        """Cancel like :meth:`Asking.cancel`; it can begin attempts again afterwards."""
+        """Cancel as :meth:`Asking.cancel` does; it can begin attempts again afterwards."""
         self._agents.cancel(self._inbox)
         self._inbox = Inbox()
         self.pending = 0
@@ -113,16 +114,15 @@ class Prober:
         return self.agents.settings
 
     def asking(self) -> LiveAsking:
-        """Return a new set of attempts under way, for one thread; sets may share an agent at the
-        same time."""
+        """Return a new object for attempts under way, to be used in one thread; several may share
+        an agent at the same time."""
         return LiveAsking(self.agents)
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
-        """Make all attempts at once; observations in the batch's order.
+        """Make all attempts at once; return observations in the batch's order.
 
-        Raise ProbeBroken when an attempt could not be carried out before the retry deadline, with
-        the observations of those that could; EnvironmentBroken when a source pod is no longer the
-        one it was.
+        Raise ProbeBroken if an attempt could not be carried out before the retry deadline, with the
+        observations of those that could; EnvironmentBroken if a source pod was replaced.
         """
         asking = self.asking()
         found: dict[int, Observation] = {}
@@ -157,15 +157,14 @@ class Prober:
         """Raise EnvironmentBroken if one of these pods is deleted, restarted, replaced or not
         running, or its node died.
 
-        Raise MissingCapability if its node has left.
+        Raise MissingCapability if its node was removed.
         """
         by_uid = {workload.uid: workload for workload in workloads}
         if trouble := self.agents.trouble(by_uid.values()):
             raise trouble
 
     def revalidate(self) -> None:
-        """Drop the agents of pods that are no longer what they were, since an exclusive test may
-        have changed them."""
+        """Drop the agents of pods that have changed, since an exclusive test may have changed them."""
         self.agents.revalidate()
 
     def agent(
@@ -174,10 +173,10 @@ class Prober:
         program: protocol.Program,
         waited: Callable[[float], object] = lambda seconds: None,
     ) -> Agent:
-        """Return the live agent of a program in a pod, started if there is none.  Raise
+        """Return the live agent of a program in a pod; start it if there is none. Raise
         ProbeBroken.
 
-        ``waited`` gets the seconds for which other starts were waited for.
+        ``waited`` receives the seconds of waiting for other starts.
         """
         return self.agents.agent(source, program, waited)
 
@@ -190,10 +189,9 @@ class Prober:
         transcript: Transcript = forget,
     ) -> ExecResult:
         """Run a command word for word in a pod's main container, to its end, within a number of
-        seconds. In a foreign pod (Calico's own) it runs in the Workload's container. Waits for a
-        free PowerShell start of a Windows node first (not counted). Its output is evidence beside
-        an attempt on the same path, never a verdict. Raise ProbeBroken.
-        """
+        seconds. In a foreign pod (Calico's own) it runs in the Workload's container. It first waits
+        for a free PowerShell start of a Windows node; this time does not count. Its output is
+        evidence in addition to an attempt on the same path, never a verdict. Raise ProbeBroken."""
         where = (workload.namespace, workload.pod)
         container = ROLES[workload.role].main if workload.role in ROLES else workload.container
         purpose = f"exec of a command in {workload.namespace}/{workload.pod}"

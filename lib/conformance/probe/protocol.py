@@ -30,7 +30,7 @@ POWERSHELL = (
 
 @dataclass(frozen=True)
 class Program:
-    """A probe program and how it is started in a pod."""
+    """A probe program and the way it is started in a pod."""
 
     name: str
     argv: tuple[str, ...]
@@ -57,7 +57,7 @@ class Garbled(ProbeBroken):
 
 
 def read_line(line: bytes) -> dict[str, Any] | None:
-    """Return a protocol line as a dict, None for noise.  Raise Garbled."""
+    """Return a protocol line as a dict; None for other output. Raise Garbled."""
     at = line.find(MARK)
     if at < 0:
         return None
@@ -73,7 +73,7 @@ def read_line(line: bytes) -> dict[str, Any] | None:
 
 
 def other_program(hello: dict[str, Any], program: Program) -> str:
-    """Return why an agent's hello does not match the program that this suite mounted; empty when it
+    """Return why an agent's hello does not match the program that this suite mounted; empty if it
     does."""
     if hello.get("protocol") != PROTOCOL:
         return f"it speaks protocol {hello.get('protocol')!r}, this suite {PROTOCOL}"
@@ -86,7 +86,7 @@ def other_program(hello: dict[str, Any], program: Program) -> str:
 
 
 def batch_line(batch: str, specs: Sequence[dict[str, Any]]) -> bytes:
-    """Return the line that asks an agent for attempts, as :func:`spec` describes them; ids are
+    """Return the line that requests attempts from an agent, as :func:`spec` describes them; ids are
     their positions."""
     attempts = [{"id": number, **described} for number, described in enumerate(specs)]
     document = {"type": "batch", "batch": batch, "attempts": attempts}
@@ -112,7 +112,7 @@ def spec(attempt: Attempt) -> dict[str, Any]:
     if attempt.target is not None:
         made |= {"host": attempt.target.host, "port": attempt.target.port}
     elif attempt.kind is not Kind.DNS:
-        raise ValueError(f"{attempt.label}: only DNS attempts go without a target")
+        raise ValueError(f"{attempt.label}: only DNS attempts may have no target")
     match attempt.kind:
         case Kind.HTTP:
             made |= {"path": attempt.request}
@@ -135,22 +135,23 @@ def spec(attempt: Attempt) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class When:
-    """The times that results of one line have in common, by ``time.monotonic``."""
+    """The times that the results of one line have in common, by ``time.monotonic``."""
 
     sent: float
     """When the attempts were requested."""
     clock: str
     """The name of the agent's clock."""
     started: float
-    """When the agent started, as far as is known."""
+    """When the agent started, as far as it is known."""
     error: float
-    """s.  By which that may be wrong at most."""
+    """s. The maximum error of ``started``."""
 
 
 def _measured(attempt: Attempt, result: dict[str, Any]) -> tuple[bytes, float, float | None]:
-    """Return the body, the seconds that the attempt took, and when it began, in seconds of the agent's clock.
+    """Return the body, the seconds that the attempt took, and when it began, in seconds of the
+    agent's clock.
 
-    Raise ProbeBroken for values that are none.
+    Raise ProbeBroken for values that are not valid.
     """
     try:
         given = result.get("body_b64")
@@ -172,7 +173,7 @@ def observation(
 ) -> Observation:
     """Return the observation of a result.
 
-    Raise ProbeBroken if it is BROKEN, or a verdict that this suite does not know.
+    Raise ProbeBroken if the result is BROKEN, or a verdict that this suite does not know.
     """
     word = str(result.get("verdict", ""))
     detail = str(result.get("detail") or "")

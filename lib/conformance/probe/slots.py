@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slots that limit simultaneous work of a run's processes: PowerShell starts per node, live agents.
 
-Locks on files in the run directory: a process that dies gives its slots back.
+Slots are locks on files in the run's folder: if a process dies, its slots become free.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Slots:
         self.intervals: list[Interval] = []
 
     def take(self, name: str, count: int, purpose: str = "") -> Slot | None:
-        """Take a slot of the ``count`` called ``name`` if any is free; waiting processes read the
-        ``purpose``."""
+        """Take a slot of the ``count`` slots called ``name`` if any is free. Waiting processes can
+        read the ``purpose``."""
         for number in range(count):
             descriptor = os.open(
                 self._directory / f"{file_name(name)}.{number}", os.O_RDWR | os.O_CREAT, 0o600
@@ -113,7 +113,7 @@ class Slots:
             )
         if settled.last is None:
             held = self.holders(name, count)
-            why = f"; what holds them does not end: {held}" if held else ""
+            why = f"; these still use one: {held}" if held else ""
             raise ProbeBroken(
                 f"no slot {name} became free within {within:.0f} s (limit {count}){why}",
                 transport="no free slot",

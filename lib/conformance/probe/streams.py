@@ -30,8 +30,8 @@ SIDES: dict[str, Side] = {"opened": "client", "accepted": "server"}
 
 
 class NotOpened(ProbeBroken):
-    """The network did not let a stream open, so there is nothing to watch; the message says how it
-    failed."""
+    """The network did not let a stream open, so there is nothing to watch; the message has the
+    result of the attempt."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Stream:
     server: Workload
     target: Target
     agents: tuple[Agent, Agent]
-    """The client's and the server's."""
+    """The agents of the client and of the server."""
 
 
 class Streams:
@@ -76,11 +76,12 @@ class Streams:
         return self._one(stream, side, {"type": "stream-report"})[0]
 
     def abort(self, stream: Stream, side: Side) -> StreamEnd:
-        """Let one end abort the connection with a RST; this end is forgotten, the other is not."""
+        """Make one end abort the connection with a RST; this end is forgotten, the other end is
+        not."""
         return self._one(stream, side, {"type": "stream-close", "how": "rst"})[0]
 
     def shut(self) -> None:
-        """Open nothing more; agents end with their prober."""
+        """Stop opening streams; agents end with their prober."""
         self._pool.shutdown()
 
     def _open(self, client: Workload, server: Workload) -> Stream:

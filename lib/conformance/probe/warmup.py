@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting until new pods have a network: their first seconds show nothing about conformance.
+"""Waits until new pods have a network: their first seconds show nothing about conformance.
 
 New Windows pods have none for 4 to 40 s (containerd#8340, azure-container-networking#299), and
-their first DNS queries time out (aks-engine#189). It gates nothing: a pod that stays without a
+their first DNS queries time out (aks-engine#189). This decides nothing: a pod that stays without a
 network may be a claim's subject, so the claims decide, and the warm-up only reports its
 observations.
 """
@@ -18,14 +18,14 @@ from conformance.settings import Timings
 from conformance.timing import SYSTEM_CLOCK, Clock, until
 
 ANSWERED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESOLVED, Verdict.NO_SUCH_NAME})
-"""Verdicts that only a working network gives; whether they are right is for the claims."""
+"""Verdicts that only a working network gives; the claims decide whether they are right."""
 LOOK_AFTER = 10.0
-"""s. Between two checks whether pods without a network still exist; on a dead node no pod ever gets
-a network."""
+"""s. The interval between two checks whether pods without a network still exist; on a dead node no
+pod ever gets a network."""
 
 
 class Observer(Protocol):
-    """The probing that warming up needs."""
+    """The part of a prober that warming up needs."""
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """Return one observation per attempt, in order."""
@@ -40,7 +40,7 @@ class Warmth:
 
     seconds: float
     cold: tuple[Observation, ...]
-    """The last observations of pods without a network at the end; none: all have one."""
+    """The last observations of pods without a network at the end; empty: all have a network."""
 
     @property
     def line(self) -> str:
@@ -50,7 +50,7 @@ class Warmth:
             f"{observation.attempt.label}: {observation.verdict} {observation.detail}".rstrip()
             for observation in self.cold[:3]
         )
-        return f"still without a network after {self.seconds:.0f} s: {names}; the claims decide"
+        return f"still without a network after {self.seconds:.0f} s: {names}; the tests of claims decide about it"
 
 
 def warm_up(
@@ -65,8 +65,7 @@ def warm_up(
     """Wait until every client gets an answer from DNS (for ``name``) and from a server that should
     be open to it.
 
-    Raise ProbeBroken and EnvironmentBroken as probing does, and where a client's node died
-    meanwhile.
+    Raise ProbeBroken and EnvironmentBroken as probing does, and if a client's node died meanwhile.
     """
     questions: list[dict[str, Any]] = [{"kind": Kind.DNS, "query": name}]
     if known_good is not None:

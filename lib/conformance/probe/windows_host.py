@@ -30,7 +30,8 @@ def one_line(name: str) -> str:
 
 BGP = one_line("bgp.ps1")
 CNI_TOKENS = one_line("cni_token.ps1")
-"""The token itself is a credential, and stays on the host."""
+"""The program that prints when tokens end. The token itself is a credential, and stays on the host.
+"""
 VERSION = one_line("calico_version.ps1")
 REGISTRY = one_line("registry.ps1")
 CONNECT = one_line("connect.ps1")
@@ -45,15 +46,15 @@ _RESULTS = {
     "NetworkUnreachable": Verdict.UNREACHABLE,
     "AccessDenied": Verdict.PROHIBITED,
 }
-"""System.Net.Sockets.SocketError, and what connect.ps1 adds, to results."""
+"""Map the values of System.Net.Sockets.SocketError, and those that connect.ps1 adds, to results."""
 _TARGET = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}")
 _EXP = re.compile(rb'"?exp":(\d{9,11})')
 PROVIDER = ("PSPath", "PSParentPath", "PSChildName", "PSDrive", "PSProvider")
 """Fields that Get-ItemProperty adds."""
 SHOWN = ("Release", "Version")
-"""Values of .NET's key that tell its build."""
+"""The values of .NET's key that identify its build."""
 _MISSING = "PathNotFound"
-"""How the id of an error begins where there is no such file or key."""
+"""The beginning of the id of an error that says that there is no such file or key."""
 
 
 def connecting(targets: Sequence[str], seconds: float) -> str:
@@ -81,16 +82,15 @@ def connections(text: str, targets: Sequence[str], where: str) -> dict[str, Verd
     for target, verdict in verdicts.items():
         if verdict is None:
             raise ProbeBroken(
-                f"{where}: connect.ps1 gave no legible verdict for {target}: {text[-200:]!r}",
+                f"{where}: connect.ps1 gave no readable verdict for {target}: {text[-200:]!r}",
                 transport=text,
             )
     return {target: verdict for target, verdict in verdicts.items() if verdict}
 
 
 def bgp_host(text: str, where: str) -> BgpHost:
-    """Return the BGP state that a host printed. Raise ProbeBroken, naming ``where``, for an
-    output that is cut off or of another shape.
-    """
+    """Return the BGP state that a host printed. Raise ProbeBroken, which names ``where``, for an
+    output that is cut off or of another form."""
     printed = _object(text, where, "bgp.ps1", f": {text[-200:]!r}")
     try:
         routers = [(one["id"], one["as"]) for one in _rows(printed.get("router"))]
@@ -111,8 +111,8 @@ def bgp_host(text: str, where: str) -> BgpHost:
 def token_ends(text: str, where: str) -> list[datetime | None]:
     """Return the end of each kubeconfig's token; None if the token has no end.
 
-    Raise ProbeBroken, naming ``where``, for an output that is cut off or of another shape, and for
-    a kubeconfig that is there and cannot be read.
+    Raise ProbeBroken, which names ``where``, for an output that is cut off or of another form, and
+    for a kubeconfig that exists and cannot be read.
     """
     printed = _object(text, where, "cni_token.ps1")
     _raise_errors(printed, where)
@@ -120,7 +120,7 @@ def token_ends(text: str, where: str) -> list[datetime | None]:
 
 
 def calico_program(text: str, where: str) -> tuple[str, str]:
-    """Return path and version of the program that runs as Felix, both empty where none does.  Raise
+    """Return path and version of the program that runs as Felix, both empty if none does. Raise
     ProbeBroken."""
     printed = _object(text, where, "calico_version.ps1", f": {text[-200:]!r}")
     for one in _rows(printed.get("programs")):
@@ -131,8 +131,7 @@ def calico_program(text: str, where: str) -> tuple[str, str]:
 
 def _object(text: str, where: str, program: str, shown: str = "") -> dict[str, Any]:
     """Return a program's output as an object. ``shown``: the part that a message may show, since
-    the output may hold a secret.
-    """
+    the output may hold a secret."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answers from reports: qualified or not, better or worse, and the remaining tests to run.
+"""The answers from reports: qualified or not, better or worse, and the tests that remain to be run.
 
-Works on stored reports alone: no cluster, no pytest.  The rule behind gates and comparisons is
+It uses only stored reports: no cluster, no pytest. The rule for gates and comparisons is
 :mod:`conformance.verdicts.acceptable`.
 """

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Continuing an earlier report: the tests to run again, the cluster, and the verdicts of both
-runs.
+"""Continues an earlier report: the tests to run again, the cluster, and the verdicts of both runs.
 
 A rerun hides nothing. The worse of two decisions counts, and is marked FLAKY if they differ. A
 later decision replaces only NOT_RUN and INCONCLUSIVE, which decide nothing about the cluster.
@@ -31,9 +30,10 @@ FLAKY = "FLAKY"
 
 
 def to_run_again(report: Report, digest: str) -> tuple[str, ...]:
-    """Return node ids of the tests. ``digest``: of the catalog by which they will be judged.
+    """Return node ids of the tests to run again. ``digest``: that of the catalog by which they will
+    be judged.
 
-    Raise UsageProblem where the report cannot be continued, or holds nothing to run again.
+    Raise UsageProblem if the report cannot be continued, or has nothing to run again.
     """
     tests: Sequence[Mapping[str, Any]] = report.plain.get("tests") or []
     theirs = str(report.suite.get("catalog") or "")
@@ -106,7 +106,7 @@ def results_of(report: Report, test: str) -> tuple[ClaimResult, ...]:
 def merged(
     before: Sequence[ClaimResult], now: Sequence[ClaimResult], kinds: Mapping[str, ClaimKind]
 ) -> tuple[ClaimResult, ...]:
-    """Merge the outcomes of two runs of a test.  ``kinds``: of claims by id."""
+    """Merge the outcomes of two runs of a test. ``kinds``: the kinds of claims by id."""
     later = {(result.claim, result.part): result for result in now}
     earlier = {(result.claim, result.part): result for result in before}
     return tuple(
@@ -140,7 +140,7 @@ def _merged(before: ClaimResult, now: ClaimResult, kind: ClaimKind) -> ClaimResu
 
 
 def together(before: ClaimVerdict, now: ClaimVerdict, kind: ClaimKind) -> ClaimVerdict:
-    """Return which of two verdicts counts, an earlier and a later one."""
+    """Return which of an earlier and a later verdict counts."""
     if now is ClaimVerdict.NOT_RUN:
         return before
     if (before in UNDECIDED and now not in UNDECIDED) or (before is ClaimVerdict.NOT_RUN):
@@ -177,5 +177,5 @@ def _decisions(before: ClaimResult, now: ClaimResult) -> Iterator[Decision]:
 
 
 def _settled(decision: Decision, now: ClaimResult, builds: set[str]) -> bool:
-    """Return whether the later run decided what this result left open, on whichever nodes."""
+    """Return whether the later run decided what this result left open, on any nodes."""
     return set(decision.about) <= builds if decision.about else now.verdict not in UNDECIDED

@@ -21,7 +21,7 @@ ANSWERS = (ClaimVerdict.CONFIRMED, ClaimVerdict.VIOLATED, ClaimVerdict.UNMET, Cl
 
 @dataclass(frozen=True, kw_only=True)
 class Attestation:
-    """An answer."""
+    """A person's answer about one claim."""
 
     claim: str
     answer: ClaimVerdict
@@ -30,15 +30,15 @@ class Attestation:
     evidence: str
 
     def __str__(self) -> str:
-        """``attested by jane on 2026-11-20: ticket 4711``."""
+        """Return ``attested by jane on 2026-11-20: ticket 4711``."""
         return f"attested by {self.who} on {self.when}: {self.evidence}"
 
 
 def load(path: Path, claims: Mapping[str, Claim], today: datetime.date) -> dict[str, Attestation]:
     """Return the attestations of a file by claim.
 
-    Raise UsageProblem, in one line with the entry, if it is unreadable, a test decides the claim,
-    the answer is no verdict, or the date is in the future.
+    Raise UsageProblem, in one line with the entry, if the file is unreadable, a test decides the
+    claim, the answer is no verdict, or the date is in the future.
     """
     found: dict[str, Attestation] = {}
     for where, entry in entries.read(path, "attestations", "answers"):
@@ -72,7 +72,7 @@ def _attestation(
         f"{where} ({ident})",
         (
             type(when) is not datetime.date or when > today,
-            f"when is no date that has been: {when!r}",
+            f"when is no date in the past: {when!r}",
         ),
         (
             str(entry["answer"]) not in map(str, ANSWERS),

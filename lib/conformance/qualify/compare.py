@@ -23,18 +23,20 @@ from conformance.verdicts.acceptable import UNDECIDED, Turn, turn
 from conformance.verdicts.claims import ClaimOutcome
 
 NOISE = 1.25
-"""A convergence time has moved when its median changed by more than this factor ..."""
+"""A convergence time counts as changed only if its median changed by more than this factor, and by
+more than the two limits below."""
 NOISE_SECONDS = 0.5
-"""... by more than so many seconds, below which polling alone explains it ..."""
+"""s. The least change of the median: polling alone explains a smaller one."""
 CHANGES = 3
-"""... and, where there were so many changes that their spread is known, by more than either run's own from the median
-to the 95th percentile."""
+"""The number of changes from which their spread is known. Then the median must also change by more
+than either run's own distance from the median to the 95th percentile."""
 
 
 NAMED = 3
-"""The most parts and builds of a claim that its line names; beyond that their number is given."""
+"""The most parts and builds of a claim that its line names; if there are more, it gives their
+number."""
 RECOVERY = "seconds to a new connection"
-"""Name of the figure that tests of disturbed connections keep
+"""The name of the figure that tests of disturbed connections record
 (:mod:`conformance.expect.subjects.connections_during_change`)."""
 
 
@@ -44,7 +46,7 @@ class Turned:
 
     claim: str
     where: str
-    """``Windows 20348``, ``part linux->windows``, or empty: as a whole."""
+    """``Windows 20348``, ``part linux->windows``, or empty for the whole claim."""
     before: str
     now: str
     turn: Turn
@@ -54,8 +56,8 @@ class Turned:
     worse."""
 
     def __str__(self) -> str:
-        """Return ``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``; of a waived claim its
-        waiver."""
+        """Return ``DEMO-7, Windows 20348: CONFIRMED -> VIOLATED (reason)``; for a waived claim,
+        with its waiver."""
         place = f", {self.where}" if self.where else ""
         why = self.waiver or unnamed(self.reason, self.claim)
         return f"{self.claim}{place}: {self.before} -> {self.now}" + (f" ({why})" if why else "")
@@ -76,7 +78,7 @@ class Comparison:
     facts: tuple[str, ...]
     times: tuple[str, ...]
     flaky: tuple[str, ...] = ()
-    """Claims of which attempts disagree in the newer report, and did not in the older."""
+    """Claims whose attempts disagree in the newer report, and did not in the older."""
 
     def of(self, which: Turn) -> tuple[Turned, ...]:
         """Return the unwaived changes in one direction."""
@@ -93,13 +95,12 @@ class Comparison:
         if worse := dict.fromkeys(turned.claim for turned in self.of("worse")):
             return f"{', '.join(worse)} became worse"
         lost = dict.fromkeys(turned.claim for turned in self.of("undecided now"))
-        return f"not decided any more: {', '.join(lost)}" if lost else ""
+        return f"no longer decided: {', '.join(lost)}" if lost else ""
 
     @property
     def exit_code(self) -> int:
-        """Return 1 when something that was acceptable is not any more, 6 when something is not
-        decided any more, else 0.
-        """
+        """Return 1 if something that was acceptable is not acceptable any more, 6 if something is
+        not decided any more, else 0."""
         return 1 if self.of("worse") else 6 if self.of("undecided now") else 0
 
 
@@ -152,9 +153,8 @@ def _accepted(turned: Turned, claim: ClaimOutcome, waivers: Sequence[Waiver]) ->
 
 
 def _places(result: ClaimResult) -> Iterator[tuple[str, ClaimVerdict]]:
-    """Yield Windows build and verdict of each of a result's decisions; of a result without any,
-    its own.
-    """
+    """Yield Windows build and verdict of each of a result's decisions; if it has no decisions, its
+    own."""
     for decision in result.decisions:
         yield from ((build, decision.verdict) for build in decision.about or ("",))
     if not any(decision.verdict is result.verdict for decision in result.decisions):
@@ -181,11 +181,10 @@ def _label(report: Report) -> str:
 
 
 def _turned(old: ClaimOutcome, new: ClaimOutcome, builds: Sequence[str]) -> Iterator[Turned]:
-    """Yield changes of the whole claim, and by part and Windows build where both reports have
-    details.
+    """Yield changes of the whole claim, and by part and Windows build if both reports have details.
 
-    ``builds``: those of the newer report's cluster.  A build that it has and did not examine is not
-    decided any more; a build that it does not have is another cluster.
+    ``builds``: those of the newer report's cluster. A build that is in this cluster but was not
+    examined is not decided any more; a build that is not in it belongs to another cluster.
     """
     if old.verdict is not new.verdict:
         yield _one(new, "", old.verdict, new.verdict, new.reason)
@@ -223,7 +222,7 @@ def _turned_builds(old: ClaimOutcome, new: ClaimOutcome, builds: Sequence[str]) 
         yield _one(new, f"Windows {build}", before, now.get(build), next(reasons, GONE))
 
 
-GONE = "nothing was decided about it in the newer run"
+GONE = "the newer run decided nothing about it"
 
 
 def _one(
@@ -328,7 +327,8 @@ def _flat(facts: Facts | None) -> dict[str, str]:
 
 
 def _hosts(facts: Facts) -> dict[tuple[str, str], set[str]]:
-    """Map build and name of what was read in Windows hosts to the values of the build's nodes."""
+    """Map each build, and each property that was read in Windows hosts, to the values of the
+    build's nodes."""
     found: dict[tuple[str, str], set[str]] = {}
     for node in facts.by_os("windows"):
         for name, value in (node.differences.value or {}).items():
@@ -390,7 +390,7 @@ def _effects(report: Report) -> Mapping[str, Any]:
 
 
 def _recoveries(report: Report) -> dict[str, float]:
-    """Map claim and part to the longest time until a new connection was established again, in
+    """Map each claim and part to the longest time until a new connection was established again, in
     seconds."""
     found: dict[str, float] = {}
     for ident, claim in report.claims.items():
@@ -435,10 +435,10 @@ def _sections(found: Comparison, whole: bool) -> Iterator[tuple[str, Sequence[st
     rest = {
         "FLAKY now": found.flaky,
         "New claims": found.appeared,
-        "Claims that are gone": found.disappeared,
+        "Claims that no longer exist": found.disappeared,
         "Other parts or builds": found.parts,
         "Facts that differ": found.facts,
-        "Convergence times that moved": found.times,
+        "Convergence times that changed": found.times,
     }
     yield from ((f"{title} ({len(lines)})", lines) for title, lines in rest.items() if lines)
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate: whether a report shows what a named set demands, on each Windows build, and the
-obstacles.
+"""The gate: decides whether a report shows what a named set requires, on each Windows build, and
+names the obstacles.
 
-Three answers: ``qualified``; ``not qualified``, since something is decided and not acceptable;
-``incomplete``, since something is not decided.  A lab qualifies nothing, and the answer says so.
+There are three answers: ``qualified``; ``not qualified``, since something is decided and not
+acceptable; ``incomplete``, since something is not decided. A lab qualifies nothing, and the answer
+says so.
 """
 
 from collections import Counter
@@ -30,7 +31,7 @@ NO_BUILD = "no Windows build"
 
 ACCEPTED_BY = "--accept-unverified-tls accepts it"
 WHOLE = REPORT, RUN = "the report", "the run"
-"""Names of obstacles that concern no claim."""
+"""The names of obstacles that concern no claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class Obstacle:
     """The obstacle is a decision about the cluster; otherwise nothing is known."""
 
     def __str__(self) -> str:
-        """``VXLAN-9 (changed) NOT_RUN: it needs --allow-disruptive``."""
+        """Return ``VXLAN-9 (changed) NOT_RUN: it needs --allow-disruptive``."""
         what = f"{self.claim} ({self.part})" if self.part else self.claim
         return str(self.waiver) if self.waiver else f"{what} {self.found}: {self.reason}"
 
@@ -61,7 +62,7 @@ class GateResult:
     build: str
     evidence: str
     obstacles: tuple[Obstacle, ...]
-    """Obstacles, decisions first."""
+    """The obstacles, decisions first."""
     is_unverified: bool = False
     """The evidence came over an unverified connection."""
 
@@ -78,7 +79,8 @@ class GateResult:
 
     @property
     def word(self) -> str:
-        """Return the answer as a word; for a lab, a word that nobody takes for a qualification."""
+        """Return the answer as a word; for a lab, a word that cannot be mistaken for a
+        qualification."""
         return WOULD if self.answer == "qualified" and self.evidence != "field" else self.answer
 
     @property
@@ -150,8 +152,7 @@ def exit_code(results: Sequence[GateResult]) -> int:
 
 
 def unused(waivers: Sequence[Waiver], results: Sequence[GateResult]) -> tuple[Waiver, ...]:
-    """Return the waivers that accepted nothing: the excepted result no longer occurs, or never
-    did."""
+    """Return the waivers that accepted nothing: the excepted result no longer occurs, or never did."""
     used = {
         id(obstacle.waiver)
         for result in results
@@ -197,7 +198,8 @@ def _of_build(facts: Facts, build: str) -> Facts:
 def _excused(
     report: Report, claim: ClaimOutcome, demand: Demand, build: str, claims: Catalog
 ) -> set[str]:
-    """Return parts of a claim ("": the whole) that are not about this cluster's nodes of a build.
+    """Return the parts of a claim ("": the whole) that do not apply to this cluster's nodes of a
+    build.
 
     If that would leave no part of the claim, return only those with a condition that the set names.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of stored reports with their results, and those of several runs together."""
+"""The tests of stored reports with their results, and the combined results of several runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -31,7 +31,7 @@ TOLD = (
     "figures",
     "cause",
 )
-"""The fields of a report's test that its outcome has; older reports lack some."""
+"""The fields that a test's outcome takes from a report; older reports lack some."""
 
 
 def tests(report: Report) -> list[TestOutcome]:
@@ -52,7 +52,7 @@ def together(before: Sequence[TestOutcome], now: Sequence[TestOutcome]) -> tuple
 
 
 def images(report: Report) -> tuple[RanImage, ...]:
-    """Return the images that the pods of a report's run ran."""
+    """Return the images that the pods of a report's run used."""
     plain: Sequence[Mapping[str, Any]] = report.plain.get("images") or []
     known = {field.name for field in fields(RanImage)}
     return tuple(
@@ -70,7 +70,7 @@ def attested(report: Report) -> Mapping[str, str]:
 
 
 def answered(claims: Sequence[ClaimOutcome], report: Report) -> tuple[ClaimOutcome, ...]:
-    """Return the claims, with a person's attestations from a report where no test decided."""
+    """Return the claims; a person's attestations from a report answer claims that no test decided."""
     given = attested(report)
     return tuple(
         replace(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named sets of claims that a gate demands, and the parts that the suite has of each claim; data,
-with the catalog."""
+"""Named sets of claims that a gate requires, and the parts of each claim that the suite tests;
+data, with the catalog."""
 
 import functools
 import hashlib
@@ -20,13 +20,13 @@ DATA = Path(__file__).with_name("data")
 
 @dataclass(frozen=True, kw_only=True)
 class SuitePart:
-    """A part that the suite has of a claim."""
+    """A part of a claim that the suite tests."""
 
     part: str
     applies: Conditions = ALL
-    """The clusters, among the claim's, to which the part applies."""
+    """The clusters to which the part applies, among those of the claim."""
     provisional: bool = False
-    """No real cluster has shown the part yet, so no gate demands it."""
+    """The part has not been shown on a real cluster yet, so no gate requires it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,22 +35,22 @@ class Demand:
 
     claim: str
     parts: tuple[str, ...]
-    """Parts that must be decided; a claim that is one piece has the part ""."""
+    """Parts that must be decided; a claim without parts has the part ""."""
     only: bool = False
-    """The set chose these parts; else further parts of a run count, too."""
+    """The set names these parts only; otherwise further parts of a run count, too."""
     unless: tuple[str, ...] = ()
     """Conditions (:attr:`conformance.catalog.NotApplicable.key`) under which NOT_APPLICABLE is
     acceptable."""
     applies: Mapping[str, Conditions] = field(default_factory=dict)
-    """Map a part to its conditions, if it has any; a cluster need not show a part that does not
-    apply to it."""
+    """Map each part that has conditions to them; a cluster need not show a part that does not apply
+    to it."""
     provisional: frozenset[str] = frozenset()
-    """Parts that are not demanded; a VIOLATED result of such a part still counts."""
+    """Parts that are not required; a VIOLATED result of such a part still counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateSet:
-    """The demands of ``--require NAME``."""
+    """The requirements of ``--require NAME``."""
 
     name: str
     purpose: str
@@ -59,13 +59,13 @@ class GateSet:
 
 @dataclass(frozen=True)
 class Sets(Mapping[str, GateSet]):
-    """All sets of claims that a gate can demand, by name."""
+    """All sets of claims that a gate can require, by name."""
 
     by_name: Mapping[str, GateSet]
     excluded: Mapping[str, str]
-    """Claims with tests that no set has, and why."""
+    """Claims that have tests but are in no set, each with the reason."""
     digest: str
-    """SHA-256 of the demands, parts included; gates with equal hashes demand the same."""
+    """SHA-256 of the requirements, including parts; gates with equal hashes require the same."""
 
     def __getitem__(self, name: str) -> GateSet:
         return self.by_name[name]
@@ -78,7 +78,7 @@ class Sets(Mapping[str, GateSet]):
         return len(self.by_name)
 
     def named(self, words: str) -> tuple[GateSet, ...]:
-        """Return the sets of ``core,policy``.  Raise UsageProblem with the known names."""
+        """Return the sets that ``core,policy`` names. Raise UsageProblem with the known names."""
         names = [part.strip() for part in words.split(",")]
         for word in names:
             if word not in self.by_name:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored reports as gates, comparisons and reruns need them, and how they are read from a file.
+"""Stored reports in the form that gates, comparisons and reruns need, and how they are read from a
+file.
 
-Stored reports (``conformance.json``) are of schema 3, 2, and 1 as far as it goes.
+Stored reports (``conformance.json``) have schema 3 or 2, or 1 as far as it has the data.
 """
 
 import itertools
@@ -26,15 +27,15 @@ SCHEMAS = ("1", "2", "3")
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A report by its claims: of a run that ends here, or a stored one."""
+    """A report by its claims: that of the run that ends now, or a stored one."""
 
     schema: str = SCHEMA_VERSION
     where: str = "this run"
-    """How messages name it."""
+    """The report's name in messages."""
     run: Mapping[str, Any]
     facts: Facts | None
     claims: Mapping[str, ClaimOutcome]
-    """By id."""
+    """The claims by id."""
     statistics: Mapping[str, Any] = field(default_factory=dict)
     installed: Mapping[str, Any] = field(default_factory=dict)
     """:class:`Installed` in its JSON form."""
@@ -45,12 +46,12 @@ class Report:
 
     @property
     def evidence(self) -> str:
-        """Return ``lab``, ``field``, or empty where no cluster was looked at."""
+        """Return ``lab``, ``field``, or an empty text if no cluster was read."""
         return str(self.run.get("evidence") or "")
 
     @property
     def cut_short(self) -> str:
-        """Return why the run did not get to its end; empty: it did."""
+        """Return why the run did not get to its end; empty if it did."""
         return str(self.run.get("cut_short") or "")
 
     @property
@@ -60,7 +61,7 @@ class Report:
 
     @property
     def unverified(self) -> str:
-        """Return why its evidence may come from another cluster than the named cluster; empty: it
+        """Return why its evidence may come from another cluster than the named cluster; empty if it
         cannot."""
         return str(self.run.get("unverified") or "")
 
@@ -135,7 +136,7 @@ def parse(plain: Any, where: str) -> Report:
 
 
 def _objects(plain: Mapping[str, Any]) -> Iterator[Any]:
-    """Return the parts of a report that have to be objects."""
+    """Yield the parts of a report that must be objects."""
     return itertools.chain(
         (plain.get(part) or {} for part in ("run", "suite", "statistics", "installed")),
         *(plain.get(part) or () for part in ("claims", "tests", "images")),
@@ -143,7 +144,7 @@ def _objects(plain: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _facts(plain: Mapping[str, Any]) -> Facts:
-    """Return the facts, also of a report from a version with fewer or other facts."""
+    """Return the facts, even from a report of a version with fewer or other facts."""
     known = {item.name for item in fields(Facts)}
     unknown = {"value": None, "source": "not known: the report was written before it was asked for"}
     reported = {name: value for name, value in plain.items() if name in known}
@@ -178,7 +179,8 @@ def _claim(plain: Mapping[str, Any]) -> ClaimOutcome:
 
 
 def versions(installed: Installed) -> dict[tuple[str, str], str]:
-    """Map each workload and container to its running versions; digests count if a tag was moved."""
+    """Map each workload and container to its running versions; digests are included if a tag was
+    moved."""
     found: dict[tuple[str, str], set[str]] = {}
     for component in installed.components:
         found.setdefault((component.workload, component.container), set()).add(

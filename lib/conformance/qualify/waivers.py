@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waivers: exceptions that a release manager accepts for a gate, with owner, reason and end.
+"""Waivers: exceptions that a release manager accepts for a gate, with owner, reason and expiry
+date.
 
 A YAML list of ``claim``, ``verdicts``, ``reason``, ``link``, ``owner``, ``expires`` (a date) and,
-to narrow it, ``part`` or ``build``. A waived claim is shown as waived, never as green.
-INCONCLUSIVE cannot be waived, since nobody knows what it would hide.
+to narrow it, ``part`` or ``build``. A waived claim is shown as waived, never as green. INCONCLUSIVE
+cannot be waived, since nobody knows what it would hide.
 """
 
 import datetime
@@ -23,11 +24,12 @@ from conformance.qualify.sets import suite_parts
 REQUIRED = ("claim", "verdicts", "reason", "link", "owner", "expires")
 OPTIONAL = ("part", "build")
 BUILD = re.compile(r"\d{5}( before \.\d+)?")
-"""Name of a Windows build in decisions (:func:`conformance.model.builds.build_name`)."""
+"""Matches the name of a Windows build in decisions (:func:`conformance.model.builds.build_name`).
+"""
 NAMED = 8
-"""How many parts of a claim a message names if the waiver's part does not exist."""
+"""The number of a claim's parts that a message names if the waiver's part does not exist."""
 NEVER = (ClaimVerdict.INCONCLUSIVE, ClaimVerdict.CONFIRMED)
-"""INCONCLUSIVE says nothing, and CONFIRMED needs no waiver."""
+"""Verdicts that cannot be waived: INCONCLUSIVE decides nothing, and CONFIRMED needs no waiver."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,23 +58,24 @@ class Waiver:
         )
 
     def __str__(self) -> str:
-        """``VXLAN-9 VIOLATED, waived by jane until 2026-12-31: reason (link)``."""
+        """Return ``VXLAN-9 VIOLATED, waived by jane until 2026-12-31: reason (link)``."""
         where = "".join(f" of {item}" for item in (self.part, self.build) if item)
         words = " or ".join(map(str, self.verdicts))
         return f"{self.claim}{where} {words}, waived by {self.owner} until {self.expires}: {self.reason} ({self.link})"
 
 
 def load(path: Path, known: Mapping[str, Any], today: datetime.date) -> tuple[Waiver, ...]:
-    """Return the waivers of a file.  ``known``: claims by id.
+    """Return the waivers of a file. ``known``: claims by id.
 
-    Raise UsageProblem, one line with the entry: unreadable, unknown claim or verdict, something missing, expired.
+    Raise UsageProblem, one line with the entry: unreadable, unknown claim or verdict, a missing
+    field, expired.
     """
     found = entries.read(path, "waivers", "waivers")
     return tuple(_waiver(entry, where, known, today) for where, entry in found)
 
 
 def _check_names(entry: Any, where: str) -> None:
-    """Raise UsageProblem unless an entry has all names that it needs, and no other."""
+    """Raise UsageProblem unless an entry has all fields that it needs, and no other."""
     if not isinstance(entry, dict):
         raise UsageProblem(f"{where}: expected a mapping with {', '.join(REQUIRED)}")
     missing = [name for name in REQUIRED if not entry.get(name)]

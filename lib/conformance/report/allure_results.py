@@ -2,8 +2,8 @@
 """The parts of Allure's results that its plugin does not write: labels by claim, environment,
 categories, missing results.
 
-Its plugin writes a result only when a test ends, so tests lost with a dead worker or an early end
-are added from the run's outcomes, and JSON, JUnit and Allure agree.
+The plugin writes a result only when a test ends. Tests that were lost with a dead worker or by an
+early end are therefore added from the run's outcomes, so that JSON, JUnit and Allure agree.
 """
 
 import json
@@ -36,15 +36,14 @@ FACTS = (
     "platform",
     "kube_proxy_mode",
 )
-"""Facts of the cluster that stand in environment.properties."""
+"""Facts about the cluster that are written into environment.properties."""
 OF_NO_CLAIM = "The suite itself"
-"""Area of a test that decides no claim, such as that of the probes' own protocol."""
+"""The area of a test that decides no claim, such as that of the probes' own protocol."""
 
 
 def labels(claims: Sequence[Claim]) -> list[tuple[str, str]]:
-    """Return (kind, value) of a test's labels: epic = area, feature = claim, story is the test
-    itself, tags of the catalog.
-    """
+    """Return (kind, value) of a test's labels: the epic is the area, the feature is the claim, the
+    story is the test itself, and the tags are those of the catalog."""
     pairs = [("epic", claim.area) for claim in claims] or [("epic", OF_NO_CLAIM)]
     pairs += [("feature", f"{claim.id} {claim.statement}") for claim in claims]
     pairs += [("claim", claim.id) for claim in claims]

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allure's results in the suite's words: the claim as title, the verdict, what was expected and
-observed.
+"""Allure's results in the suite's words: the claim as title, the verdict, expected and observed
+results.
 
-Allure's plugin names results by test functions, and writes every fixture beside them.  Its files
-are rewritten when the run has ended, and fixtures are left out; their attachments belong to the
-test.
+Allure's plugin names results by test functions, and lists every fixture. When the run has ended,
+its files are rewritten, and fixtures are left out; their attachments are moved to the test.
 """
 
 import datetime
@@ -31,8 +30,8 @@ STATUS = {
     ClaimVerdict.NOT_RUN: Status.UNKNOWN,
     ClaimVerdict.NOT_APPLICABLE: Status.SKIPPED,
 }
-"""Every other verdict is ``passed``. Claims that were not run are ``unknown``, so that they do not
-make Allure's ring green."""
+"""Map verdicts to Allure's status; every other verdict is ``passed``. Claims that were not run are
+``unknown``, so that they do not make Allure's ring green."""
 
 
 def retell(report: RunReport, folder: Path) -> None:
@@ -73,9 +72,8 @@ def written(folder: Path, pattern: str) -> Iterator[tuple[Path, dict[str, Any]]]
 
 
 def title(test: TestOutcome, claims: Mapping[str, Claim]) -> str:
-    """Return ``DEMO-7: windows->windows``, or the test's name in place of the part; the claim's
-    statement stands above, at its feature.  A test of no claim keeps its own name.
-    """
+    """Return ``DEMO-7: windows->windows``, or the test's name if there is no part; Allure shows the
+    claim's statement above, as the feature. A test of no claim keeps its own name."""
     name = test.test.rpartition("::")[2]
     of_test = involved(test, claims)
     if not of_test:
@@ -122,7 +120,8 @@ def _tell(
 
 
 def _severity(test: TestOutcome, claims: Sequence[Claim]) -> str:
-    """Return Allure's severity: what lets packets through that policy closes blocks a release."""
+    """Return Allure's severity: a packet that passes although a policy should close its path blocks
+    a release."""
     if any(decision.opens for result in test.results for decision in result.decisions):
         return "blocker"
     if test.verdict is ClaimVerdict.VIOLATED:
@@ -177,7 +176,7 @@ def _plain(text: str) -> str:
 
 
 def _steps(results: Sequence[ClaimResult], content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what was expected and observed between each pair of nodes, once for all claims of the
+    """Yield expected and observed results between each pair of nodes, once for all claims of the
     test."""
     shown: set[tuple[str, str, ClaimVerdict, str]] = set()
     for result in results:
@@ -202,11 +201,11 @@ def _step(decision: Decision) -> str:
 
 
 def _untested(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any]:
-    """Return a result for a claim without a test, with the reason: ``unknown``, or ``skipped``
-    where it is not applicable.
+    """Return a result for a claim without a test, with the reason: ``unknown``, or ``skipped`` if
+    it is not applicable.
 
-    Not green either way: Allure's ring and the bars of its areas show how much nobody has looked
-    at.
+    It is not green in either case: Allure's ring and the bars of its areas show how many claims
+    nobody has tested.
     """
     claim = outcome.claim
     labels = [
@@ -267,7 +266,7 @@ def _labels(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def label_of(content: Mapping[str, Any], name: str) -> str:
-    """Return a result's first label of a name; empty: it has none."""
+    """Return a result's first label of a name; empty if it has none."""
     return next(
         (str(label["value"]) for label in content.get("labels", []) if label["name"] == name), ""
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only interface for attachments: a file in the run's directory, and the same in Allure's
-results if those are written.
+"""The only interface for attachments: a file in the run's folder, and a copy in Allure's results if
+those are written.
 
-``expect`` and other rooms get an instance from the plugin; they never import Allure.
+``expect`` and other packages get an instance from the plugin; they never import Allure.
 """
 
 import json
@@ -31,7 +31,8 @@ class Attachments:
         self._at_end = {}
 
     def at_end(self, name: str, body: Callable[[], str]) -> None:
-        """Attach a text once the body of the running test has ended, however it ends; nothing when it is empty."""
+        """Attach a text once the body of the running test has ended, however it ends; attach
+        nothing if the text is empty."""
         self._at_end[name] = body
 
     def end(self) -> None:
@@ -52,7 +53,7 @@ class Attachments:
         return self._attach(name, body, allure.attachment_type.TEXT, ".txt")
 
     def json(self, name: str, value: Any) -> Path:
-        """Attach a value as JSON; values that JSON cannot express become their text."""
+        """Attach a value as JSON; values that JSON cannot express are written as text."""
         body = json.dumps(value, indent=1, ensure_ascii=False, default=str)
         return self._attach(name, body, allure.attachment_type.JSON, ".json")
 
@@ -95,7 +96,7 @@ def slug(text: str) -> str:
 
 
 def of_tests(tests: Sequence[TestOutcome], folder: Path) -> dict[str, list[str]]:
-    """Return the files that each test left, by test, relative to the run's directory."""
+    """Return the files that each test left, by test, relative to the run's folder."""
     found = {test.test: left(folder, test.test) for test in tests}
     return {
         test: [f"{folder.name}/{slug(test)}/{name}" for name in names]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The causes of what failed or stayed undecided in a run, each with its claims and its evidence."""
+"""The causes of failures and undecided claims in a run, each with its claims and its evidence."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from conformance.report.commands import run_again
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause, with all claims that fail or stay undecided for it."""
+    """A cause, with all claims that it makes fail or stay undecided."""
 
     text: str
     """The fault and its place; for a claim without a known cause, the first line of its failure."""
     claims: Sequence[Mapping[str, Any]]
-    """As the report has them, the worst first."""
+    """The claims in the form of the report, the worst first."""
     tests: Sequence[Mapping[str, Any]]
-    """The tests that failed for it, in the order in which they began."""
+    """The tests that failed for this cause, in the order in which they began."""
     again: str
     """The command that runs the claims again."""
 
@@ -31,26 +31,26 @@ class Cause:
 
     @property
     def since(self) -> str:
-        """Return when it was observed first, UTC, RFC 3339; empty: not known."""
+        """Return when the cause was first observed, UTC, RFC 3339; empty if it is not known."""
         observed = [self.explanation_of(test).get("since", "") for test in self.tests]
         begun = [test.get("started", "") for test in self.tests]
         return min(filter(None, observed), default=min(filter(None, begun), default=""))
 
     @property
     def explanation(self) -> Mapping[str, Any]:
-        """Return the explanation of the first failure that has one; empty: none has."""
+        """Return the explanation of the first failure that has one; empty if none has."""
         return next(filter(None, map(self.explanation_of, self.tests)), {})
 
     @property
     def layer(self) -> str:
-        """Return which layer failed by the evidence; empty: nothing was concluded."""
+        """Return which layer failed according to the evidence; empty if nothing was concluded."""
         found = [self.explanation_of(test).get("lines", {}).get(LAYER, "") for test in self.tests]
         concluded = sorted(filter(None, found), key=lambda line: line.startswith(UNKNOWN))
         return str(concluded[0]) if concluded else ""
 
     @property
     def observed(self) -> str:
-        """Return what was expected and observed, where the text does not say so."""
+        """Return expected and observed results, unless the text has them already."""
         found = self.explanation
         if not found.get("observed") or found["observed"] in self.text:
             return ""
@@ -68,7 +68,7 @@ class Cause:
 
     @staticmethod
     def explanation_of(test: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a test's explanation; empty: it has none."""
+        """Return a test's explanation; empty if it has none."""
         return test.get("explanation") or {}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that run a part of a report again, as they may be handed on."""
+"""Commands that run a part of a report again, in a form that can be passed on."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +23,8 @@ def shareable(command: str) -> str:
 def run_again(
     claims: Sequence[Mapping[str, Any]], tests: Mapping[str, Mapping[str, Any]], command: str
 ) -> str:
-    """Return the shortest command that decides claims again under the same conditions.
-    ``command``: the run's.
-    """
+    """Return the shortest command that decides claims again under the same conditions. ``command``:
+    the command of the run."""
     failed = [
         tests.get(result["test"], {})
         for claim in claims

@@ -25,8 +25,8 @@ class Failure:
 
 
 Collector = Callable[[Failure], Mapping[str, str | bytes]]
-"""From a failure to texts by name, for example ``{"events": ..., "calico-node of win-1": ...}``; bytes are a pcap
-file's."""
+"""A function from a failure to texts by name, for example ``{"events": ..., "calico-node of win-1":
+...}``; bytes are the content of a pcap file."""
 
 
 class Diagnostics:

@@ -13,7 +13,7 @@ OF_CLAIM = ("id", "verdict", "statement", "reason", "remedy")
 
 
 def summary(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a report says in a page: the answer, causes, claims that fell, gates, notes."""
+    """Return one page of a report: the answer, causes, failed and undecided claims, gates, notes."""
     run = plain["run"]
     fallen = [claim for claim in plain["claims"] if claim["verdict"] in summed_up.FALLEN]
     return {
@@ -46,7 +46,7 @@ def gates(plain: Mapping[str, Any], unused: Sequence[str] = ()) -> dict[str, Any
 
 
 def gates_as_markdown(plain: Mapping[str, Any], unused: Sequence[str] = ()) -> list[str]:
-    """Return a table of the gates, and lists of what is in their way."""
+    """Return a table of the gates, and lists of the obstacles."""
     found = gates(plain, unused)
     lines = ["| gate | answer |", "| --- | --- |"]
     lines += [

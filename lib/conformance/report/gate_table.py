@@ -17,9 +17,9 @@ class Row:
     name: str
     required: bool
     answers: Mapping[str, str]
-    """Maps a build to the answer there."""
+    """Map each build to the answer for it."""
     headlines: Mapping[str, str]
-    """Maps a build to the answer with the numbers of claims that are in the way."""
+    """Map each build to the answer with the numbers of claims that are obstacles."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ class Table:
 
 def of_report(plain: Mapping[str, Any]) -> Table:
     """Return the table of a report; it has no rows if the report answers no gate. A required set
-    has the answers that decided the run; older reports have only these.
-    """
+    has the answers that decided the run; older reports have only these."""
     gates = by_key((gate["name"], gate) for gate in plain.get("gates") or ())
     others = by_key((answer["name"], answer) for answer in plain.get("sets") or ())
     answers = {name: [*others.get(name, ()), *gates.get(name, ())] for name in (*gates, *others)}

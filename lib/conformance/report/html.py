@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m conformance.report.html [RUN]``: ``allure.html``, one self-contained file from a run's Allure results.
+"""``python -m conformance.report.html [RUN]``: ``allure.html``, one self-contained file from a
+run's Allure results.
 
-Calls Allure 3 (npm package ``allure``; no Java), which is looked for in ``node_modules`` of the current directory and
-of the checkout.  An ``allure`` on the PATH is not used: the older allure-commandline has the same name.
+Calls Allure 3 (npm package ``allure``; no Java), which is searched for in ``node_modules`` of the
+current folder and of the checkout. An ``allure`` on the PATH is not used: the older
+allure-commandline has the same name.
 """
 
 import argparse
@@ -22,16 +24,16 @@ from conformance.report.pack import copy, home, private
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT_LACKS = 7
-"""Exit code when Node.js or Allure is not there, as for everything else that a machine lacks."""
+"""The exit code if Node.js or Allure is missing, as for everything else that a machine lacks."""
 USAGE = 4
 CLOSED = "default-src 'unsafe-inline' 'unsafe-eval' data: blob:"
-"""Content security policy of a page that loads nothing from outside, only its own content."""
+"""The content security policy of a page that loads nothing from outside, only its own content."""
 RENDERED_WITHIN = 300.0
 """s.  Rendering 207 tests took 1.2 s on two cores; the rest is for large runs on busy machines."""
 
 
 class CannotRender(Exception):
-    """A line for the user, and the exit code."""
+    """The page cannot be rendered: a line for the user, and the exit code."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -53,7 +55,7 @@ def command(folders: Sequence[Path]) -> list[str]:
 
 
 def render(run: Path, call: Sequence[str]) -> Path:
-    """Render ``allure.html`` in the run's directory and return its path. Raise CannotRender."""
+    """Render ``allure.html`` in the run's folder and return its path. Raise CannotRender."""
     results = run / "allure"  # the page is made of a copy, for it is handed on as the other page is
     if not any(results.glob("*-result.json")):
         raise CannotRender(f"no allure.html: {results} holds no Allure results", USAGE)
@@ -88,8 +90,8 @@ def render(run: Path, call: Sequence[str]) -> Path:
 
 
 def closed(page: str) -> str:
-    """Return Allure's page without the counting of readers at Google; its script waits for its
-    data."""
+    """Return Allure's page without the code by which Google counts readers; its script waits for
+    its data."""
     sealed = page.replace(
         "<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{CLOSED}">', 1
     )
@@ -100,11 +102,11 @@ CATEGORIES = [
     {"name": str(verdict), "matchers": {"labels": {"verdict": str(verdict)}}}
     for verdict in PRECEDENCE
 ]
-"""One for each verdict, by the label that results carry."""
+"""The categories: one for each verdict, by the label that results have."""
 
 
 def _run_of_report(run: Path) -> dict[str, Any]:
-    """Return the run of the run's report; empty: it is not there, or cannot be read."""
+    """Return the run of the run's report; empty if there is no report, or if it cannot be read."""
     try:
         return dict(json.loads((run / "conformance.json").read_text(encoding="utf-8"))["run"])
     except (OSError, ValueError, KeyError):

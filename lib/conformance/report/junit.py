@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest's JUnit XML made to agree with the run, and a second file with one case per claim.
+"""Makes pytest's JUnit XML agree with the run, and writes a second file with one case per claim.
 
-pytest writes every exception from a test's body as ``<failure>``; an INCONCLUSIVE test is an
-``<error>``, and a waived violation is ``<skipped>``, since CI systems count failures by themselves
-and would overrule the waiver.  Planned tests without a report are added, so that their absence
-cannot look green.
+pytest writes every exception from a test's body as ``<failure>``. Here an INCONCLUSIVE test becomes
+an ``<error>``, and a waived violation becomes ``<skipped>``, since CI systems count failures by
+themselves and would overrule the waiver. Planned tests without a report are added, so that their
+absence cannot look green.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,10 @@ from conformance.verdicts.claims import ClaimOutcome, TestOutcome
 from conformance.verdicts.statement import SETTLED
 
 PROPERTY = "test"
-"""Name of the property that holds a test's node id."""
+"""The name of the property that holds a test's node id."""
 OUTCOME = "conformance"
-"""Name of the property by which processes hand outcomes on: nothing for readers of the file."""
+"""The name of the property by which processes pass outcomes on; it means nothing to readers of the
+file."""
 _ENDS = ("failure", "error", "skipped")
 _TAGS = {
     ClaimVerdict.VIOLATED: "failure",
@@ -32,7 +33,7 @@ _TAGS = {
 
 
 def mend(path: Path, report: RunReport) -> None:
-    """Rewrite the file in place.  Raise ValueError where it has no suite."""
+    """Rewrite the file in place. Raise ValueError if it has no suite."""
     tree = Xml.parse(path)
     suite = tree.getroot().find("testsuite")
     if suite is None:
@@ -61,7 +62,7 @@ def mend(path: Path, report: RunReport) -> None:
 
 
 def _mend_failure(failure: Xml.Element, test: TestOutcome, report: RunReport) -> None:
-    """Make an error of what is INCONCLUSIVE; add known issues to a violation, and its waiver."""
+    """Turn an INCONCLUSIVE failure into an error; add known issues and the waiver to a violation."""
     if test.verdict is ClaimVerdict.INCONCLUSIVE:
         failure.tag = "error"
         return
@@ -72,8 +73,8 @@ def _mend_failure(failure: Xml.Element, test: TestOutcome, report: RunReport) ->
 
 
 def _complete(suite: Xml.Element, cases: list[Xml.Element], test: TestOutcome) -> None:
-    """Complete the last of a test's cases.  Remove earlier cases without a result: the test was put
-    off then."""
+    """Complete the last of a test's cases. Remove earlier cases without a result: the test was
+    postponed then."""
     silent = [case for case in cases if not any(case.find(tag) is not None for tag in _ENDS)]
     for case in silent:
         if case is not cases[-1]:
@@ -125,9 +126,7 @@ def write_claims(report: RunReport, path: Path) -> None:
 
 
 def _write(root: Xml.Element, path: Path) -> None:
-    """Write a file of XML, without characters that XML forbids or that a terminal would
-    interpret.
-    """
+    """Write a file of XML, without characters that XML forbids or that a terminal would interpret."""
     for element in root.iter():
         element.text = element.text and printing.plain(element.text)
         element.attrib = printing.within(element.attrib, printing.plain)
@@ -135,7 +134,7 @@ def _write(root: Xml.Element, path: Path) -> None:
 
 
 def _failure_text(outcome: ClaimOutcome, report: RunReport) -> Iterator[str]:
-    """Yield the messages of all tests that made a claim's verdict, and the advice."""
+    """Yield the messages of all tests that led to a claim's verdict, and the advice."""
     tests = {result.test for result in outcome.results if result.verdict is outcome.verdict}
     for test in report.tests:
         if test.test in tests:
@@ -181,9 +180,8 @@ def _of_cluster(facts: Facts) -> dict[str, str]:
 
 
 def _cases(suite: Xml.Element) -> dict[str, list[Xml.Element]]:
-    """Return test cases by node id; a case without this property (of a crashed worker) by
-    pytest's name.
-    """
+    """Return test cases by node id; a case without this property (from a crashed worker) has
+    pytest's name."""
     cases: dict[str, list[Xml.Element]] = {}
     for case in suite.findall("testcase"):
         named = case.find(f".//property[@name='{PROPERTY}']")
@@ -207,7 +205,7 @@ def _add(suite: Xml.Element, test: TestOutcome) -> None:
 
 
 def _judge(case: Xml.Element, test: TestOutcome) -> None:
-    """Add the verdict in pytest's terms; nothing for a test that passed."""
+    """Add the verdict in pytest's terms; add nothing for a test that passed."""
     if tag := _TAGS.get(test.verdict):
         _say(case, tag, f"{test.verdict}: {test.reason}", test.remedy)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report as Markdown: the summary for the page of a CI job, and the text of an issue.
 
-Both have versions, causes, evidence and commands.  Texts of a cluster are no markup in them.
+Both have versions, causes, evidence and commands. Texts of a cluster are not interpreted as markup.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ SYMBOLS = {
     "not qualified": "❌",
     "incomplete": "❔",
 }
-"""Marks of verdicts and of gates' answers; all others have ``⚠️``."""
+"""Symbols of verdicts and of gates' answers; all others have ``⚠️``."""
 
 
 def issue(cause: Cause, plain: Mapping[str, Any]) -> str:
@@ -109,7 +109,7 @@ def _gates(plain: Mapping[str, Any]) -> Iterator[str]:
 
 
 def symbol(word: str) -> str:
-    """Return the mark of a verdict, or of a gate's answer."""
+    """Return the symbol of a verdict, or of a gate's answer."""
     return SYMBOLS.get(word, "⚠️")
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four-direction matrix: which operating system reached which, one row per path, read from
-the parts of results.
-"""
+"""The matrix of the four directions: which operating system reached which, one row per path, from
+the parts of results."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ DIRECTIONS = ("linux->linux", "linux->windows", "windows->linux", "windows->wind
 _CELL = re.compile(r"(?P<direction>(?:linux|windows)->(?:linux|windows))(?:\s+(?P<path>.+))?")
 
 Matrix = dict[str, dict[str, ClaimVerdict]]
-"""Path to direction to the worst verdict there."""
+"""Map each path and direction to the worst verdict."""
 
 
 def direction_matrix(results: Sequence[ClaimResult]) -> Matrix:
@@ -31,7 +30,7 @@ def direction_matrix(results: Sequence[ClaimResult]) -> Matrix:
 
 
 def render(matrix: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return lines of text with aligned columns; empty: there is nothing to show."""
+    """Return lines of text with aligned columns; empty if there is nothing to show."""
     if not matrix:
         return []
     head = ["client -> server", "L->L", "L->W", "W->L", "W->W"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The progress of a run, and the time left by the seconds of an earlier run's tests."""
+"""The progress of a run, and the remaining time, estimated from the durations of an earlier run's
+tests."""
 
 import json
 from collections.abc import Mapping
@@ -9,8 +10,8 @@ from pathlib import Path
 from conformance.model.counted import counted, lasting
 
 EARLY = 0.05
-"""Share of the planned tests that have to end before their speed is worth more than the seconds
-that come with the suite."""
+"""The share of the planned tests that must have ended before their speed counts more than the
+durations that are packaged with the suite."""
 
 
 @dataclass
@@ -18,7 +19,8 @@ class Pace:
     """The pace of a run."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """Maps each planned test to the seconds that it takes, as far as is known before the run."""
+    """Map each planned test to the seconds that it takes, as far as they are known before the run.
+    """
     span: tuple[float, float] = (0.0, 0.0)
     """s.  The least and the most that all planned tests take, by their packaged seconds."""
     done: set[str] = field(default_factory=set)
@@ -41,7 +43,7 @@ class Pace:
     def line(self, elapsed: float) -> str:
         """Return ``40 of 160 tests done, 2 failed, 212 decisions; about 3 min left``.
 
-        ``elapsed``: s since the first test began.
+        ``elapsed``: seconds since the first test began.
         """
         progress = f"{len(self.done)} of {len(self.seconds) or '?'} tests done"
         progress += f", {len(self.failed)} failed" if self.failed else ""
@@ -55,7 +57,8 @@ class Pace:
         return f"{progress}; about {lasting(left)} left"
 
     def left(self, elapsed: float) -> float | None:
-        """Return the seconds until the last test ends, at the speed so far; None: not known yet."""
+        """Return the seconds until the last test ends, at the speed so far; None if it is not known
+        yet."""
         if len(self.done) < max(1.0, EARLY * len(self.seconds)):
             return None
         behind = sum(self.seconds.get(test, 0.0) for test in self.done)
@@ -72,8 +75,8 @@ def spanned(least: float, most: float) -> str:
 
 
 def recorded(reports: Path, run: Path) -> dict[str, float]:
-    """Return the seconds of each decided test in the newest readable report beside a run, if there
-    is one."""
+    """Return the seconds of each decided test in the newest readable report in the same folder, if
+    there is one."""
     for folder in sorted((path for path in reports.glob("20*") if path != run), reverse=True):
         try:
             plain = json.loads((folder / "conformance.json").read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An archive of a run, to attach to an issue: the run's files, without secrets and without paths
-of its machine.
+"""An archive of a run, to attach to an issue: the run's files, without secrets and without paths of
+its machine.
 
 Only known useful files are packed; all others are left out and listed. Packets are packed
 unchanged: they are those of the suite's own pods.
@@ -20,13 +20,14 @@ from conformance.scrubbing import HIDDEN
 TEXTS = frozenset((".json", ".txt", ".yaml", ".xml", ".html", ".log", ".properties"))
 PACKETS = ".pcap"
 LEFT_OUT = frozenset((".run", "allure.html"))
-"""Names that stay out: of the run's processes; made from what is in, and 20 times as large."""
+"""Names that are left out: files that the run's processes share, and files that can be made from
+the packed files and are 20 times as large."""
 _KUBECONFIG = re.compile(
     r"client-key-data|client-certificate-data|^kind: Config$|\"kind\": ?\"Config\"", re.MULTILINE
 )
 _ROOT = r"/(?:(?<![\w.<-]/)|(?<=\\[nrt]/))"
-"""Beginning of a path: not within a longer path, nor in a tag of HTML; JSON writes the end of a
-line as two characters."""
+"""Matches the beginning of a path, but not within a longer path, nor in a tag of HTML; JSON writes
+a line end as two characters."""
 _HOMES = re.compile(
     rf"{_ROOT}(?:home/|Users/|root/|tmp/|var/tmp/|var/folders/|private/)[^\s\"'<>\\,;:)]+"
 )
@@ -34,11 +35,11 @@ _ADDRESS = re.compile(r"https?://[^\s,\"]+")
 
 
 def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], list[str]]:
-    """Write the archive, whole or not at all.  Return the names of the run's files in it, and of
+    """Write the archive, whole or not at all. Return the names of the run's files in it, and of
     those left out.
 
     ``machine``: folders of this machine to remove from texts, besides the run's own and the usual
-    homes.  Raise OSError.
+    homes. Raise OSError.
     """
     facts = json.loads((run / "conformance.json").read_text(encoding="utf-8"))["run"]
     words = private(facts, (*machine, run.absolute(), run.resolve(), run.resolve().parent))
@@ -65,7 +66,7 @@ def pack(run: Path, archive: Path, machine: Sequence[Path]) -> tuple[list[str], 
 
 
 def home() -> Path:
-    """Return the user's home; ``/`` for a container's user who has none."""
+    """Return the user's home; ``/`` for a container's user without one."""
     try:
         return Path.home()
     except RuntimeError:
@@ -73,8 +74,8 @@ def home() -> Path:
 
 
 def copy(folder: Path, to: Path, words: Sequence[str]) -> None:
-    """Copy the files of a folder that may be passed on, scrubbed as by :func:`pack`, into a new
-    folder."""
+    """Copy the files of a folder that may be passed on into a new folder, scrubbed as by
+    :func:`pack`."""
     for path in _files(folder):
         if (body := _body(path, words)) is not None:
             there = to / path.relative_to(folder)
@@ -109,7 +110,7 @@ def scrubbed(text: str, words: Sequence[str] = ()) -> str:
 
 
 def _files(run: Path) -> Iterator[Path]:
-    """Yield every file, in order, but for those of the folders that stay out."""
+    """Yield every file, in order, except those of the folders that are left out."""
     for path in sorted(run.iterdir()):
         if path.is_dir() and not path.is_symlink() and path.name not in LEFT_OUT:
             yield from _files(path)
@@ -118,7 +119,7 @@ def _files(run: Path) -> Iterator[Path]:
 
 
 def _body(path: Path, words: Sequence[str]) -> bytes | None:
-    """Return a file's content for the archive; None: the file is left out."""
+    """Return a file's content for the archive; None if the file is left out."""
     if path.name in LEFT_OUT or path.is_symlink():
         return None
     if path.suffix == PACKETS:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of probing in a run, per node and system, and how much of its budget was in use at
-once."""
+"""The cost of probing in a run, per node and operating system, and how much of each limit was in
+use at once."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,17 +20,17 @@ class ProbingCost:
 
     nodes: tuple[NodeCost, ...]
     agents_at_once: int
-    """Most agents that lived at one moment, all processes together."""
+    """The maximum number of agents that lived at one moment, in all processes together."""
     agents_limit: int
     powershell_at_once: int
-    """Most PowerShell starts that were under way at one moment on one Windows node."""
+    """The maximum number of PowerShell starts under way at one moment on one Windows node."""
     powershell_limit: int
     processes: int
-    """Workers that reported; a crashed worker did not."""
+    """The number of workers that reported; a crashed worker did not."""
 
 
 def cost(records: Iterable[Probing]) -> ProbingCost:
-    """Return the sum of all processes' use."""
+    """Return the sum of the use by all processes."""
     given = list(records)
     sums: dict[tuple[str, OS], Counter[str]] = {}
     for node_cost in (entry for each in given for entry in each.costs):
@@ -53,8 +53,8 @@ def cost(records: Iterable[Probing]) -> ProbingCost:
 
 
 def joined(costs: Iterable[ProbingCost]) -> ProbingCost:
-    """Return the cost of several runs, one after the other: sums, and the most of what was in use
-    at once."""
+    """Return the cost of several runs, one after the other: the sums, and the maxima of use at one
+    moment."""
     given = list(costs)
     sums: dict[tuple[str, OS], Counter[str]] = {}
     for node in (node for each in given for node in each.nodes):
@@ -70,7 +70,7 @@ def joined(costs: Iterable[ProbingCost]) -> ProbingCost:
 
 
 def at_once(intervals: Sequence[Interval]) -> int:
-    """Return the most intervals that overlap; two that only touch do not."""
+    """Return the maximum number of intervals that overlap; two that only touch do not."""
     steps = [(interval.taken_at, 1) for interval in intervals] + [
         (interval.given_back_at, -1) for interval in intervals
     ]
@@ -82,7 +82,7 @@ def at_once(intervals: Sequence[Interval]) -> int:
 
 
 def lines(found: ProbingCost) -> list[str]:
-    """Return the lines for the terminal; none where nothing was probed."""
+    """Return the lines for the terminal; none if nothing was probed."""
     text_lines = []
     for system in ("linux", "windows"):
         nodes = [node for node in found.nodes if node.os == system]

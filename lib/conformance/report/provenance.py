@@ -16,8 +16,7 @@ from conformance.settings.timings import SECTIONS
 
 def suite(root: Path) -> dict[str, str]:
     """Return ``version``, ``commit`` (of the checkout at ``root``; empty without one) and
-    ``catalog``, its digest.
-    """
+    ``catalog``, its digest."""
     try:
         version = metadata.version("calico-windows-conformance")
     except metadata.PackageNotFoundError:  # run from a source tree that was never installed

@@ -34,7 +34,7 @@ class Gate:
     """``qualified``, ``would qualify`` (a lab's evidence), ``not qualified`` or ``incomplete``."""
     headline: str
     obstacles: tuple[str, ...]
-    """The obstacles, a line each."""
+    """The obstacles, one line for each."""
     waived: tuple[str, ...]
 
 
@@ -45,7 +45,7 @@ class SetAnswer:
     name: str
     build: str
     answer: str
-    """As a gate's."""
+    """The answer, with the words of a gate."""
     headline: str
 
 
@@ -62,12 +62,12 @@ class Continued:
 
 
 SHARD = "part "
-"""How the selection of a part of a run begins; its number follows: ``1/3``."""
+"""The beginning of the text about the selection of a part of a run; its number follows: ``1/3``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Merged:
-    """A run that a merged report holds."""
+    """A run that a merged report includes."""
 
     id: str
     started: str
@@ -80,7 +80,7 @@ class RunReport:
 
     run_id: str
     started: str
-    """UTC, RFC 3339."""
+    """The start, in UTC, RFC 3339."""
     seconds: float
     exit_code: int
     command: str
@@ -96,47 +96,47 @@ class RunReport:
     timings: Mapping[str, str] = field(default_factory=dict)
     """Timings that differ from the packaged timings: ``windows.hold`` to ``2 s instead of 5 s``."""
     cut_short: str = ""
-    """Why the run ended early; empty: it did not."""
+    """Why the run ended early; empty if it did not."""
     selection: str = ""
     """The selection of a quick run or of a part of a run, which qualifies nothing. Empty: any other
     run."""
     continues: Continued | None = None
     """The earlier run whose verdicts this report includes."""
     merged: tuple[Merged, ...] = ()
-    """The runs of a merged report, the oldest first; none: it is of a single run."""
+    """The runs of a merged report, the oldest first; empty: the report is of a single run."""
     exit_cause: str = ""
     """The option that determined the exit code, and its cause; empty: the tests alone determined
     it."""
     gates: tuple[Gate, ...] = ()
-    """The results of ``--require``, an entry for each set and Windows build."""
+    """The results of ``--require``, one for each set and Windows build."""
     sets: tuple[SetAnswer, ...] = ()
     """The answers for all sets and Windows builds; they decide nothing."""
     waived: Mapping[str, str] = field(default_factory=dict)
-    """Claim to the waiver that accepts its verdict."""
+    """Map each claim to the waiver that accepts its verdict."""
     dates: Mapping[str, str] = field(default_factory=dict)
     """Map a claim to the date of its evidence in the earlier run, if the report includes that run's
     verdicts."""
     attested: Mapping[str, str] = field(default_factory=dict)
-    """Claim to the attestation that gives its verdict."""
+    """Map each claim to the attestation that gives its verdict."""
     installed: Installed = field(default_factory=Installed)
-    """Which cluster it was and which versions ran on it."""
+    """The cluster and the versions that ran on it."""
     covered: Mapping[str, str] = field(default_factory=dict)
     """Map each covered node to the reason why it is covered; the run decides about no other
     node."""
     attachments: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Test to the files that it left, below the run's directory."""
+    """Map each test to the files that it left, below the run's folder."""
     unverified: str = ""
     """Why the API server's answers may have come from another party; empty: they cannot."""
     notes: tuple[str, ...] = ()
     """Lines that every reader should see: assumptions, a Windows selection that reached no Windows
     node ..."""
     images: tuple[RanImage, ...] = ()
-    """Images of the suite's pods that ran, with what the kubelets say they ran."""
+    """The images of the suite's pods that ran, as the kubelets report them."""
     probing: ProbingCost = field(default_factory=lambda: cost(()))
 
     @functools.cached_property
     def plain(self) -> dict[str, Any]:
-        """Return the report in its JSON form, made once; no text in it commands a terminal."""
+        """Return the report in its JSON form, made once; no text in it can control a terminal."""
         found: dict[str, Any] = printing.within(to_json(self), printing.plain)
         return found
 
@@ -156,7 +156,7 @@ class RunReport:
         return statistics(test.figures for test in self.tests)
 
     def known_of(self, test: TestOutcome) -> list[str]:
-        """Return the known issues that may explain a VIOLATED test, a line each."""
+        """Return the known issues that may explain a VIOLATED test, one line for each."""
         guilty = {
             result.claim for result in test.results if result.verdict is ClaimVerdict.VIOLATED
         }
@@ -286,7 +286,7 @@ def known_issue(issue: KnownIssue) -> dict[str, str]:
 
 
 def _evidence(outcome: ClaimOutcome, report: RunReport) -> dict[str, Any] | None:
-    """Return the evidence of a verdict; None without any."""
+    """Return the evidence of a verdict; None if there is none."""
     if outcome.verdict in (None, ClaimVerdict.NOT_RUN):
         return None
     date = _date(outcome, report)

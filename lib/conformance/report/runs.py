@@ -21,12 +21,12 @@ _ORDER = tuple(map(str, PRECEDENCE))
 
 @dataclass(frozen=True)
 class RunColumn:
-    """A run."""
+    """The column of a run."""
 
     id: str
     started: str
     name: str
-    """Its labels, or the versions that it is about."""
+    """The run's labels, or the versions that it is about."""
     cluster: str
     evidence: str
     exit_code: int
@@ -34,10 +34,10 @@ class RunColumn:
 
 @dataclass(frozen=True)
 class ClaimCell:
-    """The standing of a claim in a run."""
+    """The verdict of a claim in a run."""
 
     verdict: str
-    """Empty: the claim was not selected, or is not in the catalog of that run."""
+    """The verdict; empty: the claim was not selected, or is not in the catalog of that run."""
     flaky: bool = False
     """Attempts of the run disagree."""
     changed: bool = False
@@ -52,7 +52,7 @@ class ClaimRow:
     area: str
     statement: str
     provisional: bool
-    """No gate asks for it."""
+    """No gate requires the claim."""
     state: str
     """``failing``; ``flaky``: attempts of a run, or runs of the same versions, disagree;
     ``changed``, ``undecided`` or ``holds``."""
@@ -68,11 +68,11 @@ class Table:
 
 
 STATES = ("failing", "flaky", "changed", "undecided", "holds")
-"""In the order of the rows."""
+"""The states, in the order of the rows."""
 
 
 def table(reports: Sequence[Mapping[str, Any]], provisional: AbstractSet[str]) -> Table:
-    """Return the table of reports in their JSON form.  ``provisional``: ids of such claims."""
+    """Return the table of reports in their JSON form. ``provisional``: ids of provisional claims."""
     ordered = sorted(reports, key=lambda plain: str(plain["run"]["started"]))
     known = {claim["id"]: claim for plain in ordered for claim in plain["claims"]}
     columns = list(map(_column, ordered))
@@ -121,9 +121,8 @@ def _row(
 
 
 def _state(cells: Sequence[ClaimCell], columns: Sequence[RunColumn]) -> str:
-    """Return the state of a claim by the newest run on each cluster; what failed stays failing
-    until a run decides otherwise.
-    """
+    """Return the state of a claim by the newest run on each cluster; a failed claim stays failing
+    until a run decides otherwise."""
     pairs = [(column.cluster, each.verdict) for column, each in zip(columns, cells, strict=True)]
     if not set(dict(pair for pair in pairs if pair[1] not in UNDECIDED).values()) <= set(GOOD):
         return "failing"

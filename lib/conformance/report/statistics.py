@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries by direction and the effect of policy changes by operating system, over all tests of a
+"""Attempts by direction and the effect of policy changes by operating system, over all tests of a
 run."""
 
 import math
@@ -27,9 +27,9 @@ class Tried:
 
     attempts: int
     by_tries: Mapping[int, int]
-    """Map a number of tries to how many attempts needed it until they stayed as expected."""
+    """Map a number of attempts to how many paths needed it until they stayed as expected."""
     resent: int
-    """How often the connection to the probe broke, so that an attempt was sent again."""
+    """How often an attempt was sent again because the connection to the probe had broken."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class PolicyEffect:
     first_correct: Spread
     stable: Spread
     exposure: Spread | None
-    """How long after a change that closes a path traffic still got through."""
+    """For how long traffic still passed after a change that closes a path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +49,9 @@ class Statistics:
     """The statistics of a run."""
 
     tries: Mapping[str, Tried]
-    """By direction, ``linux->windows``."""
+    """The attempts by direction, ``linux->windows``."""
     policy_effect: Mapping[str, PolicyEffect]
-    """By operating system and what the change did: ``windows closed``."""
+    """The effects by operating system and kind of change: ``windows closed``."""
 
 
 def statistics(figures: Iterable[Figures]) -> Statistics:
@@ -79,7 +79,7 @@ def statistics(figures: Iterable[Figures]) -> Statistics:
 
 
 def lines(found: Statistics) -> list[str]:
-    """Return the lines for the terminal; none where nothing was recorded."""
+    """Return the lines for the terminal; none if nothing was recorded."""
     text_lines = []
     for way, tried in found.tries.items():
         late = {number: count for number, count in tried.by_tries.items() if number > 1}

@@ -9,7 +9,7 @@ from conformance.model.counted import counted
 
 
 def cluster_name(cluster: Mapping[str, Any]) -> str:
-    """Return a cluster's name without addresses and paths, which stand in the report's JSON."""
+    """Return a cluster's name without addresses and paths, which are in the report's JSON."""
     parts = [
         part
         for part in (cluster["label"] or cluster["how"]).split(", ")
@@ -19,7 +19,8 @@ def cluster_name(cluster: Mapping[str, Any]) -> str:
 
 
 def versions(facts: Mapping[str, Any]) -> list[str]:
-    """Return the versions of Calico and Kubernetes, the mode, and the Windows builds with nodes."""
+    """Return the versions of Calico and Kubernetes, the mode, and the Windows builds, each with its
+    nodes."""
     named = [("Calico", "calico_version"), ("Kubernetes", "kubernetes_version"), ("mode", "mode")]
     nodes = [node["windows_build"] for node in facts.get("nodes") or () if node["os"] == "windows"]
     builds = Counter(".".join(map(str, build)) if build else "of unknown build" for build in nodes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The counts and groups of a report's claims, for every output alike, from any
+"""The counts and groups of a report's claims, the same for every output, from any
 ``conformance.json``."""
 
 import re
@@ -17,21 +17,21 @@ UNTESTED = "no test"
 HAND = "by hand"
 THERE = "still there"
 UNSELECTED = "not selected"
-"""Words of claims beside their verdicts: ``still there`` is a documented limitation, or a known
-issue, that was CONFIRMED; ``by hand`` a claim that no program can decide."""
+"""Words for claims in addition to the verdicts: ``still there`` is a documented limitation, or a
+known issue, that was CONFIRMED; ``by hand`` a claim that no program can decide."""
 _BESIDE = {"CONFIRMED": [THERE], "NOT_RUN": [UNTESTED, HAND]}
 WORDS = (
     *(word for verdict in map(str, PRECEDENCE) for word in (verdict, *_BESIDE.get(verdict, ()))),
     UNSELECTED,
 )
-"""All of them, in the order in which they are counted."""
+"""All words, in the order in which they are counted."""
 DEFECTS = ("limitation", "known issue")
 _OBSTACLE = r"(the \w+|\S+)(?: \((.*?)\))? ([A-Z_]+|[a-z ]+): (.*)"
 FALLEN = ("VIOLATED", "INCONCLUSIVE", "UNMET")
 """Verdicts that have a cause."""
 _LOST = re.compile(r"(node \S+) was lost during the run")
 AFFECTED = "; affected: "
-"""Separates the cause of an undecided claim from the path that it is about."""
+"""The text that separates the cause of an undecided claim from the path that it is about."""
 
 
 def word(claim: Claim) -> str:
@@ -60,9 +60,8 @@ def causes(plain: Mapping[str, Any]) -> dict[str, list[Claim]]:
 
 
 def all_causes(plain: Mapping[str, Any]) -> list[tuple[str, list[Claim]]]:
-    """Return each cause with its claims, like :func:`causes`, including the causes of single
-    claims. If a cause is not known, the claim's first line replaces it.
-    """
+    """Return each cause with its claims, as :func:`causes` does, but including the causes of single
+    claims. If a cause is not known, the claim's first line replaces it."""
     return list(
         by_key((cause or first_line(claim), claim) for claim, cause in _worst_first(plain)).items()
     )
@@ -121,9 +120,9 @@ def _fallen(plain: Mapping[str, Any]) -> Iterator[tuple[Claim, str]]:
 
 
 def _undecided(claim: Claim, known: Iterable[str]) -> str:
-    """Return the cause of an undecided claim by its first line: a known cause within it, the loss
-    of a node that it names as tainted, or all of it; empty for another claim.
-    """
+    """Return the cause of an undecided claim by its first line: a known cause that the line
+    contains, the loss of a node that it names as tainted, or the whole line; empty for any other
+    claim."""
     if claim["verdict"] != "INCONCLUSIVE":
         return ""
     line = first_line(claim)
@@ -134,7 +133,8 @@ def _undecided(claim: Claim, known: Iterable[str]) -> str:
 
 
 def _is_within(cause: str, line: str) -> bool:
-    """Return whether a first line has a known cause: pods find no node where theirs was lost."""
+    """Return whether a known cause explains a first line: the line contains the cause, or the cause
+    is the loss of a node and the line names this node as tainted."""
     lost = _LOST.match(cause)
     return cause in line or bool(lost and f"{lost[1]} is tainted node.kubernetes.io/" in line)
 
@@ -143,7 +143,7 @@ def grouped(obstacles: Sequence[str], known: Mapping[tuple[str, str], str]) -> l
     """Return the lines of a gate, one for each claim and verdict, and one for claims with the same
     reason.
 
-    ``known``: maps claim and verdict to its cause, which stands in the place of a path.
+    ``known``: maps claim and verdict to its cause, which replaces the path.
     """
     parts: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for line in obstacles:
@@ -159,7 +159,7 @@ def grouped(obstacles: Sequence[str], known: Mapping[tuple[str, str], str]) -> l
 
 
 def gates(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return gates with ``obstacles`` as :func:`grouped`; equal gates of a set together, by
+    """Return gates with ``obstacles`` as :func:`grouped`; equal gates of a set share an entry, by
     ``headlines``."""
     known = {(claim["id"], claim["verdict"]): cause for claim, cause in _fallen(plain) if cause}
     found: list[dict[str, Any]] = []
@@ -179,7 +179,7 @@ def gates(plain: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def beside_gates(plain: Mapping[str, Any]) -> list[str]:
-    """Return violated claims that no required set contains and nobody waived."""
+    """Return violated claims that no required set contains and no waiver accepts."""
     judged = plain.get("gates") or ()
     named = {
         line.partition(" ")[0] for gate in judged for line in (*gate["obstacles"], *gate["waived"])

@@ -18,7 +18,7 @@ from conformance.report.statistics import PolicyEffect, Statistics, Tried, lines
 from conformance.verdicts.claims import on_builds, underlay
 
 Tone = Literal["plain", "good", "known", "warn", "bad"]
-"""``known``: as documented, and no success: a limitation that is still there."""
+"""The tone of a line. ``known``: as documented, but no success: a limitation that still exists."""
 
 TONES: dict[ClaimVerdict, Tone] = {
     ClaimVerdict.VIOLATED: "bad",
@@ -44,7 +44,8 @@ EXIT_MEANINGS = {
 }
 UNDECIDED = ("INCONCLUSIVE", "NOT_RUN")
 FIRST = 400
-"""Characters of a claim's statement in lists: here, and above the claims of a page."""
+"""The number of characters of a claim's statement in lists: here, and above the claims of a page.
+"""
 NAMED = 8
 """Maximum number of a claim's parts that are listed; further parts are counted, and the page lists
 them."""
@@ -57,8 +58,8 @@ def summary(
     """Yield lines with their tone: verdict per decided claim, the matrix, counts, evidence, exit
     code, place.
 
-    ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder
-    or file. ``figures``: what the run asked and how long policies took, too.
+    ``plain``: conformance.json, so that any report can be summed up again; ``where``: its folder or
+    file. ``figures``: include the number of attempts and the duration of policies.
     """
     yield from ((printing.line(text), tone) for text, tone in _summary(plain, where, figures))
 
@@ -87,7 +88,7 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
 
 
 def _for_cause(cause: str, claims: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Tone]]:
-    """Yield a cause and the lines of its claims; a line that several claims share, once."""
+    """Yield a cause and the lines of its claims; a line that several claims share is printed once."""
     verb = "are undecided" if claims[0]["verdict"] in UNDECIDED else "fail"
     yield f"{cause}: {len(claims)} claims {verb} for this cause", "bad"
     for line, tone in dict.fromkeys(line for claim in claims for line in _claim(claim, cause)):
@@ -114,7 +115,7 @@ def _by_verdict(plain: Mapping[str, Any], above: Container[str]) -> Iterator[tup
 
 
 def _block(several: Sequence[str]) -> Iterator[tuple[str, Tone]]:
-    """Yield the lines below an empty line; nothing without lines."""
+    """Yield an empty line followed by the lines; nothing if there are none."""
     yield from ((line, "plain") for line in (("", *several) if several else ()))
 
 
@@ -213,12 +214,12 @@ def _causes(plain: Mapping[str, Any], verdict: str) -> dict[str, list[Mapping[st
 
 
 def _first(causes: Sequence[str]) -> str:
-    """Return the first cause, and how many more there are."""
+    """Return the first cause, and the number of the others."""
     return cut(causes[0]) + (f"; {len(causes) - 1} more" if len(causes) > 1 else "")
 
 
 def _claim(claim: Mapping[str, Any], cause: str = "") -> Iterator[tuple[str, Tone]]:
-    """Yield the lines of a claim.  ``cause``: the line above a group of claims, not to be
+    """Yield the lines of a claim. ``cause``: the line above a group of claims, which is not
     repeated."""
     verdict = ClaimVerdict(claim["verdict"])
     there = summed_up.word(claim) == summed_up.THERE
@@ -246,7 +247,8 @@ def _headline(claim: Mapping[str, Any], cause: str) -> str:
 
 
 def _details(claim: Mapping[str, Any], text: str) -> Iterator[str]:
-    """Return the lines below a claim's first line.  ``text``: of that line, not to be repeated."""
+    """Yield the lines below a claim's first line. ``text``: the words of that line, which are not
+    repeated."""
     missing = claim["missing_parts"]
     inapplicable = claim.get("inapplicable_parts") or {}
     passive = claim.get("half") or ""
@@ -274,7 +276,7 @@ def _details(claim: Mapping[str, Any], text: str) -> Iterator[str]:
 def _together(
     claims: Sequence[Mapping[str, Any]], verdict: ClaimVerdict
 ) -> list[list[Mapping[str, Any]]]:
-    """Return claims that were not run for the same reason together, all others alone."""
+    """Return claims that were not run, grouped by their reason; all other claims alone."""
     found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for claim in claims:
         alone = verdict is not ClaimVerdict.NOT_RUN or claim["decided_parts"]

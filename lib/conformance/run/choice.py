@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The choice of the run's cluster, with its reason: by the options alone, before anything is
-touched."""
+"""The choice of the run's cluster, with its reason. It depends on the options only, and is made
+before anything is touched."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +17,15 @@ class Choice:
 
     how: How
     why: str
-    """Origin for the header: which option, or that it is the default."""
+    """The origin of the choice, for the header: an option, or that it is the default."""
     kubeconfig: Path | None = None
-    """None with ``kubeconfig``: the files that KUBECONFIG names."""
+    """The kubeconfig; None with ``kubeconfig``: the files that KUBECONFIG names."""
     context: str | None = None
     profile: str | None = None
-    """Kind of lab; None: its default."""
+    """The kind of lab; None: the default kind."""
     powershell: str | None = None
-    """The program that runs the probe programs of the lab's Windows pods; None: its stand-in."""
+    """The program that runs the probe programs of the lab's Windows pods; None: the lab's stand-in.
+    """
 
     @property
     def own_lab(self) -> bool:
@@ -34,7 +35,7 @@ class Choice:
     @property
     def stands_in(self) -> bool:
         """Return whether the cluster is a lab with stand-ins for PowerShell in its Windows pods.
-        Starting real PowerShell takes time."""
+        Real PowerShell takes time to start."""
         return self.own_lab and self.powershell is None
 
 
@@ -47,8 +48,7 @@ def choose(
     powershell: str | None = None,
     keep: bool,
 ) -> Choice:
-    """Return the choice that options make.  Raise UsageProblem for contradictions, saying what to
-    do."""
+    """Return the choice that the options make. Raise UsageProblem for contradictions, with advice."""
     named = "--kubeconfig" if kubeconfig else "--context" if context else ""
     how: str = cluster or ("kubeconfig" if named else "lab")
     if named and how != "kubeconfig":
@@ -62,7 +62,7 @@ def choose(
     if how == "lab":
         if keep:
             raise UsageProblem(
-                "--keep leaves nothing behind on a lab that ends with the run: start one that stays with "
+                "--keep has no effect on a lab that ends with the run: start one that stays with "
                 "`hybridlab up --kubeconfig PATH`, then `pytest --kubeconfig=PATH --keep`"
             )
         why = "--cluster lab" if cluster else "the default; name another by --kubeconfig=PATH"
@@ -81,7 +81,7 @@ def choose(
 
 
 def _of_own_labs(profile: str | None, powershell: str | None) -> str:
-    """Return an option, as it was typed, that is only for the run's own lab; empty: none is
+    """Return an option, as it was typed, that is only for the run's own lab; empty if none is
     given."""
     if profile:
         return f"--lab-profile {profile}"

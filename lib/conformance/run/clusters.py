@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from conformance.journal.lease import RunLock
 
 OUTSIDE = re.compile(r"\boutside host (?P<address>[0-9.:]+)")
-"""Part of a lab's ready line: a host beyond its cluster that answers ping and HTTP."""
+"""Matches the part of a lab's ready line about a host outside its cluster that answers ping and
+HTTP."""
 LOOK_EVERY = 2.0
-"""s.  Between two looks whether an API server that has gone away answers again."""
+"""s. The interval between two checks whether an API server that did not answer answers again."""
 EMULATED = "hybridlab.emulated"
-"""Label by which a node says that it is emulated (docs/lab.md): a lab named by its kubeconfig is
-known by it."""
+"""The label that marks an emulated node (docs/lab.md): a lab that is named by its kubeconfig is
+recognised by it."""
 
 
 class Clusters:
-    """The provider of every run that brings none of its own."""
+    """The provider of every run for which no other provider is registered."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -50,10 +51,10 @@ class Clusters:
         self._door: Kube | None = None
         self._run: RunDirectory | None = None
         self._process = ""
-        """Signature of the process that opened the run and takes its lock; workers only check the
-        lock."""
+        """The signature of the process that opened the run and takes its lock; workers only check
+        the lock."""
         self._recovered = False
-        """A change was undone before the run began, so that facts have changed."""
+        """A change was undone before the run began, so the facts have changed."""
 
     def begin(self, choice: Choice, settings: Settings, run: RunDirectory) -> None:
         self._run = run
@@ -139,7 +140,7 @@ class Clusters:
             raise ClusterUnusable([first_contact(door.access, error)]) from None
 
     def _usable(self, door: Kube, connection: Connection, settings: Settings) -> Facts:
-        """Return the facts of a cluster, once what dead runs changed is put back.
+        """Return the facts of a cluster, after the changes of dead runs were restored.
 
         Raise ClusterUnusable with every reason why no run can begin.
         """
@@ -170,8 +171,8 @@ class Clusters:
     def _recover(
         self, door: Kube, facts: Facts, connection: Connection, settings: Settings
     ) -> list[str]:
-        """Restore what dead runs changed. Return the reasons why something cannot be restored, or
-        may not be.
+        """Restore the changes of dead runs. Return the reasons why a change cannot, or may not, be
+        restored.
 
         A run that only reads reports what it would restore.
         """
@@ -202,8 +203,8 @@ class Clusters:
         )
 
     def connect(self, connection: Connection, settings: Settings, run: RunDirectory) -> Kube:
-        """Return this process' connection to the cluster. The processes of the run share how long
-        the API server has been silent."""
+        """Return this process' connection to the cluster. The processes of the run share the time
+        since the API server last answered."""
         self._run = run
         return self._connected(connection, settings)
 
@@ -317,8 +318,8 @@ def _third_party_pods(door: Kube, facts: Facts) -> dict[str, tuple[str, ...]]:
 
 
 def _judged(facts: Facts, connection: Connection, settings: Settings) -> Facts:
-    """Return the facts with the version of Calico to judge by, and the kind of evidence that this
-    cluster gives."""
+    """Return the facts with the version of Calico by which to judge, and the kind of evidence that
+    this cluster gives."""
     if settings.calico_version:
         version = Fact(settings.calico_version, "--calico-version")
         facts = replace(facts, calico_version=version, calico_on_nodes={})  # of every node
@@ -342,7 +343,7 @@ def _with_calico(node: NodeFacts) -> NodeFacts:
 
 
 def access_of(choice: Choice) -> access.Access:
-    """Return how to reach a cluster that exists already.  Raise UsageProblem."""
+    """Return how to reach a cluster that exists already. Raise UsageProblem."""
     path = str(choice.kubeconfig) if choice.kubeconfig else None
     return _access(Connection(how=choice.how, label="", kubeconfig=path, context=choice.context))
 

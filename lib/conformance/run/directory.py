@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run's directory: its reports, and what its processes share (plan, locks, slots, epoch).
+"""A run's folder: its reports, and the files that its processes share (plan, locks, slots, epoch).
 
-All workers run on the controller's machine, so files and flock do. Other modules take locks and
-slots; this module only says where the files are.
+All workers run on the controller's machine, so files and flock are enough. Other modules take locks
+and slots; this module only defines where the files are.
 """
 
 from __future__ import annotations
@@ -35,37 +35,36 @@ class RunDirectory:
         self.locks = self.shared / "locks"
         """Empty files to flock: one per node, one for the cluster."""
         self.slots = self.shared / "slots"
-        """Empty files to flock: as many per node as execs may start at once."""
+        """Empty files to flock: for each node, as many as execs may start at once."""
         self.plans = self.shared / "plans"
-        """What each worker has collected, which is the same for all."""
+        """The plan of each worker, which is the same for all."""
         self.probing = self.shared / "probing"
-        """What each process has used of execs and slots."""
+        """The execs and slots that each process has used."""
         self.images = self.shared / "images"
-        """Which images each worker's pods ran."""
+        """The images that each worker's pods ran."""
         self.late = self.shared / "late"
-        """How far behind the machine was (``conformance.probe.machine``)."""
+        """How late the machine was (``conformance.probe.machine``)."""
         self.turns = self.shared / "turns"
         """When each test had its turn, one line each, once it is over (``.jsonl``)."""
         self.watches = self.shared / "watches"
-        """The denials that are watched, an empty file each."""
+        """The denials that are watched, an empty file for each."""
         self.unrestored = self.shared / "unrestored"
-        """What exclusive tests may have left changed (``conformance.run.unrestored``)."""
+        """The changes that exclusive tests may have left (``conformance.run.unrestored``)."""
         self.changes = self.shared / "changes"
-        """What the run has changed beyond its own namespaces and not put back: open journal
-        entries, a file each."""
+        """The changes that the run has made outside its own namespaces and not restored: open
+        journal entries, a file for each."""
         self.alive = self.shared / "alive"
-        """Locked by every process of the run for as long as it lives: what is left of a dead run
-        may be removed."""
+        """A file that every process of the run keeps locked as long as it lives: what is left of a
+        dead run may be removed."""
         self.attachments = path / "attachments"
         self._held: IO[str] | None = None
         self._before: Path | None = None
-        """Where ``latest`` led before; None: nowhere."""
+        """The earlier target of ``latest``; None: there was none."""
 
     @classmethod
     def create(cls, reports: Path) -> tuple[RunDirectory, str]:
-        """Make a new directory, named by the time (UTC) and a random id that also names the run's
-        namespaces.
-        """
+        """Make a new folder, named by the time (UTC) and a random id that also names the run's
+        namespaces."""
         run_id = secrets.token_hex(3)
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         run = cls(reports / f"{now}-{run_id}")
@@ -104,7 +103,7 @@ class RunDirectory:
         return any(f'"{name}"' in line or '"kind": "cluster"' in line for line in lines)
 
     def discard(self) -> None:
-        """Remove the directory of a run that did not begin; ``latest`` leads to the previous run
+        """Remove the folder of a run that did not begin; ``latest`` leads to the previous run
         again."""
         shutil.rmtree(self.path, ignore_errors=True)
         latest = self.path.parent / "latest"
@@ -119,13 +118,13 @@ class RunDirectory:
         fcntl.flock(self._held, fcntl.LOCK_SH)
 
     def epoch(self) -> int:
-        """Return how many exclusive tests have ended: pods and agents from an earlier epoch have to
-        be looked at again."""
+        """Return how many exclusive tests have ended: pods and agents from an earlier epoch must be
+        checked again."""
         return (self.shared / "epoch").stat().st_size
 
     def advance_epoch(self) -> None:
-        """Count one more exclusive test that has ended. The counter is a file of one byte per test,
-        so that appending is atomic."""
+        """Count one more exclusive test that has ended. The counter is a file with one byte per
+        test, so that appending is atomic."""
         with (self.shared / "epoch").open("ab") as file:
             file.write(b".")
 
@@ -133,7 +132,7 @@ class RunDirectory:
         """Do something once per run: the first process does it, the others wait for it and share
         its result.
 
-        Raise its error; in the other processes EnvironmentBroken with the message.
+        Raise its error; in the other processes, raise EnvironmentBroken with the message.
         """
         with (self.locks / name).open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -180,23 +179,21 @@ class RunDirectory:
 
     @property
     def problem(self) -> Path:
-        """Return the file that describes an error in the test files, which all workers find alike;
-        it does not exist without an error."""
+        """Return the file that describes an error in the test files, which every worker finds; the
+        file does not exist without an error."""
         return self.plans / "problem.txt"
 
 
 def write_whole(target: Path, content: Any) -> None:
-    """Write a file whole or not at all. If several processes write it at once, the last one
-    counts."""
+    """Write a file whole or not at all. If several processes write it at once, the last one counts."""
     fresh = target.with_suffix(f".{os.getpid()}.new")
     fresh.write_text(json.dumps(content))
     fresh.replace(target)
 
 
 class Epoch:
-    """One process's view of the epoch: values kept from test to test are checked again after an
-    epoch has ended.
-    """
+    """The epoch as one process knows it: values kept from test to test are checked again after an
+    epoch has ended."""
 
     def __init__(self, run: RunDirectory | None) -> None:
         self._run = run

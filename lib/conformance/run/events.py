@@ -2,8 +2,8 @@
 """``--events=FILE``: one JSON line for each event of a run as it happens, for programs that follow
 the run.
 
-docs/schema/events.schema.json describes the lines.  No text in them commands a terminal or a CI
-system, whose logs may follow the file, and what looks like a secret is taken out.
+docs/schema/events.schema.json describes the lines. No text in them can control a terminal or a CI
+system, whose logs may follow the file, and texts that look like secrets are removed.
 """
 
 import json

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGINT and SIGTERM, by which users and CI systems cancel, end each process soon and in order.
+"""Ends each process soon and in order after SIGINT or SIGTERM, by which users and CI systems
+cancel.
 
-All waiting ends at that moment, in every thread; clearing up has a short time of its own.
+All waiting ends at that moment, in every thread; the cleanup has a short time of its own.
 """
 
 import os
@@ -17,7 +18,8 @@ INTERRUPTED = 2
 
 
 class Interruption:
-    """The handlers of a process, from its first look at the cluster to the end of pytest."""
+    """The signal handlers of a process, from its first contact with the cluster to the end of
+    pytest."""
 
     def __init__(self) -> None:
         self.run: Run | None = None
@@ -38,8 +40,9 @@ class Interruption:
     def end(self) -> None:
         """Restore the earlier handlers, and let no waiting thread keep the process alive.
 
-        To be called last: where such a thread is left after an interruption, or because the API
-        server is gone, the process ends here."""
+        Call this last: if such a thread is left after an interruption, or because the API server
+        does not answer any more, the process ends here.
+        """
         for number, before in self._before.items():
             signal.signal(number, before)
         waiting = [
@@ -62,9 +65,8 @@ class Interruption:
         raise KeyboardInterrupt
 
     def _give_up(self, number: int, frame: object) -> None:
-        """End the process with one line after Ctrl-C during clearing up; pytest prints no
-        traceback.
-        """
+        """End the process with one line after Ctrl-C during the cleanup; pytest prints no
+        traceback."""
         signal.signal(number, signal.SIG_DFL)
         self.exit_code = INTERRUPTED
         if self.run is not None and not self._worker:

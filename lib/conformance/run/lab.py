@@ -20,7 +20,7 @@ from conformance.timing import Deadline
 _USAGE = 4
 _ENVIRONMENT = 7
 SOURCES = str(Path(__file__).parents[2])
-"""Path of the lab's package when nothing is installed and only pytest knows the source root."""
+"""The path of the lab's package if nothing is installed and only pytest knows the source root."""
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 
@@ -79,8 +79,7 @@ class LabProcess:
 
     def wait(self) -> str:
         """Wait until the lab is ready; return its output. Raise UsageProblem (profile) or
-        ClusterUnusable.
-        """
+        ClusterUnusable."""
         deadline = Deadline(self._timings.lab_ready)
         output = b""
         while not output.endswith(b"\n"):
@@ -98,7 +97,7 @@ class LabProcess:
         return output.decode(errors="replace")
 
     def stop(self) -> None:
-        """Send SIGTERM, then SIGKILL when it takes too long; harmless if the lab has ended."""
+        """Send SIGTERM, then SIGKILL if it takes too long; harmless if the lab has ended."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -111,8 +110,8 @@ class LabProcess:
             self._ready = -1
 
     def watch(self, lost: Callable[[str], object]) -> None:
-        """Report in one line if the lab ends by itself from now on, since the lab or this machine
-        lacks something."""
+        """Report in one line if the lab ends by itself from now on, because the lab or this machine
+        lacks a resource."""
 
         def wait() -> None:
             if self._process.wait() == _ENVIRONMENT:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress lines about long waits of a run, printed past pytest's capturing: pulling Windows
-images takes minutes.
-"""
+"""Progress lines about long waits of a run, printed around pytest's capturing: pulling Windows
+images takes minutes."""
 
 import os
 import threading
@@ -60,9 +59,9 @@ class Progress:
 
 
 class Alive:
-    """A thread that prints the present activity when the user has read nothing for a while.
+    """A thread that prints the present activity if the user has read nothing for a while.
 
-    Writes to a file descriptor past pytest's capturing, which other threads must not suspend.
+    Writes to a file descriptor around pytest's capturing, which other threads must not suspend.
     """
 
     def __init__(self) -> None:
@@ -73,13 +72,14 @@ class Alive:
         self._ended = threading.Event()
         self._silent = float("inf")
         self._tests: dict[str, tuple[float, float]] = {}
-        """Tests that run, with the begin and the newest news or line (``time.time``)."""
+        """Tests that run, with their start and the time of the newest news or line (``time.time``).
+        """
 
     def begin(self, every: float, descriptor: int, silent: float = float("inf")) -> None:
         """Print from now on, until :meth:`end`.
 
-        ``every``: s of silence that a user is left with at most; ``silent``: s without news of a
-        test, after which it is named.
+        ``every``: the longest time in seconds without a line for the user; ``silent``: seconds
+        without news of a test, after which the test is named.
         """
         self._ended.clear()
         self._silent = silent
@@ -98,7 +98,7 @@ class Alive:
         self._last = time.monotonic()
 
     def doing(self, what: str) -> None:
-        """Set the present activity; empty: tests run, or nothing that takes long."""
+        """Set the present activity; empty: tests run, or there is no long activity."""
         if what != self._doing:
             self._doing = what
             self._since = time.monotonic()
@@ -116,8 +116,7 @@ class Alive:
         self._tests.pop(test, None)
 
     def say(self, *lines: str) -> None:
-        """Print at once; may be called anywhere, since a signal's handler can interrupt
-        printing."""
+        """Print at once; may be called anywhere, since a signal's handler can interrupt printing."""
         text = "\n".join(map(printing.line, lines))
         with suppress(OSError):  # the output has no reader any more
             os.write(self._descriptor, f"\n{text}\n".encode())
@@ -134,8 +133,8 @@ class Alive:
         os.close(descriptor)
 
     def _activities(self, now: float) -> list[str]:
-        """Return a line about the present activity; without one, a line for each test that runs,
-        the oldest first."""
+        """Return a line about the present activity; if there is none, a line for each test that
+        runs, the oldest first."""
         if self._doing:
             return [f"[{now - self._since:.0f} s] {self._doing}"]
         running = list(self._tests.items())
@@ -147,7 +146,7 @@ class Alive:
             if now - received >= self._silent:
                 since = f"{datetime.fromtimestamp(began, UTC):%H:%M:%SZ}"
                 self.say(
-                    f"no news of {test} for {now - began:.0f} s: "
+                    f"no report about {test} for {now - began:.0f} s: "
                     f"its worker has run it since {since}"
                 )
                 self.note_news_of(test)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seam between pytest and clusters: a run's calls to the code that opens a cluster."""
+"""The interface between pytest and clusters: a run's calls to the code that opens a cluster."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from conformance.settings import OwnPod, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """The data by which each process of the run reaches the cluster; workers get it as JSON,
+    """The data with which each process of the run reaches the cluster; workers get it as JSON,
     without credentials."""
 
     how: How
@@ -26,7 +26,7 @@ class Connection:
     kubeconfig: str | None = None
     context: str | None = None
     external_target: str | None = None
-    """External target announced by the cluster, ``ADDRESS[:PORT]``."""
+    """The external target that the cluster announces, ``ADDRESS[:PORT]``."""
     unverified: str = ""
     """Why the API server's answers may come from another party; empty: they cannot."""
 
@@ -37,7 +37,7 @@ class Inspection:
 
     facts: Facts
     reasons: tuple[str, ...] = ()
-    """Why a run is impossible here, all at once; none: it is possible."""
+    """All reasons why a run is impossible here; empty: it is possible."""
     no_lock: str = ""
     """Why the run lock cannot be taken here, so that nothing exclusive runs; empty: it can."""
     not_opted_in: str = ""
@@ -46,22 +46,22 @@ class Inspection:
     """Map a Windows node to its pods of other owners' DaemonSets, which would lose their network
     with a new HNS network; only for runs that may make such a network."""
     lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Rights that the user does not have, by what needs them
+    """Rights that the user does not have, keyed by the need for them
     (``conformance.facts.rights.NEEDS``)."""
     prepared: int = 0
-    """Workers for which the cluster's owner has prepared namespaces; only with
+    """The number of workers for which the cluster's owner has prepared namespaces; only with
     ``--namespaces-prefix``."""
     room: dict[str, Room] = field(default_factory=dict)
     """Map Windows nodes to their remaining room for pods; nodes whose room is not known are left
     out."""
     policies: Beforehand = field(default_factory=Beforehand)
     token_ends: float | None = None
-    """Seconds since 1970 at which the user's token ends, where nothing renews it; None: not known,
-    or never."""
+    """The Unix time at which the user's token ends, if nothing renews it; None: not known, or
+    never."""
     own_pod: OwnPod | None = None
     """The run's own pod; None: the run is not in a pod of the cluster."""
     installed: Installed = field(default_factory=Installed)
-    """Which cluster it is and which versions run on it."""
+    """The cluster's identity and the versions that run on it."""
 
 
 class Lock(Protocol):
@@ -74,7 +74,7 @@ class Lock(Protocol):
         """Take the lock, and keep it. Raise ClusterUnusable."""
 
     def check(self) -> object:
-        """Raise LockLost when this run does not hold it."""
+        """Raise LockLost if this run does not hold it."""
 
     def release(self) -> None:
         """Release the lock; harmless if it is not held."""
@@ -93,10 +93,10 @@ class Provider(Protocol):
         """Return facts and preflight.  Raise UsageProblem or ClusterUnusable."""
 
     def connect(self, connection: Connection, settings: Settings, run: RunDirectory) -> Any:
-        """Return this process's door to the cluster, for fixtures."""
+        """Return this process' connection to the cluster, for fixtures."""
 
     def enter(self, test: str) -> None:
-        """Count later requests to the cluster for this test (its node id)."""
+        """Attribute later requests to the cluster to this test (its node id)."""
 
     def lock(
         self,
@@ -111,19 +111,19 @@ class Provider(Protocol):
     def unrestored(self, connection: Connection, settings: Settings, facts: Facts) -> list[str]:
         """Return one line for each change of dead runs that is not restored, and the advice.
 
-        For a process that has just taken the run lock, perhaps from a dead run. Raise SuiteError.
+        This is for a process that has just taken the run lock, perhaps from a dead run. Raise
+        SuiteError.
         """
 
     def clean_up(self, connection: Connection, settings: Settings) -> list[str]:
-        """Remove the objects that processes of the run have left on the cluster; return one line
-        per object: that it is removed, or why it stays.
-        """
+        """Remove the objects that processes of the run have left on the cluster. Return one line
+        per object: that it is removed, or why it stays."""
 
     def put_back(
         self, connection: Connection, settings: Settings, facts: Facts, worker: str
     ) -> PutBack:
-        """Put back, and verify, the changes that a process of the run (empty: any) could not put
-        back because it died.
+        """Restore, and verify, the changes that a process of the run (empty: any) could not restore
+        because it died.
 
         Raise SuiteError.
         """
@@ -136,14 +136,14 @@ class Provider(Protocol):
         """
 
     def answers_again(self, connection: Connection, settings: Settings, *, within: float) -> bool:
-        """Wait until the API server, which was given up as gone, answers again; whether it does
+        """Wait until the API server, which was given up, answers again. Return whether it does
         ``within`` seconds."""
 
     def interrupt(self, seconds: float) -> None:
-        """End this process' waits; for some seconds only clearing up may use the cluster.
+        """End this process' waits; for some seconds only the cleanup may use the cluster.
 
         Takes no lock, since signal handlers call it.
         """
 
     def close(self) -> None:
-        """End the preparations; harmless without any, or when repeated."""
+        """End the preparations; harmless without any, or if repeated."""

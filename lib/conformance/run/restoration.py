@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of restoring: changes of tests beyond the run's namespaces, as far as a process of the
+"""The state of restoring: changes of tests outside the run's namespaces, as far as a process of the
 run knows."""
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from conformance.timing import Deadline
 
 
 class Restoration:
-    """Shared by the processes of a run by way of its directory."""
+    """The state of restoring, which the processes of a run share in its folder."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -25,10 +25,10 @@ class Restoration:
             if run.directory
             else None
         )
-        """None in a run that touches nothing."""
+        """The marks of exclusive turns; None in a run that touches nothing."""
         self.not_put_back = ""
-        """Why what a test would see says nothing, in one line: what one before it has changed, or
-        itself when it was tried before, is not known to be put back."""
+        """Why the observations of a test would show nothing, in one line: it is not known whether
+        the changes of an earlier test, or of its own earlier attempt, were restored."""
 
         self.everywhere = False
         """The problem affects tests of other nodes, too."""
@@ -47,11 +47,10 @@ class Restoration:
             raise
 
     def put_back(self, worker: str = "") -> tuple[str, ...]:
-        """Restore changes of processes of the run (empty: any) that died before they restored
-        them.
+        """Restore changes of processes of the run (empty: any) that died before they restored them.
 
-        At the run's end (``worker`` is empty) this is tried for long if the API server has gone
-        away meanwhile. Return one line each; waiting tests then go on. Controller only.
+        At the run's end (``worker`` is empty) this is tried for a long time if the API server does
+        not answer meanwhile. Return one line for each; waiting tests then go on. Controller only.
         """
         run = self.run
         done = self._put_back_once(worker)
@@ -77,7 +76,7 @@ class Restoration:
                 ):
                     break
                 run.progress().tell(
-                    "the API server answers again: what this run has changed is put back"
+                    "the API server answers again: this run restores what it has changed"
                 )
                 done = self._put_back_once(
                     worker, check=run.lock().check
@@ -98,6 +97,6 @@ class Restoration:
             return run.provider.put_back(run.connection, run.settings, run.inspection.facts, worker)
         except SuiteError as error:
             why = (
-                f"not known whether everything was put back: {first_line(error)}; pytest --restore"
+                f"not known whether everything was restored: {first_line(error)}; pytest --restore"
             )
             return PutBack(lines=(why,), problem=why)

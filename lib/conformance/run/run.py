@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process's part in a run: its cluster, the facts about it, and its lock."""
+"""The part of a run that each process has: its cluster, the facts about it, and its lock."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ NODE_FACTS = ("dsr", "update", "cni", "ipam", "plane", "differences", "calico", 
 """Facts that tests read on nodes: fields of NodeFacts, Calico's version there, how Calico was
 installed, and that the node was read."""
 LOOPBACK = re.compile(r"://(?:127\.|localhost\b|\[::1\])")
-"""Part of the address of an API server on this machine."""
+"""Matches the part of the address of an API server on this machine."""
 
 
 @dataclass(kw_only=True)
 class Run:
-    """Opened by the controller, connected to by every process that runs tests."""
+    """A run: the controller opens it, and every process that runs tests connects to it."""
 
     choice: Choice
     settings: Settings
     directory: RunDirectory | None
-    """None in a run that touches nothing."""
+    """The run's folder; None in a run that touches nothing."""
     provider: Provider | None = None
     connection: Connection | None = None
     inspection: Inspection | None = None
@@ -53,10 +53,10 @@ class Run:
     """How many workers ``-n auto`` chose, or would choose if the user typed a larger number, and
     why; empty: the user's number is used."""
     began: float = field(default_factory=time.monotonic)
-    """When the run began: seconds of the machine's monotonic clock, which all its processes
+    """When the run began, in seconds of the machine's monotonic clock, which all its processes
     share."""
     alive: Alive = field(default_factory=Alive)
-    """For the controller: regular output, so that a long silence never worries the user."""
+    """For the controller: prints lines regularly, so that a long silence never worries the user."""
     interrupted: bool = False
     """The user, or a CI system, asked this process to end."""
     _lock: Lock | None = None
@@ -91,7 +91,7 @@ class Run:
             self.connection = self.provider.open(self.choice, self.settings, self.directory)
             if self.settings.verified_only and self.connection.unverified:
                 raise UsageProblem(
-                    f"--require: {self.connection.unverified}, and a gate rests on its answers: "
+                    f"--require: {self.connection.unverified}, and a gate depends on its answers: "
                     "add --accept-unverified-tls, "
                     "or name the certificate-authority in the kubeconfig"
                 )
@@ -113,7 +113,7 @@ class Run:
             raise
 
     def refuse(self, check: Callable[[Inspection], None]) -> None:
-        """Raise if the facts forbid the run; no directory is left behind then."""
+        """Raise if the facts forbid the run; then no folder is left behind."""
         assert self.inspection is not None  # the caller has opened it
         assert self.directory is not None
         try:
@@ -124,7 +124,7 @@ class Run:
             raise
 
     def connect(self) -> Any:
-        """Return this process's door to the cluster."""
+        """Return this process' connection to the cluster."""
         if not self.provider or not self.connection or not self.directory:
             raise SuiteError("a cluster was asked for in a run that has none")
         return self.provider.connect(self.connection, self.settings, self.directory)
@@ -138,7 +138,7 @@ class Run:
         return Ownership(self.settings.run_id, worker, process, self.settings.namespaces_prefix)
 
     def calico_api(self, kube: Kube, changes: Changes) -> CalicoApi:
-        """Return the way of writing Calico's objects on this cluster. Raise UsageProblem."""
+        """Return the way to write Calico's objects on this cluster. Raise UsageProblem."""
         from conformance.facts.calico_api import CalicoApi  # as above
 
         kubeconfig = self.connection.kubeconfig if self.connection else None
@@ -179,9 +179,8 @@ class Run:
             )
 
     def take_lock(self) -> None:
-        """Take the run's lock. Raise ClusterUnusable if another run has it, or has left the
-        cluster changed.
-        """
+        """Take the run's lock. Raise ClusterUnusable if another run has it, or has left the cluster
+        changed."""
         self.lock().acquire()
         if self.provider and self.connection and self.inspection:
             left = self.provider.unrestored(self.connection, self.settings, self.inspection.facts)
@@ -189,8 +188,8 @@ class Run:
                 raise ClusterUnusable(left)
 
     def lock(self) -> Lock:
-        """Return the run's lock, which keeps other runs from disrupting the cluster; taken by the
-        controller alone."""
+        """Return the run's lock, which keeps other runs from disrupting the cluster; only the
+        controller takes it."""
         if self._lock is None:
             if not self.provider or not self.connection:
                 raise SuiteError("a run lock was asked for in a run that has no cluster")
@@ -231,7 +230,7 @@ class Run:
         return self._lock.lost if self._lock else ""
 
     def interrupt(self) -> None:
-        """End the run: only clearing up is still waited for, and not for long.
+        """End the run: only the cleanup still runs, for a short time.
 
         Takes no lock, since signal handlers call it.
         """
@@ -308,7 +307,7 @@ def with_external_target(connection: Connection | None, settings: Settings) -> S
 
 
 def check_timings(timings: Timings, facts: Facts) -> None:
-    """Raise UsageProblem where emulated nodes were measured for a run on real nodes."""
+    """Raise UsageProblem if emulated nodes were measured for a run on real nodes."""
     if timings.measured_on_lab and facts.evidence != "lab":
         raise UsageProblem(
             f"{timings.measured_on_lab}: it was measured on the emulated nodes of a lab, and real "
@@ -318,7 +317,7 @@ def check_timings(timings: Timings, facts: Facts) -> None:
 
 
 def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
-    """Raise UsageProblem when there is no node that an option names; empty: none was named."""
+    """Raise UsageProblem if there is no node that an option names; empty: none was named."""
     for name in names:
         if name and name not in {node.name for node in facts.nodes}:
             there = ", ".join(f"{node.name} ({node.os})" for node in facts.nodes)
@@ -326,7 +325,7 @@ def check_nodes(option: str, names: Iterable[str], facts: Facts) -> None:
 
 
 def check_own_node(name: str, own: OwnPod | None) -> None:
-    """Raise UsageProblem where tests would change the node that the run itself is on."""
+    """Raise UsageProblem if tests would change the node on which the run itself is."""
     if own and name and name == own.node:
         raise UsageProblem(
             f"--disruptive-node {name}: this run's own pod is on it; name another, or let the Job "
@@ -335,8 +334,8 @@ def check_own_node(name: str, own: OwnPod | None) -> None:
 
 
 def check_selector(selector: str, facts: Facts) -> None:
-    """Raise UsageProblem when no node has the labels that ``--node-selector`` names; empty: none
-    were named."""
+    """Raise UsageProblem if no node has the labels that ``--node-selector`` names; empty: none were
+    named."""
     if selector and not any(matches(selector, node) for node in facts.nodes):
         keys = {wanted.partition("=")[0] for wanted in selector.split(",")}
         alike = sorted(
@@ -348,7 +347,7 @@ def check_selector(selector: str, facts: Facts) -> None:
             }
         )
         known = (
-            f"of these keys nodes have {', '.join(alike)}"
+            f"nodes have {', '.join(alike)} with these keys"
             if alike
             else "no node has a label of these keys"
         )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks of exclusive turns in the run's directory, until their changes are put back and verified.
+"""Marks of exclusive turns in the run's folder, until their changes are restored and verified.
 
-A mark is made under its turn's locks and removed before they are given back. If a process passes
-the gate and finds a mark, the mark is from a worker that died, or from a test whose changes could
-not be put back. The changes of a dead worker are put back by the process that the user started.
-Until then, another test would say nothing about the cluster.
+A mark is made under its turn's locks and removed before the locks are released. If a process gets
+its turn and finds a mark, the mark is from a worker that died, or from a test whose changes could
+not be restored. The process that the user started restores the changes of a dead worker. Until
+then, the result of another test would not be about the cluster.
 """
 
 import json
@@ -19,7 +19,7 @@ from conformance.schedule.scheduler_lock import Exclusivity
 from conformance.timing import until
 
 LOOK_EVERY = 0.1
-"""s.  Between two looks at marks, which are files of this machine."""
+"""s. The interval between two checks for marks, which are files of this machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class ExclusiveMark:
     """Why the cluster may not be as before, in one line; empty while the test runs, and after its
     worker has died."""
     everywhere: bool = False
-    """Whether the problem is the whole cluster's, although the test had nodes to itself."""
+    """The problem affects the whole cluster, although the test had nodes to itself."""
 
     def forbids(self, exclusivity: Exclusivity) -> bool:
         """Return whether this mark forbids that test's turn. It forbids every turn except those on
@@ -47,8 +47,8 @@ class ExclusiveMark:
 class Unrestored:
     """The marks of a run, as one of its processes finds them.
 
-    ``within``: seconds for which a test waits until a dead worker's changes are put back; a process
-    does so once for each mark.
+    ``within``: seconds for which a test waits until a dead worker's changes are restored; a process
+    waits so only once for each mark.
     """
 
     def __init__(self, folder: Path, *, within: float) -> None:
@@ -57,12 +57,12 @@ class Unrestored:
         self._waited_for: set[ExclusiveMark] = set()
 
     def mark(self, mark: ExclusiveMark) -> None:
-        """Leave a mark, or another in its place; written whole or not at all."""
+        """Leave a mark, or replace it; it is written whole or not at all."""
         write_whole(self._file(mark), to_plain(mark))
 
     def settle(self, mark: ExclusiveMark, problem: str = "", *, everywhere: bool = False) -> None:
-        """Record that the test's changes are put back. With ``problem``, record that they cannot be
-        put back, so that nobody waits for it any more."""
+        """Record that the test's changes are restored. With ``problem``, record that they cannot be
+        restored, so that no test waits for it any more."""
         if problem:
             self.mark(replace(mark, problem=problem, everywhere=everywhere))
         else:
@@ -88,7 +88,7 @@ class Unrestored:
         """Wait until no mark forbids a turn. Return in one line why the turn is still forbidden;
         empty: it is allowed.
 
-        ``tell`` gets a line if there is something to wait for.
+        ``tell`` receives a line if a wait is necessary.
         """
 
         def forbidding() -> list[ExclusiveMark]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An estimate, from the plan, of a run's duration and its load on the cluster.
 
-Tests take what they took on a lab (:attr:`Order.lab`), or on a lab with a real cluster's timings
-(:attr:`Order.real`); no run on a real cluster is behind them.
+The durations of tests were measured on a lab (:attr:`Order.lab`), or on a lab with a real cluster's
+timings (:attr:`Order.real`), never on a real cluster.
 """
 
 from collections.abc import Sequence
@@ -20,28 +20,31 @@ measured with six workers on two busy cores; on a quiet machine the same tests t
 policy` on a lab: 581 s of 1,139). A real cluster may be slower than the lab that represents it. A
 broken cluster takes even longer, since the suite waits for each wrong path."""
 ON_A_NODE = (2 * 60, 10 * 60)
-"""s.  For a test that has a node to itself: Felix restarts, and connections are watched
+"""s. The duration of a test that has a node to itself: Felix restarts, and connections are watched
 meanwhile."""
 ON_THE_CLUSTER = (10 * 60, 30 * 60)
-"""s.  For a test that has the cluster to itself: every Windows node is drained, and put back."""
+"""s. The duration of a test that has the cluster to itself: every Windows node is drained and
+restored."""
 STARTING = {True: (5, 60), False: (60, 5 * 60)}
-"""s. For facts, namespaces, and pods whose images are present, on a lab (True) and on a cluster."""
+"""s. The time for facts, namespaces, and pods whose images are present, on a lab (True) and on a
+cluster."""
 PULLING = (5, 15)
-"""min. For pulling server core onto a node (1.3 to 2.5 GB, Microsoft's figures and Kubernetes'
+"""min. The time to pull server core onto a node (1.3 to 2.5 GB, Microsoft's figures and Kubernetes'
 CI)."""
 PATHS = 3
-"""Paths that a test of single ports probes between two nodes."""
+"""The number of paths between two nodes that a test of single ports probes."""
 REPORTED = 0.008
-"""MB of a report for each path of a test: 20 MB for two tests of 1,200 paths on twenty nodes."""
+"""MB. The size of a report for each path of a test: 20 MB for two tests of 1,200 paths on twenty
+nodes."""
 MANY_NODES = 16
-"""Covered nodes up to which the estimate's seconds hold."""
+"""The number of covered nodes up to which the estimate's seconds are valid."""
 ASKED = 17
-"""Attempts on each path of such a test: 16,464 on 960 paths of 19 nodes."""
+"""The number of attempts on each path of such a test: 16,464 on 960 paths of 19 nodes."""
 ATTEMPTS = 1000
-"""attempts each second of a process."""
+"""The number of attempts that a process makes per second."""
 ON_LINUX = 4
-"""Pods of a worker on each covered Linux node: client, server, another namespace's client, the
-node's own network."""
+"""The number of a worker's pods on each covered Linux node: client, server, another namespace's
+client, the node's own network."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,19 +52,20 @@ class Estimate:
     """The estimate of a plan."""
 
     shared: int
-    """Tests that run beside others."""
+    """The number of tests that run at the same time as others."""
     on_a_node: int
     on_the_cluster: int
     seconds: tuple[float, float]
-    """s.  Packaged seconds of a worker, of the tests that run beside others and of the others."""
+    """s. The packaged durations for one worker: of the tests that run at the same time as others,
+    and of the other tests."""
     lab: bool
     """The cluster is a lab with its own timings."""
     workers: int
-    """Number that ``-n auto`` chooses."""
+    """The number of workers that ``-n auto`` chooses."""
     pods: dict[str, int]
-    """Maximum at one time on a node of each operating system."""
+    """The maximum number of pods at one time on a node of each operating system."""
     agents: int
-    """Maximum at one time on all nodes together."""
+    """The maximum number of agents at one time on all nodes together."""
 
     def minutes(self, workers: int) -> tuple[int, int]:
         """Return the least and the most minutes, without pulling images; at least 1."""
@@ -79,10 +83,10 @@ class Estimate:
 
     def lines(self) -> list[str]:
         """Return the lines for the end of a plan."""
-        tests = f"{self.shared} tests beside each other"
-        tests += f", {self.on_a_node} with a node to themselves" if self.on_a_node else ""
+        tests = f"{self.shared} tests in parallel"
+        tests += f", {self.on_a_node} that use a node alone" if self.on_a_node else ""
         tests += (
-            f", {self.on_the_cluster} with the cluster to themselves" if self.on_the_cluster else ""
+            f", {self.on_the_cluster} that use the cluster alone" if self.on_the_cluster else ""
         )
         alone = self.minutes(1)
         together = self.minutes(self.workers)
@@ -97,10 +101,10 @@ class Estimate:
             + (
                 ""
                 if self.lab
-                else f"; {PULLING[0]} to {PULLING[1]} min more where server core is not yet on the nodes"
+                else f"; {PULLING[0]} to {PULLING[1]} min more if the nodes have not yet pulled the server core image"
             ),
-            f"estimate: at once at most {self.agents} agents, and pods: {pods}",
-            "estimate: by the seconds that tests took on a lab"
+            f"estimate: at most {self.agents} agents at the same time; pods at the same time: {pods}",
+            "estimate: computed from the durations of the tests on a lab"
             + ("" if self.lab else " with a real cluster's timings, not on a real cluster"),
         ]
 
@@ -109,7 +113,7 @@ def lines_of_many_nodes(tests: int, nodes: int, most: int) -> list[str]:
     """Return lines about the cost of ``tests`` tests on ``nodes`` covered nodes; empty for few
     nodes.
 
-    ``most``: pairs of nodes that a test asks at once.
+    ``most``: pairs of nodes that a test tries at once.
     """
     if nodes <= MANY_NODES:
         return []
@@ -122,28 +126,28 @@ def lines_of_many_nodes(tests: int, nodes: int, most: int) -> list[str]:
         f"all {each:,}",
         f"estimate: {tests * least:,} to {tests * each:,} paths, {minutes[0]} to {minutes[1]} min "
         f"of a worker and {tests * least * REPORTED:,.0f} to {tests * each * REPORTED:,.0f} MB of "
-        "reports for the tests beside each other; fewer: --max-nodes-per-os, -k",
+        "reports for the tests in parallel; fewer: --max-nodes-per-os, -k",
     ]
 
 
 def token_line(ends: float | None, most: int, now: float) -> str:
     """Return a line if a token ends before a run of up to ``most`` minutes; empty: it does not, as
-    far as is known."""
+    far as it is known."""
     if ends is None or ends >= now + most * 60:
         return ""
     return (
         f"the user's credentials end at {datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M} UTC, in "
-        f"{max(0, ends - now) / 60:.0f} min, and this run may take {most}: what comes after that is INCONCLUSIVE, and "
-        "what the run made stays; name a kubeconfig with credentials that last "
+        f"{max(0, ends - now) / 60:.0f} min, and this run may take {most}: later tests are INCONCLUSIVE, and "
+        "the run's objects remain; name a kubeconfig with credentials that last "
         "(calico-conformance kubeconfig --hours N)"
     )
 
 
 def packaged(tests: Sequence[PlannedTest], *, lab: bool) -> tuple[float, float]:
-    """Return the packaged seconds of the tests that run beside others, and those of the exclusive
-    tests.
+    """Return the packaged seconds of the tests that run at the same time as others, and those of
+    the exclusive tests.
 
-    ``lab``: on a lab at its own timings; else with a real cluster's.
+    ``lab``: on a lab with its own timings; else with a real cluster's timings.
     """
     known = [(test.exclusivity.exclusive, order().seconds(test.test, lab=lab)) for test in tests]
     alone = sum(seconds for exclusive, seconds in known if exclusive)
@@ -165,7 +169,7 @@ def estimate(
     *,
     lab: bool = False,
 ) -> Estimate:
-    """Estimate the tests that will run, on these nodes, by ``-n auto``'s workers."""
+    """Estimate the tests that will run, on these nodes, with the workers of ``-n auto``."""
     turns = [test.exclusivity.kind for test in tests]
     systems = sorted({covered.node.os for covered in coverage})
     each = {"linux": ON_LINUX, "windows": costs.addresses}

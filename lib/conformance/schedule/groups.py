@@ -15,7 +15,7 @@ from conformance.settings import Settings
 from conformance.verdicts.prospect import ClaimPart
 
 NAMED = 6
-"""The most claims that a group names; a larger group has their number and areas."""
+"""The most claims that a group names; for a larger group, their number and areas are given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +23,15 @@ class Group:
     """Claims that cannot be decided for one reason."""
 
     elsewhere: bool
-    """They are not about this cluster; else something is lacking."""
+    """They do not apply to this cluster; otherwise something is missing."""
     reason: str
     remedy: str
     claims: tuple[str, ...]
     areas: tuple[str, ...]
 
     def __str__(self) -> str:
-        """``12 claims (Network policy): it writes Calico policies, ...; install Calico's API server
-        ...``."""
+        """Return ``12 claims (Network policy): it writes Calico policies, ...; install Calico's API
+        server ...``."""
         who = (
             ", ".join(self.claims)
             if len(self.claims) <= NAMED
@@ -42,7 +42,7 @@ class Group:
 
 def groups(claims: Catalog, facts: Facts, settings: Settings) -> tuple[Group, ...]:
     """Return the groups, the largest first. Claims that a person decides are in no group, unless
-    they are not about this cluster."""
+    they do not apply to this cluster."""
     found: dict[tuple[bool, str, str], dict[str, str]] = {}
     for claim in claims.values():
         test = PlannedTest(test="", parts=(ClaimPart(claim=claim.id),), needs=claim.needs)
@@ -80,7 +80,7 @@ def counted_line(claims: Catalog, facts: Facts, settings: Settings) -> str:
 
 
 def lines(claims: Catalog, facts: Facts, settings: Settings) -> Iterator[str]:
-    """Yield a line for each group of claims about this cluster, and one for all others."""
+    """Yield a line for each group of claims that apply to this cluster, and one for all others."""
     found = groups(claims, facts, settings)
     lacking = [group for group in found if not group.elsewhere]
     yield from (f"not here: {group}" for group in lacking)

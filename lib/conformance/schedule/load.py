@@ -9,8 +9,8 @@ from conformance.model.counted import counted
 from conformance.probe.machine import FELT, PRESSED, lately
 
 BUSY = 2.0
-"""Processes per core above which few workers are enough, since more workers would only wait for
-each other."""
+"""The number of processes per core above which few workers are enough, since more workers would
+only wait for each other."""
 
 
 def busy(
@@ -31,8 +31,7 @@ def busy(
 
 
 def note(measured: Sequence[Mapping[str, float]]) -> str:
-    """Return how far behind the machine was, by what each worker measured; empty: it was in
-    time."""
+    """Return how late the machine was, as each worker measured it; empty: it was in time."""
     behind = max((figures["behind"] for figures in measured), default=0.0)
     given, excused = (
         int(sum(figures[name] for figures in measured)) for name in ("given", "excused")
@@ -40,6 +39,6 @@ def note(measured: Sequence[Mapping[str, float]]) -> str:
     if behind < FELT and not given:
         return ""
     parts = [f"this machine was behind by up to {behind:.1f} s"]
-    parts += [f"{counted(given, 'wait')} got more time for it"] if given else []
-    parts += [f"{counted(excused, 'path')} could not be decided for it"] if excused else []
+    parts += [f"{counted(given, 'wait')} got more time because of that"] if given else []
+    parts += [f"{counted(excused, 'path')} could not be decided because of that"] if excused else []
     return "; ".join(parts)

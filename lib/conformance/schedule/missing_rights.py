@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes on tests that do not run, above all for rights that the run's user lacks."""
+"""Notes on tests that do not run, above all because of rights that the run's user lacks."""
 
 from collections.abc import Mapping, Sequence
 

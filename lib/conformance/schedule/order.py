@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of tests, and those of ``--quick``, by what they show and how long they take.
+"""The order of tests, and the selection of ``--quick``: by the faults that they show and how long
+they take.
 
-Figures are packaged (``tests.json``), written by ``python -m benchmarks.seconds``.  A test without
-figures, since it is newer, has those of its function's other cases, or else comes after all others.
+Figures are packaged (``tests.json``), written by ``python -m benchmarks.seconds``. A newer test has
+no figures. It gets those of its function's other cases, or else comes after all others.
 """
 
 from __future__ import annotations
@@ -26,28 +27,29 @@ class Order:
     """The packaged figures."""
 
     places: Mapping[str, int]
-    """Test, or function, to its place."""
+    """Map each test, or function, to its place."""
     quick: frozenset[str]
-    """Tests of ``--quick``."""
+    """The tests of ``--quick``."""
     tests: Mapping[str, int]
     """Map a claim to its number of tests in the suite."""
     lab: Mapping[str, float] = field(default_factory=dict)
-    """Test, or function, to its seconds of a worker on a lab."""
+    """Map each test, or function, to its duration in seconds of one worker on a lab."""
     real: Mapping[str, float] = field(default_factory=dict)
-    """As ``lab``, on a lab with a real cluster's timings."""
+    """The same as ``lab``, on a lab with a real cluster's timings."""
 
     def seconds(self, test: str, *, lab: bool) -> float:
-        """Return the packaged seconds of a worker for a test; the mean of all for a test without
-        figures.
+        """Return the packaged duration of a test in seconds of one worker; the mean of all for a
+        test without figures.
 
-        ``lab``: on a lab at its own timings; else with a real cluster's."""
+        ``lab``: on a lab with its own timings; else with a real cluster's timings.
+        """
         known = self.lab if lab else self.real
         key = key_of(test)
         mean = sum(known.values()) / len(known) if known else 0.0
         return known.get(key, known.get(_function(key), mean))
 
     def place(self, test: str) -> tuple[bool, bool, int]:
-        """Return a test's place: worlds are last, and those of ``--quick`` first."""
+        """Return a test's place in the order: worlds are last, and the tests of ``--quick`` first."""
         key = key_of(test)
         among = self.places.get(key, self.places.get(_function(key), len(self.places)))
         return key.startswith(WORLDS), not self.is_quick(test), among
@@ -69,7 +71,7 @@ class Order:
 
 
 def key_of(test: str) -> str:
-    """Return a node id from its area's folder on, wherever the suites are."""
+    """Return the part of a node id from its area's folder on, wherever the suites are."""
     path, _, name = test.partition("::")
     return "/".join(path.split("/")[-2:]) + f"::{name}"
 

@@ -23,12 +23,12 @@ CALICO_V3 = "projectcalico.org/v3"
 BEYOND_NAMESPACES = {
     "disruption": "it changes more than what is in the prepared namespaces",
     "cluster policies": "it makes a policy or a tier of the whole cluster, which is in no namespace",
-    "namespaces": "it labels or deletes a namespace, and prepared ones are their owner's",
+    "namespaces": "it labels or deletes a namespace, and prepared namespaces belong to the cluster's owner",
     "nodes": "it needs a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
 }
-"""Map resources that no run with ``--namespaces-prefix`` has to the reason."""
+"""Map resources that a run with ``--namespaces-prefix`` cannot use to the reason."""
 CHANGING = frozenset({IsolationKind.DISRUPTIVE, IsolationKind.NODE_EXCLUSIVE})
-"""Isolation of tests that change something beyond the run's own namespaces."""
+"""The kinds of isolation of tests that change something outside the run's own namespaces."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,27 +36,26 @@ class PlannedTest:
     """A selected test."""
 
     test: str
-    """Node id."""
+    """The node id."""
     parts: tuple[ClaimPart, ...]
     needs: Needs
-    """Its own and its claims'."""
+    """The test's own needs and those of its claims."""
     uses: tuple[str, ...] = ()
     """Needs for which it requires rights (``conformance.facts.rights.NEEDS``), read from its
     fixtures and claims."""
     otherwise: bool = False
-    """Where Calico policies cannot be written the test applies the same policy in Kubernetes'
-    API."""
+    """If Calico policies cannot be written, the test applies the same policy in Kubernetes' API."""
     last: bool = False
     """The test decides by the standing watch, after all other tests."""
     one_node: bool = False
-    """A test with a node to itself needs only one node, of whatever build."""
+    """If the test has a node to itself, one node of any build is enough."""
     exclusivity: Exclusivity = SHARED
     """Exclusive resources of the test."""
 
     @property
     def about_windows(self) -> bool:
-        """Return whether the test is about Windows: it needs a node, and its parts are not only
-        about Linux."""
+        """Return whether the test is about Windows: it needs a Windows node, and its parts are not
+        only about Linux."""
         return self.needs.windows > 0 and any(
             part.about_windows for part in self.parts or (ClaimPart(claim=""),)
         )
@@ -80,10 +79,9 @@ def isolation_of(parts: Sequence[ClaimPart], catalog: Catalog) -> tuple[Isolatio
 def prospect_of(
     test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings, *, looks: bool = True
 ) -> Prospect:
-    """Return whether a test can run: first by applicability, then by permission, then by the
-    cluster's equipment. ``looks``: facts about Windows nodes that are not known can still be read
-    on the nodes.
-    """
+    """Return whether a test can run: decided first by applicability, then by permission, then by
+    the cluster's equipment. ``looks``: unknown facts about Windows nodes can still be read on the
+    nodes."""
     looks = looks and may_look(settings)
     known = applying(test.parts, catalog, facts, looks=looks)
     hindered = None if known.verdict else _hindered(test, catalog, facts, settings)
@@ -98,8 +96,7 @@ def may_look(settings: Settings) -> bool:
 def _hindered(
     test: PlannedTest, catalog: Catalog, facts: Facts, settings: Settings
 ) -> tuple[str, str] | None:
-    """Return why a test cannot run although it says something about this cluster, and what to
-    do."""
+    """Return why a test cannot run although it applies to this cluster, and what to do."""
     beyond = [why for use, why in BEYOND_NAMESPACES.items() if use in test.uses]
     if settings.namespaces_prefix and beyond:
         role = "disruptive" if "disruption" in test.uses else "standard"
@@ -122,7 +119,7 @@ def _hindered(
 
 
 def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str, str] | None:
-    """Return why a test may not change what it does, and how to allow it."""
+    """Return why a test may not make its changes, and how to allow them."""
     whole = _whole(changing)
     if changing and settings.not_disruptive and not settings.disruptive:
         return settings.not_disruptive, "give the run that right"
@@ -135,7 +132,7 @@ def _not_allowed(changing: Sequence[Isolation], settings: Settings) -> tuple[str
         )
     if changing and not settings.disruptive:
         return (
-            "it changes something beyond the run's own namespaces",
+            "it changes something outside the run's own namespaces",
             "allow that with --allow-disruptive",
         )
     return None
@@ -180,7 +177,7 @@ def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, s
         return None
     at = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M:%SZ}, in {max(0.0, left):.0f} s"
     return (
-        f"the user's credentials end at {at}, and putting back what it changes may take {needed:.0f} s",
+        f"the user's credentials end at {at}, and restoring what it changes may take {needed:.0f} s",
         "name a kubeconfig with credentials that last, or are renewed (tokenFile, a credential plugin)",
     )
 
@@ -198,7 +195,7 @@ def _near_home(
         return None
     if test.needs.vni_delivery and own.overlay:
         return (
-            "it changes the overlay's VNI, and this run's own path to the API server may cross "
+            "it changes the overlay's VNI, and this run's own connection to the API server may use "
             f"it: {own.overlay}",
             "run it from outside the cluster, by --kubeconfig=PATH",
         )
@@ -233,7 +230,7 @@ def _whole(changing: Sequence[Isolation]) -> bool:
 def _forbidden(test: PlannedTest, settings: Settings) -> tuple[str, str] | None:
     """Return which right the user lacks for a test, and how to get it.
 
-    Disruption needs no right if nobody requested it.
+    Disruption needs no right unless the user requested it.
     """
     asked = settings.disruptive or settings.not_disruptive
     for use in (*test.uses, *(("calicoctl",) if test.needs.calico_policy else ())):
@@ -274,7 +271,8 @@ def by_kubernetes(
 def _lack(
     needs: Needs, facts: Facts, settings: Settings, *, otherwise: bool
 ) -> tuple[str, str] | None:
-    """Return what is missing and how to get it; host access is found out when the pods are made."""
+    """Return what is missing and how to get it. Whether hosts can be accessed is found out when the
+    pods are created."""
     apis = facts.calico_apis
     variables = ruled(facts.felix_overrides, "vxlanVNI")
     lacks = (
@@ -293,8 +291,8 @@ def _lack(
             "nothing in the cluster delivers a VNI to Windows nodes: installation by "
             f"{facts.install.value} ({facts.install.source}), where each host has its own "
             "configuration of Calico",
-            "install Calico for Windows by its operator; by hand it is reinstalled to take another "
-            "VNI",
+            "install Calico for Windows by its operator; an installation by hand must be repeated with "
+            "another VNI",
         ),
         (
             needs.vni_delivery and bool(variables),
@@ -308,17 +306,17 @@ def _lack(
         ),
         (
             needs.lab and facts.evidence != "lab",
-            "it makes so many objects that every node works for them, which happens on labs alone",
+            "it makes so many objects that every node is busy with them; it runs only on labs",
             "run a lab: make full-nodes",
         ),
         (
             needs.load_balancer and not settings.load_balancer,
-            "it asks for load balancers, which a cloud charges for",
+            "it requests load balancers, which a cloud charges for",
             "allow that with --allow-load-balancer",
         ),
         (
             needs.external_target and settings.external_target is None,
-            "it needs a host beyond the cluster that answers ping",
+            "it needs a host outside the cluster that answers ping",
             "name it by --external-target ADDRESS[:PORT]",
         ),
         (
@@ -358,10 +356,10 @@ def assign_exclusivity(
 ) -> list[Exclusivity]:
     """Return the turn of each test, the same in every process.
 
-    A node-exclusive test takes one Windows node of each build, dealt out over the nodes of the
+    A node-exclusive test takes one Windows node of each build, distributed over the nodes of the
     build, or covered Linux nodes, at most ``--max-disrupted-nodes``; every such test takes
-    ``--disruptive-node`` if it is named.  Tests for which a single node is enough are dealt out by
-    themselves, so that they run side by side.  A test that will not run changes nothing.
+    ``--disruptive-node`` if it is named. Tests for which a single node is enough are distributed
+    separately, so that they run at the same time. A test that will not run does not affect this.
     """
     dealt: Counter[tuple[OS, bool]] = Counter()
     found = []
@@ -391,7 +389,7 @@ def _nodes(facts: Facts, settings: Settings, os: OS, number: int) -> list[str]:
     """Return the nodes that a test of this number gets: one covered node of each Windows build, or
     covered Linux nodes.
 
-    It begins with another each time, and leaves out the node that the run itself is on.
+    It begins with another node each time, and leaves out the node that the run itself is on.
     """
     own = settings.own_pod.node if settings.own_pod else ""
     builds: dict[str, list[str]] = {}

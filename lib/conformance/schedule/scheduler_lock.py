@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks on files in the run's directory: a fair gate for exclusive tests across the run's
-processes.
+"""Locks on files in the run's folder: a fair queue for exclusive tests across the run's processes.
 
-Every test passes the turnstile and takes its locks there, so that shared tests cannot starve a test
-that waits for an exclusive turn. An exclusive test waits until all processes have run their shared
-tests, in whatever order tests are handed out; otherwise, shared tests would wait behind it. Tests
-that want nodes pass no turnstile, since no shared test is left by then, and take all of their nodes
-at once or none: a test that waits for one node blocks no other node. The others take the locks in
-the same order: cluster, then nodes by name. The kernel frees the locks of a process that dies.
+Every test passes a first lock (the turnstile) and takes its other locks there, so that shared tests
+cannot starve a test that waits for an exclusive turn. An exclusive test waits until all processes
+have run their shared tests, in whatever order tests are distributed; otherwise, shared tests would
+wait for it. Tests that need nodes to themselves do not pass the turnstile, since no shared test is
+left by then, and take all of their nodes at once or none: a test that waits for one node blocks no
+other node. The other tests take the locks in the same order: cluster, then nodes by name. The
+kernel frees the locks of a process that dies.
 """
 
 import fcntl
@@ -26,20 +26,20 @@ from conformance.model.file_name import file_name
 TURNSTILE = "turnstile"
 CLUSTER = "cluster"
 LATER = ("node", "cluster", "last")
-"""Kinds of turns beside shared turns.  Each begins once no process has tests of the earlier kinds
-left: those would wait for it, and not the reverse.  A process that ends or dies has no tests left.
-"""
+"""The kinds of turns after shared turns. Each kind begins once no process has tests of the earlier
+kinds left: those would wait for it, and not the reverse. A process that ends or dies has no tests
+left."""
 ExclusivityKind = Literal["shared", "node", "cluster", "last"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exclusivity:
-    """What a test has to itself."""
+    """The resources that a test has to itself."""
 
     kind: ExclusivityKind = "shared"
     node: str = ""
-    """The node that it has to itself, or on which a test that has the cluster does what concerns
-    one node."""
+    """The node that it has to itself; for a test that has the cluster to itself, the node for
+    changes of a single node."""
     also: tuple[str, ...] = ()
     """Further nodes that it has to itself: one of each other build, which it takes one after the
     other."""
@@ -51,7 +51,7 @@ class Exclusivity:
 
     @property
     def exclusive(self) -> bool:
-        """Return whether any other test may not run beside this test."""
+        """Return whether any other test may not run at the same time as this test."""
         return self.kind in ("node", "cluster")
 
     def __str__(self) -> str:
@@ -72,12 +72,12 @@ class HeldLocks:
 
     def __init__(self, asked: float) -> None:
         self.asked = asked
-        """When the turn was asked for: seconds of the machine's monotonic clock, which all
+        """When the turn was requested, in seconds of the machine's monotonic clock, which all
         processes share."""
         self.began = asked
-        """When it began."""
+        """When the turn began."""
         self.released = asked
-        """When its locks were given back."""
+        """When its locks were released."""
         self._descriptors: list[int] = []
 
     @property
@@ -94,7 +94,8 @@ class HeldLocks:
             os.close(descriptor)
 
     def release_after(self, work: Iterable[Future[Any]], then: Callable[[], None]) -> None:
-        """Release the locks once all ``work`` has ended: the test started it and did not wait."""
+        """Release the locks once all ``work`` has ended, which the test started without waiting for
+        it."""
         under_way = [future for future in work if not future.done()]
         if not under_way:
             self.release()
@@ -110,21 +111,21 @@ class HeldLocks:
 
 
 class ReadWriteGate:
-    """The gate of one run; each of its processes has an object of its own on the same files."""
+    """The queue of one run; each of its processes has an object of its own on the same files."""
 
     def __init__(self, locks: Path, nodes: Iterable[str], *, patience: float) -> None:
-        """Set up the gate. ``patience``: seconds after which a waiting test says for which test it
-        waits."""
+        """Set up the queue. ``patience``: seconds after which a waiting test reports the test that
+        it waits for."""
         self._locks = locks
         self._nodes = sorted(nodes)
         self._patience = patience
         self._before: dict[str, int] = {}
-        """Kind to the descriptor of a lock that is shared while tests of kinds before it are left
-        in this process."""
+        """Map each kind to the descriptor of a lock that is shared as long as tests of earlier
+        kinds are left in this process."""
 
     def arrive(self) -> None:
-        """Make other processes' exclusive turns wait until this process reaches its own, or calls
-        :meth:`leave`."""
+        """Make other processes' exclusive turns wait until this process reaches its own exclusive
+        turns, or calls :meth:`leave`."""
         for kind in LATER:
             self._before[kind] = self._lock(
                 f"before-{kind}", "", lambda line: None, exclusive=False, sign=False

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The number of workers that a cluster bears, by what each costs on each covered node (``-n
-auto``).
+"""The number of workers that a cluster can carry, by the cost of each worker on each covered node
+(``-n auto``).
 
-The kubelet's max-pods, EKS' addresses of the VPC, the single IPAM block of a Windows node (of which
-four addresses are reserved) and memory limit a node.  What cannot be read limits nothing.
+A node is limited by the kubelet's max-pods, EKS' addresses of the VPC, the single IPAM block of a
+Windows node (of which four addresses are reserved) and memory. A limit that cannot be read does not
+count.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,18 +24,19 @@ def workers_for(
     files: int | None = None,
     prepared: int = 0,
 ) -> tuple[int, str]:
-    """Return how many workers ``-n auto`` starts, and why in one line.
+    """Return how many workers ``-n auto`` starts, and why, in one line.
 
-    Each worker has pods on every covered node, so the node with the least room decides.
-    ``busy``: the load of the machine that the run shares with its lab, where many workers would
-    only slow the lab down; empty: it is idle.  ``files``: how many files that lab's processes may
-    have open; None: the run has no lab.  ``prepared``: for how many workers the cluster's owner has
-    prepared namespaces; 0: the run makes its own."""
+    Each worker has pods on every covered node, so the node with the least room decides. ``busy``:
+    the load of the machine that the run shares with its lab, where many workers would only slow the
+    lab down; empty: it is idle. ``files``: how many files that lab's processes may have open; None:
+    the run has no lab. ``prepared``: for how many workers the cluster's owner has prepared
+    namespaces; 0: the run makes its own.
+    """
     windows = [covered.node.name for covered in coverage if covered.node.os == "windows"]
     each = bounds.agents_per_node * len(coverage)
-    allowed = {"-n auto starts no more": bounds.at_most}
+    allowed = {"this is the maximum of -n auto": bounds.at_most}
     if prepared:
-        allowed["namespaces are prepared for no more"] = prepared
+        allowed["more namespaces are not prepared"] = prepared
     if busy:
         allowed[f"the machine, which the lab shares, is busy ({busy})"] = bounds.on_busy
     if files is not None:
@@ -66,12 +68,12 @@ def workers_for(
 
 
 def more_than_auto(bounds: Workers, given: int, number: int, why: str) -> str:
-    """Return what a user who types ``-n GIVEN`` has to expect if ``-n auto`` starts only ``number``
-    workers; empty: nothing to expect."""
+    """Return what a user who types ``-n GIVEN`` must expect if ``-n auto`` starts only ``number``
+    workers; empty: nothing unusual."""
     if given <= number:
         return ""
     return (
-        f"{given}, as typed; -n auto would start {why}. Additional workers wait for pods and agents "
+        f"{given}, as given by -n; -n auto would start {why}. Additional workers wait for pods and agents "
         f"(at most {bounds.agents_per_windows_node} live agents on a Windows node): tests that must "
         "observe a change while it happens may be INCONCLUSIVE"
     )

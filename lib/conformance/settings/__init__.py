@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed settings of a run: the options' values, and the timings.
 
-Frozen, and handed to every worker unchanged.  Reads YAML and nothing else; it knows neither pytest
-nor the cluster.
+They are frozen, and passed to every worker unchanged. The package reads YAML and nothing else; it
+uses neither pytest nor the cluster.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from conformance.settings.timings import Timings as Timings
 from conformance.settings.timings import load_timings as load_timings
 
 EXTERNAL_PORT = 80
-"""The port of a target beyond the cluster that is named without one."""
+"""The port of a target outside the cluster that is named without a port."""
 
 OWN = "calico-demo"
-"""Beginning of the names of namespaces that runs make themselves."""
+"""The beginning of the names of namespaces that runs create themselves."""
 _PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _TOLERATION = re.compile(
     r"(?P<key>[A-Za-z0-9./_-]+)(?:=(?P<value>[A-Za-z0-9._-]*))?"
@@ -40,8 +40,7 @@ _TOLERATION = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Toleration:
-    """A taint that the suite's pods tolerate, besides the usual Windows and control-plane
-    taints."""
+    """A taint that the suite's pods tolerate, besides the usual Windows and control-plane taints."""
 
     key: str
     """The taint's key."""
@@ -63,45 +62,54 @@ class Toleration:
 
 @dataclass(frozen=True, kw_only=True)
 class Workers:
-    """Limits that resolve ``-n auto``, by the load of a worker on each covered node.  A worker
-    mostly waits, so CPUs do not limit it."""
+    """Limits from which ``-n auto`` is computed, by the load of a worker on each covered node. A
+    worker mostly waits, so CPUs do not limit it."""
 
     at_least: int = 1
-    """workers.  One covers every node by itself."""
+    """The least number of workers. One worker covers every node by itself."""
     at_most: int = 8
-    """workers.  Every worker has its own pods; Kubernetes' netpol suite uses 3, Calico's Windows lanes 1."""
+    """The most workers. Every worker has its own pods; Kubernetes' netpol suite uses 3, Calico's
+    Windows lanes 1."""
     on_busy: int = 3
-    """workers. Maximum on a busy machine that the run shares with its lab. A single worker would
-    need six times as long; with six workers a change takes half of its budget
-    (``plugin.options``)."""
+    """The most workers on a busy machine that the run shares with its lab. A single worker would
+    need six times as long; with six workers a change takes half of its budget (``plugin.options``).
+    """
     per_windows_node: int = number("WIN-STARTS-AT-ONCE")
-    """workers.  Each starts PowerShell on a covered Windows node (2 to 4 s and a core, dotnet-framework-docker#25)."""
+    """The most workers per Windows node. Each starts PowerShell on a covered Windows node (2 to 4 s
+    and a core, dotnet-framework-docker#25)."""
     powershell_starts: int = number("WIN-STARTS-AT-ONCE")
-    """starts at once on a Windows node, of all workers."""
+    """The most starts of PowerShell at once on a Windows node, by all workers."""
     addresses: int = 9
-    """addresses on each covered Windows node: a client, a server, a client in the second namespace, a new pod, the two
-    replicas of the web server, and for worlds of policies two seats and a bystander."""
+    """The addresses that a worker needs on each covered Windows node: a client, a server, a client
+    in the second namespace, a new pod, the two replicas of the web server, and for worlds of
+    policies two seats and a bystander."""
     memory: int = 9 * 256
-    """MiB on each covered Windows node: what those pods request."""
+    """MiB. The memory that those pods request on each covered Windows node."""
     agents_per_node: int = 4
-    """agents on each covered node: those of three pods, and of a new pod on Windows or of the node itself on Linux."""
+    """The number of a worker's agents on each covered node: those of three pods, and of a new pod
+    on Windows or of the node itself on Linux."""
     agents_per_windows_node: int = number("WIN-AGENTS")
-    """live agents on one Windows node, of all workers: execs in parallel have made Windows nodes unusable
-    (kubernetes#124700).  Those of two workers in four pods each, and two each for streams."""
+    """The most live agents on one Windows node, of all workers: execs in parallel have made Windows
+    nodes unusable (kubernetes#124700). It allows two workers with agents in four pods each, and two
+    each for streams."""
     agents: int = 60
-    """live agents of all workers: each holds an exec stream through API server and kubelet."""
+    """The most live agents of all workers: each holds an exec stream through API server and
+    kubelet."""
     lab_files: int = 700
-    """open files of a process of the run's own lab, whatever the number of workers."""
+    """The open files of a process of the run's own lab that do not depend on the number of workers.
+    """
     files: int = 450
-    """open files of such a process for each worker: with one it had 1,148, with six 3,162."""
+    """The open files of such a process for each worker: with one worker it had 1,148, with six
+    3,162."""
     watch: int = 2
-    """pods, and agents, of the standing watch on each covered node; 0: there is none (``--no-watch``)."""
+    """The number of the standing watch's pods, and of its agents, on each covered node; 0: there is
+    none (``--no-watch``)."""
 
     def on_windows_nodes(self, workers: int) -> Workers:
-        """Return the bounds with which so many workers fit on a Windows node: program starts,
-        agents per node, and agents in all.
+        """Return the limits with which this number of workers fits on a Windows node: program
+        starts, agents per node, and agents in all.
 
-        Memory and addresses are looked up on the nodes.
+        Memory and addresses are read from the nodes.
         """
         usual = Workers()
         return replace(
@@ -119,18 +127,19 @@ class Cover:
     """The nodes that a run decides on (:mod:`conformance.pods.coverage`)."""
 
     at_most: int = 3
-    """nodes.  Of each operating system (``--max-nodes-per-os``); only a node of each Windows build
-    may exceed it.  Each node costs the suite's pods and agents, and a third node shows what two do
-    not: a node between."""
+    """The most nodes of each operating system (``--max-nodes-per-os``); only the first node of each
+    Windows build may exceed it. Each node costs the suite's pods and agents. A third node shows
+    faults that two nodes do not show: those of a node between two others."""
     nodes: tuple[str, ...] = ()
     """Exactly these nodes, of each operating system with a named node (``--nodes``)."""
     selector: str = ""
     """Nodes with these labels (``--node-selector``)."""
     every: bool = False
-    """All (``--every-node``)."""
+    """All nodes are covered (``--every-node``)."""
     pairs: int = 256
-    """Ordered pairs of nodes that a test asks at once: those of 16 nodes.  Three paths of each are
-    768, which two cores with the lab beside bear; of twenty nodes 1,200 were late there."""
+    """The ordered pairs of nodes that a test tries at once: those of 16 nodes. With three paths
+    each these are 768 paths, which two cores can carry together with the lab. On twenty nodes,
+    1,200 paths were late there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,42 +157,44 @@ class Settings:
     """All settings of a run."""
 
     timings: Timings = field(default_factory=load_timings)
-    """Patience, per operating system."""
+    """The time limits, per operating system."""
     images: Images = field(default_factory=Images)
     """The sources of images."""
     pod_limits: PodLimits | None = None
     """Limits of every container (``--pod-limits``); None: none."""
     tolerations: tuple[Toleration, ...] = ()
-    """Further taints to put up with (``--tolerate``)."""
+    """Further taints that the suite's pods tolerate (``--tolerate``)."""
     cover: Cover = field(default_factory=Cover)
-    """Which nodes the run decides on."""
+    """The choice of nodes on which the run decides."""
     workers: Workers = field(default_factory=Workers)
-    """Bounds of ``-n auto``."""
+    """The limits of ``-n auto``."""
     calicoctl: Path | None = None
-    """A calicoctl to write Calico objects with where projectcalico.org/v3 is not served (``--calicoctl``)."""
+    """A calicoctl that writes Calico objects if projectcalico.org/v3 is not served
+    (``--calicoctl``)."""
     calico_version: str | None = None
     """The version to judge by instead of the detected one (``--calico-version``)."""
     windows_calico_version: str | None = None
     """The same for Windows nodes, which may run another version of Calico
     (``--windows-calico-version``)."""
     external_target: tuple[str, int] | None = None
-    """Address and TCP port of a host beyond the cluster that answers ping (``--external-target``); a lab of the run's
-    own names its own."""
+    """Address and TCP port of a host outside the cluster that answers ping (``--external-target``);
+    a lab of the run's own names its own."""
     dry_run: bool = False
     """Describe changes instead of making them (``--dry-run``)."""
     plan: bool = False
-    """Print what would run, and end (``--plan``)."""
+    """Print the tests that would run, and end (``--plan``)."""
     verified_only: bool = False
-    """Refuse a cluster if its TLS certificate is not verified: a gate relies on its answers."""
+    """Refuse a cluster whose TLS certificate is not verified, because a gate relies on its answers.
+    """
     max_minutes: float | None = None
     """Minutes after which no further test begins (``--max-minutes``); None: no limit."""
     namespaces_prefix: str = ""
-    """Run in namespaces of this prefix that the cluster's owner has prepared (``--namespaces-prefix``); empty: in
-    namespaces of the run's own."""
+    """Run in namespaces with this prefix that the cluster's owner has prepared
+    (``--namespaces-prefix``); empty: in namespaces of the run's own."""
     keep: bool = False
     """Leave the run's objects behind (``--keep``)."""
     capture_packets: bool = False
-    """Capture packets of a failing pair while it is tried again (``--capture-packets``)."""
+    """Capture packets of a failing path while it is tried again (``--capture-packets``)."""
     disruptive: bool = False
     """Tests that change a whole node may run (``--allow-disruptive``)."""
     cluster_disruptive: bool = False
@@ -192,14 +203,15 @@ class Settings:
     """Why such tests may not run although the option allows them; empty: they may, or the option
     was not given."""
     max_disrupted_nodes: int = 4
-    """Windows nodes that a change of the whole cluster may concern (``--max-disrupted-nodes``): each is drained, one
-    after the other, and putting back takes as long again."""
+    """The most Windows nodes that a change of the whole cluster may affect
+    (``--max-disrupted-nodes``): each is drained, one after the other, and restoring takes as long
+    again."""
     delete_emptydir_data: bool = False
     """Pods with emptyDir may be evicted, which deletes their data (``--delete-emptydir-data``)."""
     node_fill: bool = False
     """Tests may fill a Windows node with pause pods (``--allow-node-fill``)."""
     load_balancer: bool = False
-    """Services may ask for load balancers (``--allow-load-balancer``)."""
+    """Services may request load balancers (``--allow-load-balancer``)."""
     not_disruptive: str = ""
     """Why tests that fill a node may not run although the option allows them; empty: they may, or
     the option was not given."""
@@ -207,21 +219,23 @@ class Settings:
     """The only node on which tests may change a whole node (``--disruptive-node``); empty: any
     node."""
     own_pod: OwnPod | None = None
-    """The pod that the run is in; None: it is in no pod of the cluster."""
+    """The pod in which the run is; None: it is in no pod of the cluster."""
     shard: str = ""
-    """Which part of the tests runs, ``1/3`` (``--shard``); empty: all."""
+    """The part of the tests that runs, ``1/3`` (``--shard``); empty: all."""
     clearing_up: float = 20.0
-    """s. Time after an interruption to remove objects and to restore changes. CI systems kill what
-    does not end in time (GitHub Actions after 7.5 s more, Kubernetes after 30 s unless a pod says
-    otherwise); what is left is named, and the next run removes it."""
+    """s. The time after an interruption to remove objects and to restore changes. CI systems kill a
+    process that does not end in time (GitHub Actions after 7.5 s more, Kubernetes after 30 s unless
+    a pod specifies another time). The run names what is left, and the next run removes it."""
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Rights that the run's user lacks, by the need for them; tests with that need do not run."""
     token_ends: float | None = None
-    """Seconds since 1970 at which the user's credentials end, where nothing renews them; None: not known, or never."""
+    """The Unix time at which the user's credentials end, if nothing renews them; None: not known,
+    or never."""
     run_id: str = "local"
-    """Short name of the run, part of the names of its namespaces."""
+    """A short name of the run, which is part of the names of its namespaces."""
     worker: str = "main"
-    """Short name of this process: ``main`` or ``gw0``, ``gw1`` ..., part of the names of its namespaces."""
+    """A short name of this process, ``main`` or ``gw0``, ``gw1`` ..., which is part of the names of
+    its namespaces."""
 
     @property
     def reads_only(self) -> bool:

@@ -2,7 +2,8 @@
 """Assumptions about nodes as data (``assumptions.yaml``, which describes its fields), and the
 timings that follow from measuring them.
 
-The code reads the values from here, ``calico-conformance calibrate`` compares them with a node.
+The code reads the values from here; ``calico-conformance calibrate`` compares them with the values
+of real nodes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from conformance.errors import UsageProblem
 from conformance.model.observation import Verdict
 
 KIND = "calico-conformance calibration"
-"""Value of the field ``kind`` of every calibration.json."""
+"""The value of the field ``kind`` of every calibration.json."""
 SCHEMA = 1
 Plain = Mapping[str, Any]
 
@@ -44,13 +45,13 @@ def result(name: str) -> tuple[Verdict, str]:
 
 
 DENIED_VERDICTS = frozenset({result("DENIED")[0]})
-"""The observation of a policy denial in Calico's Linux and Windows data planes: a silent drop,
-never a refusal."""
+"""The verdicts of a policy denial in Calico's Linux and Windows data planes: a silent drop, never a
+refusal."""
 
 
 def calibration(text: str, where: str) -> Plain | None:
-    """Return the content of a calibration.json; None: the text is none.  Raise UsageProblem for
-    another schema."""
+    """Return the content of a calibration.json; None: the text is no calibration. Raise
+    UsageProblem for another schema."""
     try:
         found = json.loads(text)
     except ValueError:

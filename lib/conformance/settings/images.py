@@ -16,7 +16,7 @@ import yaml
 from conformance.errors import UsageProblem
 
 _REGISTRY = re.compile(r"(?:(?P<upstream>[A-Za-z0-9][\w.:/-]*)=)?(?P<prefix>[A-Za-z0-9][\w.:/-]*)")
-"""Without a scheme: registries have none."""
+"""Matches a registry, which has no scheme."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?::[0-9]+)?(?:/[a-z0-9][\w.-]*)+")
 _TAG = re.compile(r"\w[\w.-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -28,12 +28,13 @@ _MEMORY = re.compile(r"[0-9]+(?:Mi|Gi)")
 
 @dataclass(frozen=True, kw_only=True)
 class Mirror:
-    """A registry that stands in for others."""
+    """A registry that replaces others."""
 
     prefix: str
-    """``registry.example:5000/mirror``."""
+    """The registry and path: ``registry.example:5000/mirror``."""
     upstream: str = ""
-    """The host, and perhaps path, that it stands in for: ``mcr.microsoft.com``, ``docker.io/library``; empty: all."""
+    """The host, with an optional path, that it replaces: ``mcr.microsoft.com``,
+    ``docker.io/library``; empty: all."""
 
     @classmethod
     def parse(cls, text: str) -> Mirror:
@@ -54,13 +55,13 @@ class ImageChoice:
     """The entry of an image in an images file; empty fields keep the default."""
 
     name: str = ""
-    """Repository with its registry: ``registry.example/base/busybox``."""
+    """The repository with its registry: ``registry.example/base/busybox``."""
     tag: str = ""
-    """Tag that replaces the published tag."""
+    """The tag that replaces the published tag."""
     digest: str = ""
     """``sha256:`` and 64 hexadecimal digits."""
     pull_secret: str = ""
-    """Secret of namespace ``default`` that the kubelets pull it with."""
+    """The secret of namespace ``default`` with which the kubelets pull the image."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ class Images:
     choices: Mapping[str, ImageChoice] = field(default_factory=dict)
     """Map a published image with its tag, as ``--list-images`` prints it, to its replacement."""
     pull_secrets: tuple[str, ...] = ()
-    """Names of secrets of namespace ``default`` that the kubelets pull all images with."""
+    """Names of secrets of namespace ``default`` with which the kubelets pull all images."""
 
     @property
     def all_pull_secrets(self) -> tuple[str, ...]:
@@ -84,10 +85,11 @@ class Images:
 
 @dataclass(frozen=True, kw_only=True)
 class PodLimits:
-    """Limits of every container of the suite, for clusters that refuse pods without."""
+    """Limits of every container of the suite, for clusters that refuse pods without limits."""
 
     cpu: str
-    """``2`` or ``1500m``.  Windows throttles by it, and PowerShell's start takes a core for seconds."""
+    """``2`` or ``1500m``. Windows throttles a container at this limit, and PowerShell's start takes
+    a core for seconds."""
     memory: str
     """``1Gi``."""
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The durations of a run: a typed field per meaning, values per operating system in
-``timings.yaml``.
+"""The durations of a run: a typed field for each, values per operating system in ``timings.yaml``.
 
-Seconds are floats.  An override names its units (``5 s``, ``250 ms``, ``2 min``, ``3 tries``);
-anything unknown or without its unit is a UsageProblem of one line.  No other module defines a
-time-out.
+Seconds are floats. An override names its units (``5 s``, ``250 ms``, ``2 min``, ``3 tries``); any
+unknown entry or missing unit is a UsageProblem of one line. No other module defines a time-out.
 """
 
 from __future__ import annotations
@@ -30,101 +28,113 @@ _QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]+)")
 
 @dataclass(frozen=True, kw_only=True)
 class OsTimings:
-    """Patience with one operating system."""
+    """The time limits for one operating system."""
 
     pod_ready: float
-    """s.  From scheduling to Ready with the image present.  Linux: as Calico's e2e conncheck (1 min); Windows: 5 min,
-    since Calico's 15 min contain the pull, and e2e density allows 59 s (P99) for a pause pod alone."""
+    """s. The time from scheduling to Ready if the image is present. Linux: as in Calico's e2e
+    conncheck (1 min); Windows: 5 min, since Calico's 15 min include the pull, and e2e density
+    allows 59 s (P99) for a pause pod alone."""
     image_pull: float
-    """s.  Pulling one image.  Windows server core took over 10 min in the windows-testing lanes; Calico's win-fv waits
-    20 min."""
+    """s. The time to pull one image. Windows server core took over 10 min in the windows-testing
+    lanes; Calico's win-fv waits 20 min."""
     warm_up: float
-    """s.  From Ready until DNS and one connection work.  New Windows pods have no network for 4 to 40 s
-    (containerd#8340, azure-container-networking#299)."""
+    """s. The time from Ready until DNS and one connection work. New Windows pods have no network
+    for 4 to 40 s (containerd#8340, azure-container-networking#299)."""
     tcp_give_up: float
-    """s.  One TCP attempt.  Windows sends its first SYN again only after 3 s (kubernetes#107853),
-    so less than that sees one packet only; Linux after 1 s (RFC 6298)."""
+    """s. The limit of one TCP attempt. Windows sends its first SYN again only after 3 s
+    (kubernetes#107853), so a shorter attempt sends only one packet; Linux sends it again after 1 s
+    (RFC 6298)."""
     udp_give_up: float
-    """s.  One UDP attempt.  No system sends a datagram again, so no repetition is waited for; its
-    answer takes milliseconds, on a busy Windows node up to a second."""
+    """s. The limit of one UDP attempt. No system sends a datagram again, so there is no repetition
+    to wait for; an answer takes milliseconds, on a busy Windows node up to a second."""
     syn_again: float
-    """s.  From a lost first SYN to the second.  Windows 3 s (kubernetes#107853), Linux 1 s (RFC 6298)."""
+    """s. The time from a lost first SYN to the second. Windows 3 s (kubernetes#107853), Linux 1 s
+    (RFC 6298)."""
     syn_repeated: float
-    """s.  One attempt at a denial that is watched (``run.denial_watch``): long enough for the
-    system to repeat its SYN whatever time other attempts get, since a drop of first SYNs alone
-    looks like a denial to shorter attempts.  Linux repeats it after 1 and 3 s (RFC 6298), Windows
-    after 3 s (kubernetes#107853)."""
+    """s. The limit of one attempt at a denial that is watched (``run.denial_watch``). It is long
+    enough for the system to repeat its SYN, whatever time other attempts get: if only first SYNs
+    are dropped, this looks like a denial to shorter attempts. Linux repeats the SYN after 1 and 3 s
+    (RFC 6298), Windows after 3 s (kubernetes#107853)."""
     refused_within: float
-    """s.  From a SYN to the refusal that the program sees.  Windows sends its SYN again twice after a RST, each after
-    500 ms, before it believes it (KB175523): 1 to 3 s; Linux believes the first."""
+    """s. The time from a SYN to the refusal that the program receives. After a RST, Windows sends
+    its SYN twice more, each after 500 ms, before it accepts the refusal (KB175523): 1 to 3 s; Linux
+    accepts the first RST."""
     http_give_up: float
-    """s.  One HTTP request, connection included.  Calico's e2e uses ``Invoke-WebRequest -TimeoutSec 5``; 3 s more let a
-    lost first SYN be repeated on Windows."""
+    """s. The limit of one HTTP request, including the connection. Calico's e2e uses
+    ``Invoke-WebRequest -TimeoutSec 5``; 3 s more allow Windows to repeat a lost first SYN."""
     dns_give_up: float
-    """s.  One name, search list included.  glibc and Windows both wait 5 s or less for the first server; Windows asks a
-    second time."""
+    """s. The limit for one name, including the search list. glibc and Windows both wait 5 s or less
+    for the first server; Windows asks a second time."""
     dns_slow: float
-    """s.  One name from the cluster's own DNS: an answer that takes longer is slow.  musl, in Alpine's images, has used
-    up the first of its two tries after 2.5 s; CoreDNS answers names of the cluster from memory, in milliseconds."""
+    """s. An answer of the cluster's own DNS to one name that takes longer than this is slow. musl,
+    in Alpine's images, has used up the first of its two tries after 2.5 s; CoreDNS answers names of
+    the cluster from memory, in milliseconds."""
     exec_overhead: float
-    """s.  What an exec may take beyond the attempts in it.  PowerShell starts in 2 to 4 s and a core
-    (dotnet-framework-docker#25, #211)."""
+    """s. The time that an exec may take in addition to its attempts. PowerShell takes 2 to 4 s and
+    a core to start (dotnet-framework-docker#25, #211)."""
     agent_hello: float
-    """s.  From an agent's exec to its hello.  Server core has no native images of .NET since 20H1, so that PowerShell
-    compiles for 3 to 8 s on a core of its own (dotnet-framework-docker#25, #211), and on a node of 2 cores it shares
-    them with other starts."""
+    """s. The time from an agent's exec to its hello. Server core has no native images of .NET since
+    20H1, so that PowerShell compiles for 3 to 8 s on a core of its own (dotnet-framework-docker#25,
+    #211), and on a node of 2 cores it shares them with other starts."""
     agent_slot: float
-    """s. Wait for the start of an agent while others start on its node. On Windows two start at
+    """s. The wait for the start of an agent while others start on its node. On Windows two start at
     once, so the twelfth agent of two workers waits for five starts. A wait that ends without a
     start counts as one try."""
     agent_silence: float
-    """s. Silence after which an agent counts as dead: four of its heartbeats, one each 5 s; on
-    Windows nine, since PowerShell stops while .NET compiles."""
+    """s. The silence after which an agent counts as dead: four of its heartbeats, which come every
+    5 s; on Windows nine, since PowerShell stops while .NET compiles."""
     policy_effect: float
-    """s.  From a policy change to its effect.  Calico's e2e retries 30 s, and 60 s on Windows,
-    whose HNS data plane "can take longer"."""
+    """s. The time from a policy change to its effect. Calico's e2e retries for 30 s, and for 60 s
+    on Windows, whose HNS data plane "can take longer"."""
     service_effect: float
-    """s.  From a Service or endpoint change to its effect.  kube-proxy on Windows needs up to 30 s after its start
-    (kubernetes#109162)."""
+    """s. The time from a Service or endpoint change to its effect. kube-proxy on Windows needs up
+    to 30 s after its start (kubernetes#109162)."""
     hold: float
-    """s.  How long a verdict must last once reached.  Felix on Windows batches for 100 ms and tries again after 5 s."""
+    """s. How long a verdict must last once it is reached. Felix on Windows batches for 100 ms and
+    tries again after 5 s."""
     agree_span: float
-    """s.  From the start of the first to the start of the last of the attempts that agree on a
-    denial. Together with ``hold`` it must exceed an outage of two give-up times, in which every
-    attempt could fail with its repeated SYN."""
+    """s. The least time from the start of the first to the start of the last of the attempts that
+    agree on a denial. Together with ``hold`` it must exceed an outage of two give-up times, in
+    which every attempt could fail although its SYN is repeated."""
     poll_every: float
-    """s.  Between two questions.  1 s as Calico's e2e; on Linux, where an attempt costs milliseconds, shorter, so that
-    the measured delay is finer than the poll."""
+    """s. The pause between two attempts. 1 s as in Calico's e2e. It is shorter on Linux, where an
+    attempt costs milliseconds, so that the measured delay is finer than the pause."""
     agree_every: float
-    """s.  Between two rounds of answers that are as expected, where whole rounds must agree (pages,
-    backends, names), between two attempts in worlds of policies, and between two checks for the
-    effect of a disruption.  Equal to ``poll_every``; shorter on a lab, where attempts cost a node
-    nothing."""
+    """s. The pause between two rounds of answers that are as expected, if whole rounds must agree
+    (pages, backends, names); between two attempts in worlds of policies; and between two checks for
+    the effect of a disruption. Equal to ``poll_every``; shorter on a lab, where attempts cost a
+    node nothing."""
     open_every: float
-    """s.  Between two attempts at open paths while all attempts of a source connect and no path is
-    expected closed, so that nothing has to hold.  Also the first pause after a change of policy.
-    An attempt costs a running agent little on either system.  Twice the time that the agent's
-    newest answer was late, if that is longer; at most ``poll_every``."""
+    """s. The pause between two attempts at open paths while all attempts of a source connect and no
+    path is expected to be closed, so that nothing has to hold. It is also the first pause after a
+    change of policy. An attempt costs a running agent little on either system. If the agent's
+    newest answer was late, the pause is at least twice that lateness; it is at most ``poll_every``.
+    """
     agree: int
-    """tries.  Equal answers in a row that make a verdict.  gateway-api's conformance asks for 3."""
+    """tries. The number of equal answers in a row that make a verdict. gateway-api's conformance
+    tests require 3."""
     stream_heartbeat: float
-    """s.  Between two heartbeats of a stream: often enough to date a reset, seldom enough to cost nothing."""
+    """s. The pause between two heartbeats of a stream: often enough to date a reset, seldom enough
+    to cost nothing."""
     stream_stall: float
-    """s.  Without a heartbeat, after which a stream counts as stalled: ten of them.  A lost packet is sent again within
-    300 ms, and twice lost within 1 s (RFC 6298, as Linux and Windows have it)."""
+    """s. The time without a heartbeat after which a stream counts as stalled: ten of them. A lost
+    packet is sent again within 300 ms, and a packet that is lost twice within 1 s (RFC 6298, as
+    Linux and Windows implement it)."""
     stream_watch: float
-    """s.  Time that streams are watched after a change took effect.  Felix on Windows batches for
-    100 ms and tries again after 5 s: a reset that has not come in twice that time does not come."""
+    """s. How long streams are watched after a change took effect. Felix on Windows batches for 100
+    ms and tries again after 5 s: a reset that has not come in twice that time does not come."""
     stream_recover: float
-    """s.  From the loss of a stream until a new connection must work: as for a policy change's effect, since what lost
-    it is the same programming."""
+    """s. The time from the loss of a stream until a new connection must work: the same as for a
+    policy change's effect, since the same programming caused the loss."""
     delete: float
-    """s.  Deleting a namespace with its pods.  Kubernetes' e2e allows 5 min on Windows."""
+    """s. The time to delete a namespace with its pods. Kubernetes' e2e allows 5 min on Windows."""
     felix_restart: float
-    """s.  From deleting a node's calico-node pod to its successor's readiness, that is Felix's first full apply.
-    Windows runs the init containers again and node-service waits 10 s by itself (node-service.ps1)."""
+    """s. The time from deleting a node's calico-node pod to its successor's readiness, which is
+    Felix's first full apply. Windows runs the init containers again, and node-service itself waits
+    10 s (node-service.ps1)."""
     drain: float
-    """s.  From the first eviction to the last pod's end.  Pods on Windows end slowly: Kubernetes' e2e waits 10 min."""
+    """s. The time from the first eviction to the last pod's end. Pods on Windows end slowly:
+    Kubernetes' e2e waits 10 min."""
 
     def give_up(self, kind: Kind) -> float:
         """Return the seconds after which an attempt of this kind gives up."""
@@ -135,119 +145,134 @@ class OsTimings:
 
 @dataclass(frozen=True, kw_only=True)
 class RunTimings:
-    """Patience with the run itself."""
+    """The time limits for the run itself."""
 
     lab_ready: float
-    """s.  From starting the lab to its ready line; it needs 2 to 4 s on two idle cores, and runs are also started on
-    busy machines."""
+    """s. The time from starting the lab to its ready line; it needs 2 to 4 s on two idle cores, and
+    runs are also started on busy machines."""
     lab_end: float
-    """s.  From SIGTERM to the lab's end; afterwards it is killed and the kernel removes its namespaces."""
+    """s. The time from SIGTERM to the lab's end; afterwards it is killed and the kernel removes its
+    namespaces."""
     facts: float
-    """s.  Reading everything that decides which claims apply; about 20 requests."""
+    """s. The time to read everything that decides which claims apply; about 20 requests."""
     denial_watch: float
     """s. How long one denial per node and direction is watched after it was decided, by the
     standing watch or else by a test. Felix on Windows tries again after 5 s; a denial that ends
-    then, or as long again after that, is noticed within this time."""
+    then, or after 5 s more, is noticed within this time."""
     api_connect: float
-    """s.  TCP and TLS to the API server.  The official client has no such limit of its own for exec."""
+    """s. The limit for TCP and TLS to the API server. The official client has no such limit of its
+    own for exec."""
     exec_connect: float
-    """s.  From asking for an exec to its acceptance.  Before v5.channel.k8s.io (API servers before 1.30) it is the
-    node's container runtime that accepts, which a busy Windows node takes seconds for."""
+    """s. The time from requesting an exec to its acceptance. Before v5.channel.k8s.io (API servers
+    before 1.30) the node's container runtime accepts it, which takes a busy Windows node seconds.
+    """
     api_answer: float
-    """s.  The whole answer to one request; the API server itself gives up after 60 s."""
+    """s. The limit for the whole answer to one request; the API server itself gives up after 60 s.
+    """
     api_retry: float
-    """s.  Reads that fail in transport or with 5xx, and requests answered 429, are repeated for so long."""
+    """s. How long reads that fail in transport or with 5xx, and requests answered 429, are
+    repeated."""
     watch: float
-    """s.  Maximum duration of a watch before objects are listed again: gateways drop idle
+    """s. The maximum duration of a watch before objects are listed again: gateways drop idle
     connections without notice to the receiver (AWS NAT after 350 s, Azure load balancers after 4
     min: Azure/AKS#1755)."""
     unschedulable: float
     """s. How long the scheduler may find no node for a pod. New nodes of an autoscaler take longer
     than this: add them before the run, or increase this time."""
     api_gone: float
-    """s.  Without any answer from the API server to any process of the run, after which it is gone for the rest of the
-    run: what is left is INCONCLUSIVE, and the report is written.  Longer than a leader's or a virtual address' change
-    (etcd's election takes 1 s, keepalived's 3 s, kube-vip's lease 15 s)."""
+    """s. The time without any answer from the API server to any process of the run, after which it
+    is given up for the rest of the run: the remaining claims are INCONCLUSIVE, and the report is
+    written. It is longer than a change of a leader or of a virtual address (etcd's election takes 1
+    s, keepalived's 3 s, kube-vip's lease 15 s)."""
     pod_status: float
-    """s.  From a container's end to its pod's status saying so; the kubelet looks for ended containers once a second
-    (its PLEG relists), and then writes the status."""
+    """s. The time from a container's end until its pod's status shows it; the kubelet checks for
+    ended containers once a second (its PLEG relists), and then writes the status."""
     journal: float
     """s. How long requests of the journal and of restoring are repeated while the API server does
-    not answer. This must outlast a rolling upgrade of a control plane's only node (1 to 2 min). It
-    applies to ``--restore`` and to error answers of the server. In a run, silence ends the run
-    after ``api_gone``, and the remaining changes are tried at its end (``put_back_away``)."""
+    not answer. This must be longer than a rolling upgrade of a control plane's only node (1 to 2
+    min). It applies to ``--restore`` and to error answers of the server. In a run, silence ends the
+    run after ``api_gone``, and the remaining changes are tried at its end (``put_back_away``)."""
     put_back: float
-    """s. How long tests wait until the changes of a dead worker are restored. At worst that is a
+    """s. How long tests wait until the changes of a dead worker are restored. At worst this is a
     VNI's delivery, and on a Windows node a drain, a restart of Felix and a new pod:
     ``vni_delivery``, ``drain``, ``felix_restart`` and ``pod_ready`` together, and some more for a
     second node."""
     put_back_away: float
-    """s.  How long the run's end tries to put back what the run has changed while the API server is away:
-    longer than a restarted control plane, gateway or VPN, and short enough for a CI job to say what stays."""
+    """s. How long the end of the run tries to restore the run's changes while the API server does
+    not answer: longer than the restart of a control plane, gateway or VPN, and short enough for a
+    CI job to report what stays."""
     vni_delivery: float
-    """s.  From writing vxlanVNI until every node has been given it: Felix restarts on Linux, the operator renders
-    Windows' DaemonSet anew and its pods are replaced one node after the other."""
+    """s. The time from writing vxlanVNI until every node has received it: Felix restarts on Linux,
+    the operator renders Windows' DaemonSet anew and its pods are replaced one node after the other.
+    """
     load_balancer: float
-    """s.  Until a Service has an address of a load balancer: clouds take one to three minutes."""
+    """s. The time until a Service has an address of a load balancer: clouds take one to three
+    minutes."""
     evict_again: float
-    """s.  Between two tries of an eviction that a PodDisruptionBudget forbids; kubectl drain waits 5 s."""
+    """s. The pause between two tries of an eviction that a PodDisruptionBudget forbids; kubectl
+    drain waits 5 s."""
     lock_stale: float
-    """s.  A run lock that was not renewed for so long may be taken by another run; it is renewed four times as often.
-    client-go's leader election uses 15 s among neighbours; a run may lie on the far side of a slow link."""
+    """s. A run lock that was not renewed for this long may be taken by another run; it is renewed
+    four times as often. client-go's leader election uses 15 s within a cluster; a run may be at the
+    other end of a slow link."""
     lock_wait: float
-    """s. Wait for a run lock that another run holds; then the run stops and names the holder."""
+    """s. How long a run waits for a run lock that another run holds; then it stops and names the
+    holder."""
     lock_poll: float
-    """s. Between two checks of this lock."""
+    """s. The pause between two checks of this lock."""
     abandoned: float
-    """s.  Age from which objects of another machine's run count as abandoned; longer than any run,
-    since a run that does not disrupt gives no sign of life (Calico's own Windows lanes take up to 3
-    h)."""
+    """s. The age from which objects of another machine's run count as abandoned. It is longer than
+    any run, since a run that does not disrupt gives no sign of life (Calico's own Windows lanes
+    take up to 3 h)."""
     named_dead: float
-    """s.  The run lock of a run that the user names as dead (``--restore --run ID``) is watched for so long and must
-    not be renewed: one and a half times ``lock_stale``, in which a living run renews it six times."""
+    """s. The run lock of a run that the user names as dead (``--restore --run ID``) is watched for
+    this long and must not be renewed: one and a half times ``lock_stale``, in which a living run
+    renews it six times."""
     evidence: float
-    """s. For reading all hosts and logs of failing pairs after a failure. A PowerShell start takes
-    2 to 4 s on Windows (dotnet-framework-docker#25), and two starts run at once."""
+    """s. The time to read all hosts and logs of failing paths after a failure. A PowerShell start
+    takes 2 to 4 s on Windows (dotnet-framework-docker#25), and two starts run at once."""
     capture: float
-    """s.  Packets of a failing pair are captured for so long on each node, once that has begun there: long enough for
-    a Windows pod to try again, which takes up to ``tcp_give_up``."""
+    """s. How long packets of a failing path are captured on each node, once the capture has begun
+    there: long enough for a Windows pod to try again, which takes up to ``tcp_give_up``."""
     felix_down: float
-    """s.  Felix may be away from a node for so long: its readiness probe on Windows is asked every 10 s and has to fail
-    three times before it counts (tigera/operator, pkg/render/windows.go), and its kubelet starts it again after 10 s
-    and 20 s, the first times."""
+    """s. How long Felix may be absent from a node: its readiness probe on Windows runs every 10 s
+    and must fail three times before it counts (tigera/operator, pkg/render/windows.go), and its
+    kubelet starts it again after 10 s and 20 s, the first times."""
     watch_least: float
-    """s.  The standing watch goes on for so long at least, and for ``denial_watch``, however few tests there are: as
-    long as one change of policy may take."""
+    """s. The least time for which the standing watch goes on, however few tests there are: as long
+    as one change of policy may take. If ``denial_watch`` is longer, the watch goes on for that
+    time."""
     watch_every: float
-    """s.  Between two attempts on each path of the standing watch, as Calico's e2e polls; a path
-    that opens is tried again at once."""
+    """s. The pause between two attempts on each path of the standing watch, as in Calico's e2e; a
+    path that opens is tried again at once."""
     node_status: float
-    """s.  How often calico-node is asked to say its BGP status (updatePeriodSeconds, Calico's
-    documents show 10 s)."""
+    """s. The interval at which calico-node must report its BGP status (updatePeriodSeconds,
+    Calico's documents show 10 s)."""
     hns_looks: float
-    """s.  Between two looks at HNS: only what both show counts.  A pod's start and its end take
-    seconds, and kube-proxy on Windows syncs its rules every 30 s (kubernetes, --iptables-sync-period
-    of winkernel)."""
+    """s. The pause between two reads of HNS: only a result that both show counts. A pod's start and
+    its end take seconds, and kube-proxy on Windows syncs its rules every 30 s (kubernetes,
+    --iptables-sync-period of winkernel)."""
     progress_every: float
-    """s.  Between two lines that say what a long step waits for."""
+    """s. The interval of lines about what a long step waits for."""
     silent: float
     """s. If a running test has no news for this long, the terminal names it and its start; repeated
     at this interval."""
     test_limit: float
-    """s.  For a test's set-up and body, after its turn came; then it is interrupted, and
-    INCONCLUSIVE.  Its pods may have to pull two images (``image_pull``) and become ready."""
+    """s. The limit for a test's set-up and body, from the beginning of its turn; after it, the test
+    is interrupted, and INCONCLUSIVE. Its pods may have to pull two images (``image_pull``) and
+    become ready."""
     exclusive_limit: float
-    """s.  The same for a test that has nodes or the cluster to itself: each of four Windows nodes
-    may be drained, restarted and get pods again, besides ``vni_delivery``.  What is put back
+    """s. The same for a test that has nodes or the cluster to itself: each of four Windows nodes
+    may be drained, restarted and get pods again, in addition to ``vni_delivery``. The restoring
     afterwards is not interrupted."""
     workers_per_windows_node: int
-    """workers.  The number that ``-n auto`` starts where Windows nodes bound it; 2 until a real
-    node is shown to bear more.  ``--workers-per-windows-node`` counts before it."""
+    """workers. The number that ``-n auto`` starts if Windows nodes limit it; 2 until a real node is
+    shown to carry more. ``--workers-per-windows-node`` replaces it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timings:
-    """All of them."""
+    """All time limits."""
 
     linux: OsTimings
     windows: OsTimings
@@ -264,7 +289,7 @@ def load_timings(override: Path | None = None, *, lab: bool = False) -> Timings:
     """Return the packaged timings with the entries of ``override`` in their place; on a ``lab``
     shorter timings (``lab.yaml``).
 
-    ``override`` is YAML, or a calibration.json, of which the measured values count within bounds.
+    ``override`` is YAML, or a calibration.json, of which the measured values count within limits.
 
     Raise UsageProblem, in one line with file and line: unreadable, not YAML, unknown key, missing
     or wrong unit.
@@ -322,7 +347,7 @@ def _packaged(name: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _parse(text: str, where: str) -> dict[str, dict[str, Any]]:
-    """Return sections and entries with their numbers, only those that the text names."""
+    """Return sections and entries with their numbers, only those that the text contains."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root = yaml.compose(text, Loader=loader)

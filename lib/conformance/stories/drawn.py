@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stories drawn at random, by hypothesis: the extra ``explore``.
+"""Stories drawn at random, by hypothesis (installed by the extra ``explore``).
 
-They have policies of both APIs and a NetworkSet in the run's own namespaces, and events of the
-run's own objects alone, so that they may run on any cluster.
+They have policies of both APIs and a NetworkSet in the run's own namespaces, and change only the
+run's own objects, so that they may run on any cluster.
 """
 
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random stories for a while; the shortest that shows a difference is kept as a file."""
+"""Runs random stories for a limited time; the shortest that shows a difference is stored as a file."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,8 @@ from conformance.stories.in_story import InStory
 from conformance.stories.model.story import Story
 
 REPEATS = 2
-"""Times that the first story with a difference is run again before it is made shorter."""
+"""The number of times that the first story with a difference is run again before it is made
+shorter."""
 MOST = 100_000
 """Maximum number of stories of a search; its time ends earlier."""
 
@@ -39,7 +40,7 @@ class Exploring:
     minutes: float
     seed: int
     folder: Path
-    """Where the shortest story is written."""
+    """The folder into which the shortest story is written."""
     _ran: int = 0
     _undecided: int = 0
     _end: float = 0.0
@@ -47,7 +48,7 @@ class Exploring:
     _repeated: int = 0
     _because: str = field(default="")
     _known: dict[str, Nonconformance | None] = field(default_factory=dict)
-    """Results of stories, by their files, since hypothesis tries some stories again."""
+    """Map each story's file to its result, since hypothesis tries some stories again."""
 
     def holds(self, *, because: str) -> None:
         """Expect every random story to be as the oracle says.
@@ -105,7 +106,8 @@ class Exploring:
         raise failed
 
     def _run(self, story: Story) -> Nonconformance | None:
-        """Return what a story shows; None: what was expected, or nothing is known."""
+        """Return the difference that a story shows; None: everything was as expected, or nothing is
+        known."""
         try:
             replace(self.first, story=story, world=story.world, replay=self._replay).holds(
                 because=self._because
@@ -140,7 +142,7 @@ class Exploring:
         return f"{product.command()} --story={self._file}"
 
     def _keep(self, story: Story, failed: Nonconformance) -> None:
-        """Keep a story with a difference: each that hypothesis comes to is simpler."""
+        """Store a story with a difference; each further one that hypothesis finds is simpler."""
         self._shortest = (story, failed)
         text = written(story)
         self._file.write_text(text, encoding="utf-8")

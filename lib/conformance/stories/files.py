@@ -17,7 +17,7 @@ FOLDER = product.root() / "suites" / "policy" / "stories"
 
 @dataclass(frozen=True)
 class StoryFile:
-    """A story, and its file."""
+    """A story and the file that describes it."""
 
     story: Story
     path: Path
@@ -57,7 +57,7 @@ class StoryFile:
 
 
 def stories_in(path: Path) -> list[StoryFile]:
-    """Return the stories of a folder by name, or that of a file.  Raise UsageProblem."""
+    """Return the stories of a folder by name, or the story of a file. Raise UsageProblem."""
     return [read_story(file) for file in (sorted(path.glob("*.yaml")) if path.is_dir() else [path])]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A story on a cluster: each event is brought about, and every pair is expected to be as the oracle
-says after it."""
+"""A story on a cluster: each event is made to happen; after it, every pair of pods is expected to
+be as the oracle says."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class InStory(InWorld):
     def holds(self, *, because: str) -> None:
         """Expect every pair of seats to be as the oracle says, at rest and after each event.
 
-        Raise Nonconformance with the event, the cell, the expectation, its rule and the
-        observation; and what worlds and events raise.
+        Raise Nonconformance with the event, the pair, the expectation, its rule and the
+        observation; and the errors of worlds and events.
         """
         seats = self.ground.seats
         self.context.sink.keep(seats.taken())

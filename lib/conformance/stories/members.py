@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The members of a story on a cluster: pods of their own name, and what happens to them.
+"""The members of a story on a cluster: pods without a controller, and the events that happen to
+them.
 
-Everything is brought about as users and kubelets do it: objects are written and deleted, pods are
-evicted, and a ConfigMap holds the words that their probes and init containers wait for.  A pod's
-status is only read.
+Everything is done as users and kubelets do it: objects are written and deleted, pods are evicted,
+and a ConfigMap holds the words for which their probes and init containers wait. A pod's status is
+only read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +25,11 @@ from conformance.policy import worlds
 from conformance.policy.worlds import Seat
 
 LIFE = "life"
-"""Volume of the ConfigMap that a member reads its words from; the ConfigMap has the pod's name."""
+"""The volume of the ConfigMap from which a member reads its words; the ConfigMap has the pod's
+name."""
 WORDS = {"begins": "yes", "ready": "yes", "lives": "yes", "lasts": "no"}
 TOLD = "conformance/told"
-"""Annotation of a member that makes its kubelet read the words again at once."""
+"""The annotation whose change makes a member's kubelet read the words again at once."""
 SPACE = "a"
 AT_ONCE = 16
 
@@ -46,7 +48,7 @@ class Members:
     fail: bool = False
     """The members fail in the story, so their containers are never started again."""
     _words: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """Name of a member to the words that it reads."""
+    """Map the name of each member to the words that it reads."""
     _nodes: dict[str, NodeFacts] = field(default_factory=dict)
     _generation: int = 0
 
@@ -59,7 +61,7 @@ class Members:
     def come(self) -> None:
         """Make sure that each node with seats has a member; members that exist stay.
 
-        Raise EnvironmentBroken if one is not ready in time.
+        Raise EnvironmentBroken if a member is not ready in time.
         """
         there = {seat.node for seat in self.seats.seats if not seat.member}
         covered = [node for os in SYSTEMS for node in self.placement.covered(os)]

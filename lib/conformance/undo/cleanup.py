@@ -25,9 +25,9 @@ CLUSTER_SCOPED = (
     ("v1", "Namespace"),
     (V3, TIER),
 )
-"""Kinds without a namespace that runs make, policies first: those concern others than the run.
-Tiers come last, since Calico deletes none that has a policy, in a namespace on its way out
-either."""
+"""Kinds without a namespace that runs make. Policies come first, because they affect other users.
+Tiers come last, since Calico deletes no tier that has a policy, even if the policy's namespace is
+being deleted."""
 STORED = "crd.projectcalico.org/v1"
 """The API of Calico's storage. It is read if V3 is not served, since calicoctl has then written the
 objects."""
@@ -66,7 +66,8 @@ def clean_up(kube: Kube, run: str, *, within: float, prefix: str = "") -> list[s
     """Remove a run's objects and wait until they are gone; return one line per object: that it is
     removed, or why it stays.
 
-    ``prefix``: of the namespaces that were prepared for the run; only their contents are removed.
+    ``prefix``: the prefix of the namespaces that were prepared for the run; only their contents are
+    removed.
     """
     notes: list[str] = []
     try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restoring clusters after runs that died: by command (``--restore``, ``--janitor``), and before
-the next run. Changes beyond the runs' own namespaces are restored under the run lock."""
+"""Restores clusters after runs that died: by command (``--restore``, ``--janitor``), and before the
+next run. Changes outside the runs' own namespaces are restored under the run lock."""
 
 import functools
 import shlex
@@ -49,7 +49,7 @@ FINDING_RIGHTS = (
 def clear_up(
     kube: Kube, settings: Settings, process: str, *, dry_run: bool, named: str = ""
 ) -> int:
-    """Restore what dead runs changed and print it, or only print the leftovers; return the exit
+    """Restore and print the changes of dead runs, or only print the leftovers; return the exit
     code.
 
     ``named``: only this run.
@@ -106,7 +106,7 @@ def _report(result: Recovered, problem: str, *, named_lives: bool) -> int:
 
 
 def _demand_rights(kube: Kube, dead: Sequence[Leftovers]) -> None:
-    """Raise ClusterUnusable where the user may not put back every change; nothing is touched."""
+    """Raise ClusterUnusable if the user may not restore every change; then nothing is touched."""
     changes = [entry for leftovers in dead for entry in leftovers.entries]
     if lacking := lacking_to_restore(kube, changes) if changes else []:
         raise ClusterUnusable(
@@ -138,12 +138,11 @@ def before_a_run(
     named_by: Sequence[str],
     tell: Callable[[str], None],
 ) -> list[str]:
-    """Restore what dead runs changed, if this run may; return the reasons why no run can begin,
+    """Restore the changes of dead runs, if this run may; return the reasons why no run can begin,
     if any.
 
-    A run that only reads reports what it would restore, and changes nothing. ``process`` signs
-    the created objects (``journal.liveness``); ``named_by`` are the options that name the
-    cluster.
+    A run that only reads reports what it would restore, and changes nothing. ``process`` signs the
+    created objects (``journal.liveness``); ``named_by`` are the options that name the cluster.
     """
     run = Ownership(settings.run_id, settings.worker, process)
     recovery = recovery_of(kube, facts, settings, run, tell)
@@ -217,8 +216,7 @@ def of_a_worker(
     """Restore the changes of an ended process of this run, or of every process (empty); then remove
     the marks that none of its open entries explains. If other processes of the run go on, traffic
     then shows that the cluster is as before. ``memory``: the journal's copy; it is used to report
-    the remaining changes if the cluster does not answer.
-    """
+    the remaining changes if the cluster does not answer."""
     run = Ownership(settings.run_id, process=process)
     journal = Journal(kube, run, within=settings.timings.run.journal, memory=memory)
     unreadable: list[str] = []
@@ -275,10 +273,8 @@ def _problem(
     process: str,
     tell: Callable[[str], None],
 ) -> str:
-    """Return which pods do not reach each other after the recovery, by the facts of that moment.
-
-    Nodes take pods again by then.
-    """
+    """Return which pods do not reach each other after the recovery. The facts are read then,
+    because nodes take pods again."""
     return connectivity_problem(
         changes.kube,
         detect(changes.kube, evidence="field"),
@@ -297,9 +293,8 @@ def _lock(
     tell: Callable[[str], None],
     progress: Callable[[str], None],
 ) -> RunLock:
-    """Return the run lock for a recovery: no second recovery runs, and no run disrupts the
-    cluster meanwhile.
-    """
+    """Return the run lock for a recovery, so that no second recovery runs, and no run disrupts the
+    cluster meanwhile."""
     return RunLock(
         recovery.kube,
         run,
@@ -313,10 +308,9 @@ def _lock(
 def _unrestored(
     recovery: Recovery, run: Ownership, tell: Callable[[str], None] = lambda line: None
 ) -> list[Leftovers]:
-    """Return dead runs that may have left the cluster changed; none if the user may not read
-    them.
+    """Return dead runs that may have left the cluster changed; none if the user may not read them.
 
-    ``tell`` gets a line for each refused journal entry: it is left alone, and stops no run.
+    ``tell`` receives a line for each refused journal entry: it is left alone, and stops no run.
     """
     try:
         dead = recovery.dead(own=run.run)[0]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The undoing of procedures in the journal: when another process restores, or at the end of a
-test."""
+"""Undoes procedures in the journal: when another process restores, or at the end of a test."""
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,8 +36,8 @@ HEALERS = (HNS_NETWORK, DAEMONSET_PODS, FELIX_RESTART, ENDING_POLICY)
 def healers_of(changes: Changes, facts: Facts, settings: Settings) -> Healers:
     """Map each procedure to the function that undoes it in the name of the run that left it.
 
-    Nothing is recorded: the entry stays open until the node is well. A healer needs no objects of
-    a test; it reads the node from its own host pod, which is removed again.
+    Nothing is recorded: the entry stays open until the node works again. A healer needs no objects
+    of a test; it reads the node from its own host pod, which is removed again.
     """
 
     def command(workload: Workload, argv: Sequence[str], within: float) -> ExecResult:
@@ -68,7 +67,7 @@ def revivals(
 ) -> dict[str, Callable[[], object]]:
     """Map Windows nodes whose HNS network may be new to a function that restarts their kube-proxy.
 
-    Removing the network removes the node's Services, which kube-proxy may never make again.
+    If the network is removed, so are the node's Services, which kube-proxy may never create again.
     """
     names = [
         str(entry.arguments["node"]) for entry in entries if entry.procedure == HNS_NETWORK.name

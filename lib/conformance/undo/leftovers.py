@@ -40,13 +40,13 @@ class Leftovers:
     since: datetime.datetime
     """When the oldest leftover was made."""
     entries: tuple[Entry, ...] = ()
-    """Open journal entries that are believed, oldest first."""
+    """Open journal entries that are confirmed by their objects, oldest first."""
     refused: tuple[str, ...] = ()
-    """The entries that are not believed, each with the reason; they are not applied."""
+    """Journal entries that are not confirmed, each with the reason; they are not applied."""
     unreadable: tuple[str, ...] = ()
     """Data in its journal that are no entry."""
     marks: tuple[tuple[ObjectRef, str], ...] = ()
-    """Objects with its mark, and the mark's name, if no believed entry is about the object."""
+    """Objects with its mark, and the mark's name, if no confirmed entry is about the object."""
     journal: bool = False
     objects: tuple[ObjectRef, ...] = ()
     """Namespaces and cluster-scoped objects with its label."""
@@ -56,20 +56,19 @@ class Leftovers:
 
     @property
     def shared(self) -> bool:
-        """Return whether any leftover is shared with other runs: clearing it up then takes the
-        run lock.
-        """
+        """Return whether any leftover is shared with other runs, so that removing it requires the
+        run lock."""
         return bool(self.changed or self.journal or self.nodes or self.leases)
 
     @property
     def changed(self) -> bool:
-        """Return whether something beyond the run's namespaces is to be restored, by its journal or
-        by the marks on objects."""
+        """Return whether a change outside the run's namespaces must be restored, according to its
+        journal or the marks on objects."""
         return bool(self.entries or self.marks)
 
     @property
     def only_doubts(self) -> bool:
-        """Return whether a disbelieved journal is the only leftover; such a run may never have
+        """Return whether an unconfirmed journal is the only leftover; such a run may never have
         existed."""
         return bool(self.doubts) and not (self.changed or self.objects or self.nodes or self.leases)
 
@@ -100,7 +99,7 @@ class Leftovers:
 def leftovers(
     kube: Kube, now: datetime.datetime | None = None, *, prefix: str = ""
 ) -> list[Leftovers]:
-    """Return the leftovers of all runs, living runs included, oldest first.  Raise ApiRefused,
+    """Return the leftovers of all runs, including living runs, oldest first. Raise ApiRefused,
     ApiUnreachable.
 
     ``prefix``: also in the namespaces that were prepared with it.
@@ -172,9 +171,8 @@ class _Inventory:
     def _judged(
         self, run: str, journal: Obj
     ) -> tuple[tuple[Entry, ...], tuple[str, ...], tuple[str, ...]]:
-        """Return a journal's believed open entries, its other open entries, and its unreadable
-        entries.
-        """
+        """Return a journal's confirmed open entries, its other open entries, and its unreadable
+        entries."""
         unreadable: list[str] = []
         opened = [entry for entry in entries_of(journal, unreadable.append) if entry.open]
         doubts = [(entry, _doubt(self.kube, entry, run)) for entry in opened]
@@ -212,7 +210,7 @@ def changeable(kube: Kube) -> Iterator[Obj]:
 
 
 def _doubt(kube: Kube, entry: Entry, run: str) -> str:
-    """Return why an entry is not believed, or why that is not known."""
+    """Return why an entry is not confirmed, or why this is not known."""
     if entry.run not in ("", run):
         return f"it speaks of run {entry.run}"
     try:

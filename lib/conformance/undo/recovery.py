@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recovery of a cluster from dead runs: their journals first, then their other objects."""
+"""Recovers a cluster from dead runs: their journals first, then their other objects."""
 
 import datetime
 import functools
@@ -32,13 +32,13 @@ from conformance.undo.leftovers import LEASE, Leftovers, changeable, leftovers, 
 
 @dataclass
 class Recovered:
-    """The results of a recovery: what was done, and what was not possible."""
+    """The results of a recovery: the changes that were made, and those that were not possible."""
 
     restored: list[Restored] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     """One line for each other leftover."""
     left: list[str] = field(default_factory=list)
-    """What remains on the cluster or has to be done, with instructions."""
+    """The leftovers that remain on the cluster or need manual work, with instructions."""
     unreadable: list[str] = field(default_factory=list)
     """Data in journals that are no entry; they are left there."""
 
@@ -49,12 +49,12 @@ class Recovered:
 
     @property
     def acted(self) -> bool:
-        """Return whether any journal entry was acted upon."""
+        """Return whether any journal entry was applied."""
         return any(restored.outcome is not Outcome.REFUSED for restored in self.restored)
 
     @property
     def changed(self) -> bool:
-        """Return whether something beyond runs' own namespaces was put back."""
+        """Return whether a change outside runs' own namespaces was restored."""
         return any(restored.outcome is Outcome.RESTORED for restored in self.restored)
 
     @property
@@ -65,7 +65,7 @@ class Recovered:
 
 
 class Recovery:
-    """Recovers one cluster. ``tell`` gets a line about each action and each wait."""
+    """Recovers one cluster. ``tell`` receives a line about each action and each wait."""
 
     def __init__(
         self,
@@ -77,8 +77,8 @@ class Recovery:
         clock: Clock = SYSTEM_CLOCK,
         prefix: str = "",
     ) -> None:
-        """``prefix``: of namespaces that were prepared for runs, in which their leftovers are
-        looked for."""
+        """Set up the recovery. ``prefix``: the prefix of namespaces that were prepared for runs;
+        their leftovers are searched for there."""
         self.prefix = prefix
         self.kube = kube
         self.healers = healers
@@ -86,14 +86,14 @@ class Recovery:
         self._tell = tell
         self._clock = clock
         self._silent: set[tuple[str, str]] = set()
-        """Uid and version of leases that were watched in vain for a renewal."""
+        """Uid and version of the leases that were watched without seeing a renewal."""
         self._given_up: set[str] = set()
         """Runs that held the lock until it was taken over."""
 
     def dead(self, *, own: str = "", named: str = "") -> tuple[list[Leftovers], list[str]]:
         """Return the leftovers of dead runs, and lines about runs that may be alive.
 
-        This takes as long as a run lock lasts if the lock of a run on another machine decides.
+        This takes as long as a run lock is valid if the lock of a run on another machine decides.
         ``named``: only this run, which the user believes to be dead; its run lock, if it has one,
         decides even if it is young. Raise UsageProblem if there is nothing of a run of that name.
         """
@@ -140,7 +140,7 @@ class Recovery:
     def _is_suspect(self, leftover: Leftovers, age: float, named: str) -> bool:
         """Return whether the run lock decides if another machine's run has ended; ``age``: seconds.
 
-        A run that journals holds the lease: without a holder no living run is behind the journal.
+        A run that journals holds the lease: without a holder, no living run wrote the journal.
         """
         return (
             leftover.changed
@@ -159,8 +159,8 @@ class Recovery:
     def recover(
         self, dead: list[Leftovers], *, check: Callable[[], object] = lambda: None
     ) -> Recovered:
-        """Restore and remove what these runs left; the newest run first, since it may have
-        changed an older run's leftovers.
+        """Restore and remove what these runs left; the newest run first, since it may have changed
+        an older run's leftovers.
 
         ``check`` is called before each run's journal and raises if the run lock is not held any
         more.
@@ -278,9 +278,8 @@ class Recovery:
             self._tell(result.left[-1])
 
     def _uncordon(self, node: str, run_leftovers: Leftovers, result: Recovered) -> None:
-        """Lift a cordon that no journal entry mentions any more: the mark names the run that
-        cordoned the node.
-        """
+        """Remove a cordon that no journal entry mentions any more: the mark names the run that
+        cordoned the node."""
         if cordoned_by(self.kube.find("v1", "Node", node)) != run_leftovers.run:
             return
         self._do(
@@ -309,8 +308,7 @@ class Recovery:
         is_doubted: bool = False,
     ) -> None:
         """Remove the marks of procedures that had not begun, or were over; name every other mark
-        that is left. ``is_doubted``: a part of the run's journal is not believed.
-        """
+        that is left. ``is_doubted``: a part of the run's journal is not confirmed."""
         changes = Changes(self.kube, Ownership(run))
         for target, name in marks:
             where = f"{target.label} bears mark {name} of run {run}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A check by traffic that a cluster is as before: pods, Services and names from disrupted nodes.
+"""Checks by traffic that a cluster is as before: pods, Services and names from disrupted nodes.
 
-Pods of both operating systems must reach each other, within and between nodes. Services may stay
-dead on a Windows node with a new HNS network until its kube-proxy restarts
+Pods of both operating systems must reach each other, within and between nodes. Services may not
+work on a Windows node with a new HNS network until its kube-proxy restarts
 (``conformance.disrupt.kube_proxy``). Then this check restarts kube-proxy and reports it.
 """
 
@@ -37,7 +37,7 @@ class Disrupted:
     nodes: Sequence[str] = ()
     """Nodes that were drained, or whose network or Felix was touched."""
     revive: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    """Maps nodes whose HNS network may be new to a function that restarts their kube-proxy."""
+    """Map nodes whose HNS network may be new to a function that restarts their kube-proxy."""
 
 
 NOTHING_DISRUPTED = Disrupted()
@@ -54,7 +54,7 @@ def connectivity_problem(
 ) -> str:
     """Return one line about pods that do not reach each other or Services; empty if all do.
 
-    ``process`` signs the created objects (``journal.liveness``); ``tell`` gets a line for each
+    ``process`` signs the created objects (``journal.liveness``); ``tell`` receives a line for each
     observation and action at disrupted nodes.
     """
     run = Ownership(settings.run_id, "whole", process)
@@ -107,8 +107,8 @@ def services_problem(
     """Describe in one line from which disrupted nodes Services do not work by address and by name;
     empty: from none.
 
-    If Services stay dead and the node's HNS network may be new, its kube-proxy is restarted. Raise
-    ProbeBroken, EnvironmentBroken.
+    If Services still do not work and the node's HNS network may be new, its kube-proxy is
+    restarted. Raise ProbeBroken, EnvironmentBroken.
     """
     alive = []
     problems = []
@@ -134,7 +134,7 @@ def services_problem(
 
 
 def _dead(expect: Expect, pairs: Sequence[Pair]) -> str:
-    """Return which of these paths to Services is dead, in one line; empty: none is."""
+    """Return which of these paths to Services does not work, in one line; empty if all work."""
     try:
         expect.control(pairs, because=RESTORED)
     except ControlBroken as dead:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdicts that are acceptable, by kind of claim: the only table behind gates and
-comparisons."""
+"""The verdicts that are acceptable, by kind of claim: the only table that gates and comparisons
+use."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ACCEPTABLE: dict[ClaimKind, frozenset[ClaimVerdict]] = {
 """NOT_APPLICABLE is also acceptable, but only if a gate's set names the condition."""
 
 UNDECIDED = frozenset({ClaimVerdict.NOT_RUN, ClaimVerdict.INCONCLUSIVE})
-"""Verdicts that say nothing about the cluster; together with "not selected" they leave a gate
+"""Verdicts that decide nothing about the cluster; together with "not selected" they leave a gate
 incomplete."""
 
 Turn = Literal["worse", "better", "undecided now", "decided now", "same"]
@@ -31,7 +31,8 @@ Turn = Literal["worse", "better", "undecided now", "decided now", "same"]
 
 
 def acceptable(kind: ClaimKind, verdict: ClaimVerdict) -> bool:
-    """Return whether a gate passes a claim of this kind with this verdict, NOT_APPLICABLE aside."""
+    """Return whether a gate passes a claim of this kind with this verdict; NOT_APPLICABLE is
+    decided elsewhere."""
     return verdict in ACCEPTABLE[kind]
 
 
@@ -88,10 +89,10 @@ def unacceptable(kind: ClaimKind, found: Sequence[BuildVerdict]) -> Iterator[Bui
 def turn(kind: ClaimKind, before: ClaimVerdict | None, now: ClaimVerdict | None) -> Turn:
     """Return how a claim's verdict changed. ``before`` and ``now``: None if it was not selected.
 
-    A claim becomes worse if its verdict is not acceptable now (VIOLATED, UNMET), and was
-    acceptable or undecided before. A claim that is merely not decided any more is listed apart,
-    since this shows nothing about the cluster.
-    CONFIRMED and NOT_OBSERVED of a claim that "can happen" count as equal.
+    A claim becomes worse if its verdict is not acceptable now (VIOLATED, UNMET), and was acceptable
+    or undecided before. A claim that is only not decided any more is listed separately, since this
+    shows nothing about the cluster. CONFIRMED and NOT_OBSERVED of a claim that "can happen" count
+    as equal.
     """
 
     def good(verdict: ClaimVerdict | None) -> bool:

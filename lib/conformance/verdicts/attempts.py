@@ -15,7 +15,7 @@ from conformance.verdicts.claims import TestOutcome, worst
 from conformance.verdicts.prospect import ClaimPart, Prospect, not_run
 
 FLAKY = "FLAKY"
-"""How outputs mark such a test."""
+"""The word by which outputs mark such a test."""
 
 
 def unanswered(tests: Sequence[TestOutcome]) -> str:
@@ -83,7 +83,8 @@ def silenced(
 def of_planned(
     outcome: TestOutcome | None, silent: TestOutcome, before: TestOutcome | None
 ) -> TestOutcome:
-    """Return the outcome that counts of a planned test; ``before``: from before its worker died.
+    """Return the outcome that counts for a planned test; ``before``: the outcome from before its
+    worker died.
 
     ``silent``: the outcome if nothing was reported, or if it crashed and was tried again.
     """

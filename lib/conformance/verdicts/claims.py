@@ -33,7 +33,7 @@ from conformance.verdicts.acceptable import UNDECIDED, about_the_cluster
 from conformance.verdicts.decisions import by_build, over_builds
 
 SEEN = {"open": "reached", "closed": "silently dropped", "behaviour": "as expected", "read": "read"}
-"""Readers' words for the halves of a confirmed decision."""
+"""The words for readers about each half of a confirmed decision."""
 NO_TEST = "there is no test for it yet"
 BY_HAND = "no program can decide it"
 NOT_OBSERVABLE = NotObservable.BEGINS
@@ -80,11 +80,11 @@ class TestOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimOutcome:
-    """The standing of a claim in a report: the source of gates, comparisons and every output."""
+    """The verdict of a claim in a report: the source of gates, comparisons and every output."""
 
     claim: Claim
     verdict: ClaimVerdict | None
-    """None: not selected."""
+    """The verdict; None: the claim was not selected."""
     reason: str
     remedy: str = ""
     decided: tuple[str, ...] = ()
@@ -96,11 +96,11 @@ class ClaimOutcome:
     on any build."""
     results: tuple[ClaimResult, ...] = field(default=())
     known: tuple[KnownIssue, ...] = ()
-    """Known issues that may explain that it is VIOLATED (:func:`explained`)."""
+    """Known issues that may explain why it is VIOLATED (:func:`explained`)."""
     applies: Applicability | None = None
     """The claim's applicability to the cluster; None: no cluster is known, or a stored report."""
     seconds: float = 0.0
-    """s, of all its tests."""
+    """s. The duration of all its tests."""
     flaky: bool = False
     """The attempts of at least one of its tests disagree."""
     share: str = ""
@@ -125,7 +125,7 @@ class ClaimOutcome:
 
     @property
     def opens(self) -> bool:
-        """Return whether the claim is VIOLATED, and something gets through that policy closes."""
+        """Return whether the claim is VIOLATED, and traffic passes that a policy should close."""
         return self.verdict is ClaimVerdict.VIOLATED and any(
             decision.opens for decision in self.decisions
         )
@@ -167,8 +167,7 @@ def claim_outcomes(
     claims: Mapping[str, Claim], facts: Facts | None, tests: Sequence[TestOutcome], *, whole: bool
 ) -> tuple[ClaimOutcome, ...]:
     """Return one outcome per claim of the catalog. ``whole``: nothing narrowed the selection;
-    missing claims have no test.
-    """
+    missing claims have no test."""
     by_claim = by_key(
         (ident, test)
         for test in tests
@@ -194,7 +193,7 @@ def claim_outcomes(
 
 def explained(results: Sequence[ClaimResult], facts: Facts | None) -> tuple[KnownIssue, ...]:
     """Return known issues that may explain each decision of a VIOLATED claim; none if a decision
-    fits none."""
+    matches none."""
     wrong = [
         [
             (each, result.reason)
@@ -252,8 +251,8 @@ def _passive_half(claim: Claim, results: Sequence[ClaimResult]) -> ClaimResult |
     """Return a NOT_RUN result if a limitation was only read and never tried; None: nothing is
     missing.
 
-    For a claim of another kind, reading is enough to decide it. That nothing was tried is still
-    reported (:func:`half`).
+    For a claim of another kind, reading is enough to decide it. The fact that nothing was tried is
+    still reported (:func:`half`).
     """
     read = all("read" in decision.halves for result in results for decision in result.decisions)
     if claim.kind is not ClaimKind.LIMITATION or not read or not half(claim, results):
@@ -307,9 +306,9 @@ def _untested(claim: Claim, applies: Applicability | None, *, whole: bool) -> Cl
 def exit_code(tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool = False) -> int:
     """Return the run's exit code (0 to 7) from its tests and pytest's own status.
 
-    3 and 4 are pytest's own; 7 comes from a machine that lacks something.  A violated claim wins
-    over everything but an interruption by the user (``by_user``: status 2 comes from Ctrl-C, not
-    from -x under xdist).
+    3 and 4 are pytest's own; 7 comes from a machine that lacks a resource. A violated claim has
+    precedence over everything except an interruption by the user (``by_user``: status 2 comes from
+    Ctrl-C, not from -x under xdist).
     """
     if pytest_status in (3, 4) or (pytest_status == 2 and by_user):
         return pytest_status

@@ -18,7 +18,8 @@ BETWEEN_TWO = (
     ClaimVerdict.CONFIRMED,
     ClaimVerdict.NOT_APPLICABLE,
 )
-"""The precedence between a pair of nodes, which may have a path as expected beside a limitation."""
+"""The precedence between a pair of nodes, which may have an expected path in addition to a
+limitation."""
 
 
 def folded(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
@@ -58,8 +59,8 @@ def by_build(decisions: Sequence[Decision]) -> dict[str, ClaimVerdict]:
     """Map each Windows build to the verdict that counts most among its decisions, in order of the
     names.
 
-    A failure between two Windows nodes counts for only one of them if that node fails elsewhere,
-    too, and the other is well with all others.
+    A failure between two Windows nodes counts for only one of them if that node fails on other
+    paths, too, and the other node does not.
     """
     found: dict[str, ClaimVerdict] = {}
     for decision in decisions:
@@ -73,10 +74,10 @@ def by_build(decisions: Sequence[Decision]) -> dict[str, ClaimVerdict]:
 def over_builds(
     verdicts: Collection[ClaimVerdict], builds: Mapping[str, ClaimVerdict]
 ) -> ClaimVerdict:
-    """Return the verdict that counts for a claim over its builds: a limitation that one build
-    still has is not LIFTED.
+    """Return the verdict that counts for a claim over its builds: a limitation that one build still
+    has is not LIFTED.
 
-    Within a build LIFTED counts before CONFIRMED: the control that makes LIFTED credible is
+    Within a build LIFTED has precedence over CONFIRMED: the control that makes LIFTED credible is
     CONFIRMED, too. ``builds``: the decisions for each (:func:`by_build`).
     """
     verdict = next(item for item in PRECEDENCE if item in verdicts)

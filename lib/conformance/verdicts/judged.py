@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test's result about a claim, made of its decisions, for each build; without decisions there is
-no CONFIRMED."""
+"""A test's result about a claim, made of its decisions, for each build; without decisions it is
+never CONFIRMED."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,8 +26,8 @@ def judged(
 ) -> ClaimResult:
     """Return the result of a test for one claim and part, whether the test ran or broke before.
 
-    ``builds``: Windows builds that the part has to cover, with a node of each; uncovered builds
-    are NOT_RUN.
+    ``builds``: Windows builds that the part must cover, with a node of each; uncovered builds are
+    NOT_RUN.
     """
     decisions = _decisions(claim, part, test, statement, builds)
     raised = _raised(claim, part, statement)
@@ -56,8 +56,8 @@ def judged(
 def _raised(claim: Claim, part: str, statement: Statement) -> Finding | None:
     """Return the finding from a test's exception that counts for a claim and part, if any.
 
-    None if decisions that name claims have recorded the same verdict, and so tell which claims
-    and parts it concerns.
+    None if decisions that name claims have recorded the same verdict, because they show which
+    claims and parts it concerns.
     """
     raised = statement.raised
     if raised is None or all(
@@ -76,12 +76,12 @@ def _raised(claim: Claim, part: str, statement: Statement) -> Finding | None:
 
 
 def _is_about(decision: Decision, part: str) -> bool:
-    """Return whether a decision counts for a part; for a claim without parts each does."""
+    """Return whether a decision counts for a part; for a claim without parts, each decision does."""
     return not part or part.endswith(decision.part)
 
 
 def _lacks_denial(claim: Claim, decisions: Sequence[Decision], found: Finding) -> bool:
-    """Return whether a claim that demands closed paths was decided by open paths alone."""
+    """Return whether a claim that requires closed paths was decided by open paths alone."""
     denied = any("closed" in decision.halves for decision in decisions)
     return claim.denial and not denied and found.verdict not in WITHOUT_DENIAL
 
@@ -136,8 +136,8 @@ def _decisions(
 def _about(decision: Decision, builds: Mapping[str, str]) -> tuple[str, ...]:
     """Return the Windows builds that a decision counts for, limited to ``builds``.
 
-    Without any, return the builds of both ends, limited in the same way; without any of these
-    either, all builds that the decision is about.
+    If there are none, return the builds of both ends, limited in the same way; if there are none of
+    these either, all builds that the decision is about.
     """
     for candidates in (decision.about, decision.builds):
         if fits := tuple(build for build in candidates if build in builds):

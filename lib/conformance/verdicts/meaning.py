@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of a single observation: an exception, the end of a path, whether something happened.
+"""The verdict of a single observation: an exception, the end of a path, or whether something
+happened.
 
-It imports only exceptions and values, so every room with an observation can use it.
+It imports only exceptions and values, so every package with an observation can use it.
 """
 
 from collections.abc import Collection
@@ -42,8 +43,8 @@ def of_path(*, held: bool, wavered: bool, wrong: bool) -> ClaimVerdict:
 
 
 def of_demand(*, met: bool, explained: bool) -> ClaimVerdict:
-    """Return the verdict of a path for a requirement; ``explained``: something else is known to be
-    wrong."""
+    """Return the verdict of a path for a requirement; ``explained``: another fault is known to
+    explain it."""
     if met:
         return ClaimVerdict.CONFIRMED
     return ClaimVerdict.INCONCLUSIVE if explained else ClaimVerdict.UNMET
@@ -79,11 +80,11 @@ def of_witness(verdict: ClaimVerdict, *, lost: bool) -> ClaimVerdict:
 
 
 def of_cell(*, held: bool, sure: bool, again: bool, limitation: bool) -> ClaimVerdict:
-    """Return the verdict of a cell of a world: it ``held``, or was checked once more in a new run
-    of the world.
+    """Return the verdict of a pair of seats in a world: it ``held``, or was checked once more in a
+    new run of the world.
 
-    ``sure``: the two answers decide something; ``again``: it held the second time;
-    ``limitation``: documents say that a cell differs from the policies' promise.
+    ``sure``: the two answers decide something; ``again``: it held the second time; ``limitation``:
+    documents say that a pair differs from the policies' promise.
     """
     if held:
         return ClaimVerdict.CONFIRMED

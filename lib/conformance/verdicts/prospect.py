@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdicts of a test's parts that are known before it runs: not about this cluster, or not
-decidable."""
+"""The verdicts of a test's parts that are known before it runs: not applicable to this cluster, or
+not decidable."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,12 +28,12 @@ class ClaimPart:
     part: str = ""
     active: bool = False
     alone_on: OS | None = None
-    """Operating system of the nodes that a node-exclusive part has to itself; None: as the catalog
-    says."""
+    """The operating system of the nodes that a node-exclusive part has to itself; None: as the
+    catalog says."""
     applies: Conditions = ALL
-    """The clusters, among the claim's, to which the part applies."""
+    """The clusters to which the part applies, among those of the claim."""
     provisional: bool = False
-    """The part is new, so gates do not demand it."""
+    """The part is new, so gates do not require it."""
 
     @property
     def about_windows(self) -> bool:
@@ -43,7 +43,7 @@ class ClaimPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Prospect:
-    """Whether a test runs on this cluster, and why not."""
+    """Says whether a test runs on this cluster, and if not, why."""
 
     verdict: ClaimVerdict | None = None
     """None: it runs; else NOT_APPLICABLE or NOT_RUN."""
@@ -56,8 +56,8 @@ class Prospect:
     """Map a part to the reason why it is unknown whether it applies to this cluster."""
     assumed: tuple[str, ...] = ()
     look: bool = False
-    """The test runs if its set-up, which reads the Windows nodes, can find out the missing
-    facts."""
+    """The test runs if its set-up, which reads the Windows nodes, can find out the missing facts.
+    """
 
     @property
     def elsewhere(self) -> bool:
@@ -65,7 +65,7 @@ class Prospect:
         return self.verdict is ClaimVerdict.NOT_APPLICABLE
 
     def hindered(self, reason: str, remedy: str) -> Self:
-        """Return the prospect of a test that is about this cluster, and still cannot run here."""
+        """Return the prospect of a test that applies to this cluster, but cannot run here."""
         return replace(self, verdict=ClaimVerdict.NOT_RUN, reason=reason, remedy=remedy)
 
     def of(self, part: ClaimPart) -> tuple[ClaimVerdict, str, str] | None:

@@ -20,7 +20,7 @@ class Recorder:
         self._statement = statement
 
     def __call__(self, **figures: float | str) -> None:
-        """Keep figures with the result: seconds as float, named by meaning."""
+        """Store figures with the result: seconds as float, named by their meaning."""
         self._statement.measure(figures)
 
     def touched(self, systems: Iterable[str]) -> None:
@@ -33,7 +33,7 @@ class Recorder:
         self._statement.figures = figures
 
     def decided(self, *decisions: Decision) -> None:
-        """Keep an expectation's decisions: for each claim and part of the test, or for the named
+        """Store an expectation's decisions: for each claim and part of the test, or for the named
         one.
 
         Nothing is CONFIRMED before the test's body runs, or after it.
@@ -53,7 +53,7 @@ class Recorder:
         self._statement.say_instead(claim, Finding(ClaimVerdict.NOT_OBSERVED, reason))
 
     def lifted(self, reason: str, claim: str = "") -> None:
-        """Record that a documented limitation is gone: the traffic worked."""
+        """Record that a documented limitation is gone, as traffic has shown."""
         for item in self._meant(claim):
             self._may_be(ClaimVerdict.LIFTED, item)
         self._statement.say_instead(claim, Finding(ClaimVerdict.LIFTED, reason))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meaning of an exception for the claims of its test.  Pure; ``judge`` has the hooks that use
+"""The meaning of an exception for the claims of its test. Pure; ``judge`` has the hooks that use
 it."""
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,25 +22,26 @@ class Statement:
     """The findings of a test so far."""
 
     raised: Finding | None = None
-    """None: nothing was raised, so the decisions of its expectations count
-    (:mod:`conformance.verdicts.judged`)."""
+    """The finding from its exception; None: nothing was raised, so the decisions of its
+    expectations count (:mod:`conformance.verdicts.judged`)."""
     in_body: bool = False
     """The exception was raised by its body."""
     special: dict[str, Finding] = field(default_factory=dict)
-    """Claim (empty: all of the test's) to LIFTED, NOT_OBSERVED or ADVISED, with the reason."""
+    """Map a claim (empty: all claims of the test) to LIFTED, NOT_OBSERVED or ADVISED, with the
+    reason."""
     measured: dict[str, float | str] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
     figures: Callable[[], Figures] = Figures
-    """Returns how many tries attempts needed, and when changes of policy showed."""
+    """Returns how many attempts paths needed, and when changes of policy took effect."""
     decisions: list[Decision] = field(default_factory=list)
     """Decisions of its expectations, path by path."""
     calling: bool = False
-    """Its body runs."""
+    """The test's body is running."""
 
     explanation: Explanation | None = None
-    """Explanation of the failure that counts."""
+    """The explanation of the failure that counts."""
     cause: str = ""
-    """Cause of the failure, see :attr:`Explanation.cause`."""
+    """The cause of the failure, see :attr:`Explanation.cause`."""
     results: tuple[ClaimResult, ...] | None = None
     """The results for each of its claims; None: not known yet, or out of date."""
 

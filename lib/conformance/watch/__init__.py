@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The standing watch, which asks paths from a run's beginning to its end."""
+"""The standing watch, which probes paths from a run's beginning to its end."""

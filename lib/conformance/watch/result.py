@@ -14,21 +14,21 @@ from conformance.settings import Timings
 from conformance.timing import until
 
 NAP = 0.1
-"""s. Between two looks whether the watch has ended."""
+"""s. The pause between two checks whether the watch has ended."""
 NOTED = 5
-"""Gaps that have a note of their own."""
+"""The number of gaps that have a note of their own."""
 AFTER = 5.0
 """s. How long the changes of a turn may still have an effect after its end."""
 ENDS = "watch-ends"
-"""File that asks the watch to end."""
+"""The file that asks the watch to end."""
 ANSWER = "watch.json"
-"""File with what the watch has recorded."""
+"""The file with the records of the watch."""
 
 
 def end_watch(directory: RunDirectory, timings: Timings) -> tuple[Kept, list[dict[str, Any]]]:
     """End the run's watch; return its records and the run's turns so far.
 
-    Raise EnvironmentBroken where the watch does not end in time.
+    Raise EnvironmentBroken if the watch does not end in time.
     """
     answer = directory.shared / ANSWER
     pods = timings.windows

@@ -5,11 +5,11 @@ its own.
 Each covered node has two small pods that no test touches, each behind a Service of its own: a
 watched pod, which policies of both APIs select, and a free pod in another namespace. Kubernetes'
 policy lets only watched pods connect to watched pods; Calico's policy lets watched pods connect
-only to watched pods. Denied paths are asked by TCP and by UDP, with patience for SYNs that are sent
-again. The nodes form a ring, and each node is probed from the next node. While the watch observes a
-denial on a node, no test has to observe it for longer than it needs
-(:mod:`conformance.expect.watches`). The free pods also ask the cluster's DNS and a Service, of
-which gaps are noted.
+only to watched pods. Denied paths are tried with TCP and with UDP; each attempt lasts until SYNs
+are sent again. The nodes form a ring, and each node is probed from the next node. While the watch
+observes a denial on a node, no test has to observe it for longer than it needs
+(:mod:`conformance.expect.watches`). The free pods also query the cluster's DNS and a Service; gaps
+in their answers are recorded.
 """
 
 import contextlib
@@ -48,7 +48,8 @@ from conformance.run.run import Run
 from conformance.watch.result import ANSWER, ENDS, NAP
 
 LOOK = 5.0
-"""s. Between two looks whether the pods are still the same, and after an attempt that broke."""
+"""s. The pause between two checks whether the pods are still the same, and after an attempt that
+broke."""
 SIDES: dict[Way, Side] = {"in": "target", "out": "source"}
 """Map a denied direction to the end that enforces its policy."""
 
@@ -60,7 +61,7 @@ def unasked(
     covered: Iterable[str], explained: Collection[str], paths: Iterable[Watched]
 ) -> dict[str, str]:
     """Return a reason for each covered node that was never probed and has no reason yet, since
-    silence proves nothing."""
+    missing answers prove nothing."""
     known = {*explained, *(path.node for path in paths)}
     return {
         node: "its pods never existed, so they were not probed"
@@ -109,11 +110,11 @@ class Watch:
         self._services: Services | None = None
         self._paths: list[Watched] = []
         self._turns: set[str] = set()
-        """Denials that no test need watch."""
+        """Denials that no test needs to watch."""
         self._began = 0.0
-        """When the policies were accepted."""
+        """The time when the policies were accepted."""
         self._end_asked = 0.0
-        """When it was asked to end first; 0: not yet."""
+        """The time when it was first asked to end; 0: not yet."""
         self._over = False
         self._events = PolicyEvents(
             kube,
@@ -125,7 +126,7 @@ class Watch:
         self._thread = threading.Thread(target=self._watch, name="standing watch", daemon=True)
 
     def begin(self) -> None:
-        """Return at once."""
+        """Start the watch; return at once."""
         self._thread.start()
 
     def end(self) -> None:
@@ -175,7 +176,8 @@ class Watch:
     def _look(self) -> list[Pair]:
         """Return the pods of each node as they are now; wait for the successors of lost pods.
 
-        Pods that have changed are not asked any more: their addresses may soon be others'.
+        Pods that have changed are not probed any more: their addresses may soon belong to other
+        pods.
         """
         changed = changed_among(
             self._kube, {end for path in self._paths if not path.gone for end in path.ends}
@@ -264,7 +266,7 @@ class Watch:
         return Watched(node=node, way=way, attempt=attempt, since=time.monotonic())
 
     def _ask(self) -> None:
-        """Ask until the watch is to end: first without policies, until all paths were open, then
+        """Probe until the watch should end: first without policies, until all paths were open, then
         under them."""
         asking = self._prober.asking()
         under_way = dict[int, tuple[Watched, float]]()
@@ -305,7 +307,7 @@ class Watch:
 
     def _is_to_end(self, now: float) -> bool:
         """Return whether the watch was asked to end, after the least time under its policies; while
-        a closed path is open, only after the time in which its policy has to be back."""
+        a closed path is open, only after the time in which its policy must be in force again."""
         least = max(self._timings.run.watch_least, self._timings.run.denial_watch)
         has_lasted = bool(self._began) and now - self._began > least
         if not has_lasted or not (self._directory.shared / ENDS).exists():
@@ -328,8 +330,8 @@ class Watch:
             path.before = path.before or answer.observation.verdict is Verdict.CONNECTED
 
     def _take_turns(self) -> None:
-        """Take the turns of denials that are observed here, or may be soon, so that tests need
-        not."""
+        """Take the turns of denials that are observed here, or may be soon, so that tests need not
+        watch them."""
         here = {turn_of(SIDES[path.way], path.node) for path in self._paths if self._watches(path)}
         for turn in self._turns - here:
             self._directory.give_back(turn)

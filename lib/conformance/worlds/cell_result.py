@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cell of a world, and the end of its path."""
+"""A cell of a world (a pair of seats with protocol and port), and the result of its path."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,33 +13,34 @@ from conformance.policy.oracle.oracle import Decision, Verdict
 from conformance.policy.worlds import Cell, Key
 
 AGREED = 3
-"""Newest tries that agree on a difference."""
+"""The number of newest attempts that must agree on a difference."""
 
 
 @dataclass(eq=False)
 class CellResult:
-    """A cell, and the end of its path."""
+    """A cell, and the result of its path."""
 
     cell: Cell
     outcome: Outcome
     again: Outcome | None = None
-    """The end of its path when it was probed again from rest, if the first end was a difference."""
+    """The result of its path when it was probed again from rest, if the first result was a
+    difference."""
     peers: Sequence["CellResult"] = ()
-    """The cells that were asked with it."""
+    """The cells that were probed together with it."""
 
     @property
     def want(self) -> bool:
-        """Return whether its path is to be open."""
+        """Return whether its path should be open."""
         return self.outcome.path.want
 
     @property
     def row(self) -> tuple[Try, ...]:
-        """Return the tries that show the expected result; empty if the cell is not as expected."""
+        """Return the attempts that show the expected result; empty if the cell is not as expected."""
         return self.outcome.standing.row if isinstance(self.outcome.standing, Held) else ()
 
     @property
     def is_late(self) -> bool:
-        """Return whether its first tries were not yet as expected."""
+        """Return whether its first attempts were not yet as expected."""
         return not self.row or self.row[0] is not self.outcome.path.tries[0]
 
     @property
@@ -60,8 +61,8 @@ class CellResult:
 
     @property
     def stale_side(self) -> Side:
-        """Return the end that the edit is about, if it is only a single end: that closes the cell,
-        or closed it before."""
+        """Return the end that the edit is about, if it is a single end: it closes the cell now, or
+        closed it before."""
         return _closing_end((self.want and self.cell.before) or self.cell.decisions)
 
 
@@ -74,7 +75,7 @@ def _closing_end(decisions: Sequence[Decision]) -> Side:
 
 
 def differs(outcome: Outcome) -> bool:
-    """Return whether the newest tries agree that a path is open instead of closed, or vice
+    """Return whether the newest attempts agree that a path is open instead of closed, or vice
     versa."""
     newest = outcome.observations[-AGREED:]
     agreed = len(newest) == AGREED and all(
@@ -90,7 +91,7 @@ def changed_cells(cells: Sequence[Cell], past: Sequence[CellResult]) -> set[Key]
 
 
 def closed_cells(asked: Sequence[CellResult]) -> list[CellResult]:
-    """Return the cells that are to be closed."""
+    """Return the cells that should be closed."""
     return [result for result in asked if not result.want]
 
 
@@ -100,5 +101,5 @@ def not_held(asked: Sequence[CellResult]) -> list[CellResult]:
 
 
 def last_agreement(asked: Sequence[CellResult]) -> float:
-    """Return the seconds until the last of these paths was as expected; 0: none was asked."""
+    """Return the seconds until the last of these paths was as expected; 0: none was probed."""
     return max((result.row[0].at for result in asked if result.row), default=0.0)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds of policies, cell by cell: what the oracle expects of pairs of seats, and what is
-observed.
+"""Worlds of policies, cell by cell: the oracle's expectation for pairs of seats, and the
+observations.
 
-Each world begins and ends at rest: every pair is open before it and after it.  An agreement counts
-after a barrier: the change shows wherever it should, closed paths are decided, and twice the
-longest time has passed that a policy has taken here to close a path.  A bystander on the node of
-each end, which no world selects, connects beside each time-out, because worlds may close pods
-altogether.  No outage of a node or network can look like a denial then, so tries at closed paths
-are shorter and closer than elsewhere: a denial shows sooner, and no open path looks closed to a try
-with a second packet.  A difference is agreed over the whole budget, and then checked again from
-rest, with all patience.
+Each world begins and ends at rest: every pair is open before it and after it. An agreement counts
+after a barrier: the change has taken effect wherever it should, closed paths are decided, and twice
+the longest time has passed that a policy has taken here to close a path. A bystander on the node of
+each end, which no world selects, connects at the same time as each time-out, because worlds may
+close all paths of pods. Therefore no outage of a node or network can look like a denial, so
+attempts at closed paths are shorter and more frequent than elsewhere: a denial is noticed sooner,
+and no open path looks closed to an attempt with a second packet. A difference must agree over the
+whole budget, and is then checked again from rest, with the usual time limits.
 """
 
 from collections.abc import Sequence
@@ -49,9 +49,9 @@ from conformance.worlds.cell_result import (
 
 __tracebackhide__ = True  # a failure shows the line of the test, not how it was decided
 NAMED = 4
-"""Other cells that a message names."""
+"""The number of other cells that a message names."""
 OPEN = 2
-"""Tries in a row that decide an open path after the barrier."""
+"""The number of attempts in a row that decide an open path after the barrier."""
 UNSURE = "it is not certain whether it is as expected, even when applied again"
 NOT_HONOURED = "the edit is not honoured: the same policies, applied anew, give the expected result"
 
@@ -69,8 +69,8 @@ class InWorld(Session):
         """Expect every pair of seats to be as the oracle says, at rest and after the world's edit.
 
         Raise Nonconformance with the cell, the expectation, its rule and the observation;
-        ControlBroken if pairs are not open at rest, or a difference does not repeat; and what
-        probing and applying raise.
+        ControlBroken if pairs are not open at rest, or a difference does not repeat; and the errors
+        of probing and applying.
         """
         self.context.sink.keep(self.ground.seats.taken())
         stages = [self.world, self.world.edited()] if self.world.then else [self.world]
@@ -116,7 +116,7 @@ class InWorld(Session):
         ]
 
     def _at_rest(self, when: str) -> None:
-        """Raise ControlBroken where a pair is not open without policies."""
+        """Raise ControlBroken if a pair is not open without policies."""
         paths = [
             self._path(cell, self._rule(cell, agree=1), want=True)
             for cell in self._cells(self.world, every=True)
@@ -145,7 +145,7 @@ class InWorld(Session):
     def _stage(
         self, world: World, past: Sequence[CellResult], *, decides: bool
     ) -> list[CellResult]:
-        """Bring a world into force and ask every cell.
+        """Bring a world into force and probe every cell.
 
         ``past``: the results before an edit; ``decides``: it is the last stage, and no control.
         """
@@ -233,8 +233,8 @@ class InWorld(Session):
     ) -> list[CellResult]:
         """Probe cells, with bystanders as controls.
 
-        ``agree``: the number of tries that is enough, without time between them. ``held``: denials
-        must last.
+        ``agree``: the number of attempts that is enough, without time between them. ``held``:
+        denials must last.
         """
         if not cells:
             return []
@@ -311,8 +311,8 @@ class InWorld(Session):
     def _rule(self, cell: Cell, *, agree: int = 0, held: bool = False) -> Rule:
         """Return the rule that decides the cell.
 
-        ``agree``: only this number of tries, without time between them. ``held``: the full rule, by
-        which denials must last.
+        ``agree``: only this number of attempts, without time between them. ``held``: the full rule,
+        by which denials must last.
         """
         source = self.ground.seats.pod(cell.source)
         rule = self._rule_between(source, self.ground.seats.pod(cell.destination))

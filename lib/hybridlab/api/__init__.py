@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Kubernetes API server: store, watch, resources, CRDs, authentication, authorization, exec.
 
-Imports no other package of the lab."""
+It imports no other package of the lab.
+"""

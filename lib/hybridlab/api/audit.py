@@ -11,11 +11,12 @@ _AGENTS = 256
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A request that came over HTTPS."""
+    """A request that was received over HTTPS."""
 
     verb: str
     resource: str
-    """``pods``, ``pods/exec``, ``deployments.apps``, or the path of what is no resource."""
+    """``pods``, ``pods/exec``, ``deployments.apps``, or the path of a request that is about no
+    resource."""
     namespace: str
     name: str
     user: str
@@ -28,7 +29,7 @@ class Audit:
 
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str, str]] = Counter()
-        """(verb, resource, user agent) -> requests."""
+        """Map (verb, resource, user agent) to the number of requests."""
         self.last: deque[Entry] = deque(maxlen=REMEMBERED)
         self._agents: set[str] = set()
 
@@ -43,5 +44,5 @@ class Audit:
         self.last.append(entry)
 
     def total(self) -> int:
-        """Return all requests since the start."""
+        """Return the number of all requests since the start."""
         return sum(self.counts.values())

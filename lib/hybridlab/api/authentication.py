@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The users of bearer tokens: a fixed table, and the tokens that TokenRequest hands out.
+"""The users of bearer tokens: a fixed table, and the tokens that TokenRequest issues.
 
 Tokens are random and opaque; an unknown or expired token is 401, as is a request without a token
 (anonymous requests are not accepted).
@@ -19,7 +19,7 @@ from hybridlab.api.store import Store
 
 DEFAULT_SECONDS = 3600
 MINIMUM_SECONDS = 600
-"""Shortest life of a requested token, as the real server demands."""
+"""The shortest life of a requested token, which is the real server's minimum."""
 
 
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
@@ -65,7 +65,8 @@ class Authenticator:
         self._tokens[token] = meaning
 
     def authenticate(self, authorization: str) -> User:
-        """Return the user of an Authorization header; ApiError 401 unless it holds a good token."""
+        """Return the user of an Authorization header; raise ApiError 401 unless it holds a valid
+        token."""
         kind, _, token = authorization.partition(" ")
         if kind.lower() != "bearer":
             raise unauthorized()
@@ -80,7 +81,8 @@ class Authenticator:
         ]
 
     def user_of(self, token: str) -> User | None:
-        """Return the user of a token, or None when it is unknown, expired, or its account is gone."""
+        """Return the user of a token, or None if it is unknown, expired, or its account no longer
+        exists."""
         meaning = self._tokens.get(token)
         if meaning is None or (
             meaning.expires_at is not None and self._clock() >= meaning.expires_at

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """RBAC from the Roles and bindings that are in the store right now.
 
-Members of system:masters may do everything.  For Calico's tiered policies the rules of
-calico-apiserver come on top: ``get`` on the tier, and the verb on the pseudo-resource
-``tier.networkpolicies``.  Aggregated ClusterRoles are not emulated.
+Members of system:masters may do everything. For Calico's tiered policies the rules of
+calico-apiserver apply in addition: ``get`` on the tier, and the verb on the pseudo-resource
+``tier.networkpolicies``. Aggregated ClusterRoles are not emulated.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ class Attributes(NamedTuple):
     namespace: str = ""
     name: str = ""
     path: str = ""
-    """Path of requests that are about no resource."""
+    """The path of requests that are about no resource."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Authorizer:
             raise forbidden("", "", "", f'User "{user.name}" cannot {verb} path "{path}"')
 
     def allows(self, user: User, asked: Attributes) -> str | None:
-        """Return why a request is allowed, empty for system:masters, or None when it is not."""
+        """Return why a request is allowed, empty for system:masters, or None if it is not allowed."""
         if MASTERS in user.groups:
             return ""  # no role has been asked
         return next(
@@ -165,9 +165,8 @@ class Authorizer:
 
 
 def rule_allows(rule: Obj, asked: Attributes) -> bool:
-    """Return whether a rule allows the request; the rule already holds in the request's
-    namespace.
-    """
+    """Return whether a rule allows the request, provided that the rule applies to the request's
+    namespace."""
     if not _has(rule.get("verbs"), asked.verb):
         return False
     if asked.path:

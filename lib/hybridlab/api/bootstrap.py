@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The objects that a real API server makes for itself when it starts."""
+"""The objects that a real API server creates by itself when it starts."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network

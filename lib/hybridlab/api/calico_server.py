@@ -9,11 +9,12 @@ from hybridlab.api.requests import Target
 
 GROUP = "projectcalico.org"
 FIRST_WITH_YAML = (3, 22, 0)
-"""Older versions have no serializer for YAML, the format of a server-side apply
-(projectcalico/calico#4959)."""
+"""The first version that has a serializer for YAML, the format of a server-side apply; older
+versions have none (projectcalico/calico#4959)."""
 APPLIES_NOTHING_NEW = (3, 32, 0)
-"""Its storage reads a policy before it updates it, and an apply of a new one is an update (projectcalico/calico#12841,
-mended in v3.32.1)."""
+"""The version that refuses to apply a new policy: its storage reads a policy before it updates it,
+and treats an apply of a new policy as an update (projectcalico/calico#12841, corrected in v3.32.1).
+"""
 READ_FIRST = frozenset({"networkpolicies", "globalnetworkpolicies"})
 
 

@@ -36,14 +36,15 @@ class Checks:
         views: Views,
         custom_shape: Callable[[Resource, Obj], Findings] | None = None,
     ) -> None:
-        """``custom_shape`` checks the fields of kinds that CustomResourceDefinitions brought."""
+        """Set up the checks. ``custom_shape`` checks the fields of kinds that
+        CustomResourceDefinitions define."""
         self._store = store
         self._views = views
         self._custom_shape = custom_shape
 
     @staticmethod
     def shape(resource: Resource) -> Shape | None:
-        """Return the fields of a resource's stored objects; None when they are open."""
+        """Return the fields of a resource's stored objects; None if any fields are allowed."""
         return shapes().of(resource.storage_version, resource.storage_kind)
 
     def decode(
@@ -93,7 +94,7 @@ class Checks:
         return obj
 
     def namespace(self, resource: Resource, namespace: str, name: str) -> None:
-        """Check that a new object's namespace is there and stays."""
+        """Check that a new object's namespace exists and is not being deleted."""
         found = self._store.bucket("namespaces").get(("", namespace))
         if found is None:
             raise not_found("namespaces", "", namespace)
@@ -139,7 +140,7 @@ class Checks:
     def _findings(
         self, resource: Resource, obj: Obj, patched: Callable[[], str] | None
     ) -> Findings:
-        """Compare an object with its shape; raise ApiError when it cannot be decoded at all."""
+        """Compare an object with its shape; raise ApiError if it cannot be decoded at all."""
         if resource.structural is not None and self._custom_shape is not None:
             return self._custom_shape(resource, obj)
         shape = self.shape(resource)
@@ -150,7 +151,8 @@ class Checks:
         return findings
 
     def declared(self, resource: Resource, wanted: Obj, namespace: str) -> None:
-        """Check that the kind has every field that a server-side apply names; ApiError 500, as on the real server."""
+        """Check that the kind has every field that a server-side apply names; raise ApiError 500,
+        as the real server does."""
         if resource.structural is not None:
             return
         findings = check_object(self.shape(resource), wanted)
@@ -171,7 +173,7 @@ class Checks:
         old: Obj | None,
         options: WriteOptions,
     ) -> None:
-        """Check the metadata and the kind's own rules; note the kind's warnings."""
+        """Check the metadata and the kind's own rules; record the kind's warnings."""
         causes: list[Cause] = []
         meta = obj["metadata"]
         if old is None:

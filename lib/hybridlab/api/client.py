@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API for components inside the process: same verbs, same checks, no socket and no encoding."""
+"""The API for components inside the process: the same verbs and checks, without socket and
+encoding."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Literal, Protocol
@@ -12,7 +13,7 @@ from hybridlab.api.subresources import Subresources
 
 
 class Authorize(Protocol):
-    """Raise ApiError 403 unless ``user`` may do this."""
+    """Raises ApiError 403 unless ``user`` may do this."""
 
     def __call__(self, user: User, verb: str, target: Target) -> None: ...
 
@@ -21,9 +22,9 @@ class LocalClient:
     """A component's client (implements :class:`hybridlab.api.contract.Client`).
 
     ``user``: the component's user; members of system:masters need no further rights. Subresources
-    go through ``replace`` and ``patch``: ``status``, ``scale`` (replace), and ``binding`` (replace
-    of a pod by ``{"metadata": {"name": POD}, "target": {"name": NODE}}``; ``create("bindings",
-    ...)`` does the same).
+    are written by ``replace`` and ``patch``: ``status``, ``scale`` (replace), and ``binding``
+    (replace of a pod by ``{"metadata": {"name": POD}, "target": {"name": NODE}}``;
+    ``create("bindings", ...)`` does the same).
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class LocalClient:
         return self._operations.select(target.resource, target.namespace or None, labels, fields)
 
     async def create(self, resource: str, obj: Obj, namespace: str | None = None) -> Obj:
-        """Create an object; its own namespace counts when none is given."""
+        """Create an object; without ``namespace``, the object's own namespace counts."""
         namespace = namespace or obj.get("metadata", {}).get("namespace")
         if resource == "bindings":
             target = self._target(resource, "create", namespace)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seams of the API server: the interface for in-process components, and the server's requests
-to nodes.
+"""The interfaces of the API server: for in-process components, and for the server's requests to
+nodes.
 
 Controllers, Felix, kubelets and kube-proxy use the API only through :class:`Client`; the server
 reaches pods only through :class:`NodeAgent`. Both are protocols so that each side can be tested
-without the other. :func:`quantity` reads the amounts that objects carry.
+without the other. :func:`quantity` reads the amounts that objects contain.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,11 +14,12 @@ from typing import Any, Literal, Protocol
 from hybridlab.api.quantities import quantity as quantity  # noqa: PLC0414 - it is offered here
 
 Obj = dict[str, Any]
-"""A Kubernetes object.  What a client hands out is shared: copy before changing it."""
+"""A Kubernetes object. Objects that a client returns are shared: copy them before changing them."""
 
 
 class ApiError(Exception):
-    """A request that the API server refused; ``status`` is the whole ``Status`` object it answered."""
+    """A request that the API server refused; ``status`` is the whole ``Status`` object of the
+    answer."""
 
     def __init__(
         self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None
@@ -90,7 +91,7 @@ class Client(Protocol):
         labels: str = "",
         fields: str = "",
     ) -> AsyncIterator[Event]:
-        """Yield events after ``since``, without an end; raise ApiError 410 if that is too old."""
+        """Yield events after ``since``, without an end; raise ApiError 410 if ``since`` is too old."""
 
 
 class ChannelWriter(Protocol):
@@ -117,12 +118,12 @@ class Streams:
 
 
 class StreamCut(Exception):
-    """The node's connection broke while a command ran: its end is unknown."""
+    """The connection to the node broke while a command ran, so the command's end is unknown."""
 
 
 @dataclass(frozen=True)
 class ExecOutcome:
-    """The end of a command; ``start_error`` when it never started (the message is the real
+    """The end of a command; ``start_error`` if it never started (the message is the real
     runtime's).
 
     If both are None, the end is unknown.
@@ -139,9 +140,9 @@ class NodeAgent(Protocol):
     async def exec(
         self, pod: Obj, container: str, argv: tuple[str, ...], streams: Streams
     ) -> ExecOutcome:
-        """Run ``argv``; returns when it ended and all output was sent.  Cancellation kills it.
+        """Run ``argv``; return when it ended and all output was sent. Cancellation kills it.
 
-        Raise StreamCut when the node's connection breaks.
+        Raise StreamCut if the node's connection breaks.
         """
 
     def logs(

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API without a network: store, verbs and rules put together, for the server and for components in the process.
+"""The API without a network: store, verbs and rules together, for the server and for components in
+the process.
 
-Tests of components use it alone: ``Core(Settings()).client("system:kube-scheduler")``, inside a running event loop.
+Tests of components use it alone: ``Core(Settings()).client("system:kube-scheduler")``, inside a
+running event loop.
 """
 
 from collections.abc import Mapping
@@ -47,7 +49,8 @@ class Settings:
     ca_certificate: str = ""
     """PEM of the CA, for the ConfigMap kube-root-ca.crt of each namespace."""
     history: int = HISTORY
-    """Changes per kind that a watch can start from; fewer make 410 come sooner."""
+    """The number of changes per kind from which a watch can start; with fewer, 410 occurs sooner.
+    """
 
 
 class Core:
@@ -94,7 +97,7 @@ class Core:
         self._bootstrap.populate_namespace(name)
 
     def client(self, name: str, groups: tuple[str, ...] = (MASTERS,)) -> LocalClient:
-        """Return a client for a component; give other ``groups`` to have RBAC decide."""
+        """Return a client for a component; pass other ``groups`` to let RBAC decide."""
         user = User(name, (*groups, AUTHENTICATED))
         return LocalClient(self.operations, self.subresources, user, self.authorizer.check)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The refusals of the API server, with the wording and reasons of the real server.
 
-A function per refusal; each returns an :class:`ApiError` to raise.  Wording and ``details`` follow
-``k8s.io/apimachinery/pkg/api/errors`` as its clients receive them.
+There is a function for each refusal; it returns an :class:`ApiError` to raise. Wording and
+``details`` follow ``k8s.io/apimachinery/pkg/api/errors`` as its clients receive them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Cause:
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """Name a field that must be set and is not."""
+    """Return the cause for a field that must be set and is not."""
     return Cause.of("FieldValueRequired", field, None, detail)
 
 
@@ -67,7 +67,7 @@ def invalid_value(field: str, value: object, detail: str) -> Cause:
 
 
 def forbidden_field(field: str, detail: str) -> Cause:
-    """Name a field that must not be set, or not be changed."""
+    """Return the cause for a field that must not be set, or not be changed."""
     return Cause.of("FieldValueForbidden", field, None, detail)
 
 
@@ -78,7 +78,7 @@ def unsupported(field: str, value: object, allowed: Sequence[str]) -> Cause:
 
 
 def duplicate(field: str, value: object) -> Cause:
-    """Name a list entry that repeats the key of an earlier one."""
+    """Return the cause for a list entry that repeats the key of an earlier entry."""
     return Cause.of("FieldValueDuplicate", field, value, "")
 
 
@@ -112,11 +112,11 @@ def not_found(plural: str, group: str, name: str) -> ApiError:
 
 
 class GenericError(ApiError):
-    """An answer that is about no object: its details are there, and empty."""
+    """An answer that is about no object: it has details, but they are empty."""
 
 
 class PlainError(ApiError):
-    """An answer in plain text, as the real server gives it before it has parsed a request."""
+    """An answer in plain text, which the real server gives before it has parsed a request."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(code, "", message)
@@ -154,7 +154,7 @@ STALE = (
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
-    """Return a 422: the object as a whole was understood, and these fields of it are wrong."""
+    """Return a 422: the object as a whole was understood, but these fields of it are wrong."""
     parts = [f"{cause.field}: {cause.message}" for cause in causes]
     text = parts[0] if len(parts) == 1 else "[" + ", ".join(parts) + "]"
     shown_kind = f"{kind}.{group}" if group else kind
@@ -164,7 +164,7 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
 
 
 def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
-    """Return a 403: understood, and not allowed."""
+    """Return a 403: the request was understood, but is not allowed."""
     named = f' "{name}"' if name else ""
     message = f"{qualified(plural, group)}{named} is forbidden: {why}"
     if not plural:
@@ -173,7 +173,7 @@ def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
 
 
 def unauthorized() -> ApiError:
-    """Return a 401: no, unknown or expired credentials."""
+    """Return a 401: there are no, unknown or expired credentials."""
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
@@ -190,7 +190,7 @@ def expired(message: str) -> ApiError:
 def method_not_allowed(
     why: str = "the server does not allow this method on the requested resource",
 ) -> ApiError:
-    """Return a 405: the resource exists and this verb does not."""
+    """Return a 405: the resource exists, but this verb does not."""
     return GenericError(405, "MethodNotAllowed", why)
 
 
@@ -206,7 +206,7 @@ def unsupported_media_type() -> ApiError:
 
 
 def unsupported_patch() -> ApiError:
-    """Return a 415: the body's content type is not of a patch."""
+    """Return a 415: the body's content type is not that of a patch."""
     return GenericError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
 
 
@@ -232,16 +232,15 @@ def not_a_number(text: str) -> ApiError:
 def too_many_requests(
     message: str, retry_after_seconds: int, causes: Sequence[Obj] = ()
 ) -> ApiError:
-    """Return a 429: not now; ``retry_after_seconds`` also becomes the Retry-After header when
-    above 0.
-    """
+    """Return a 429: the request cannot be served now; ``retry_after_seconds`` also becomes the
+    Retry-After header if it is above 0."""
     details = {"causes": list(causes), "retryAfterSeconds": max(0, retry_after_seconds)}
     given = {key: value for key, value in details.items() if value}
     return ApiError(429, "TooManyRequests", message, given)
 
 
 def unexplained(message: str) -> ApiError:
-    """Return a 500: the real server's answer, without a reason, to some mistakes of clients."""
+    """Return a 500 without a reason, which is the real server's answer to some mistakes of clients."""
     return ApiError(500, "", message)
 
 
@@ -252,15 +251,14 @@ def internal(message: str, *, caused: bool = False) -> ApiError:
 
 
 def not_emulated(what: str) -> ApiError:
-    """Return the 501 for a feature of real clusters that the lab lacks, so that it is never
-    pretended."""
+    """Return the 501 for a feature of real clusters that the lab lacks, so that the lab never
+    pretends to have it."""
     return ApiError(501, "NotImplemented", f"not emulated: {what}")
 
 
 def kind_not_emulated(resource: str) -> ApiError:
-    """Return a 404: Kubernetes has this kind and the lab does not; clients that only look for it
-    go on.
-    """
+    """Return a 404: Kubernetes has this kind, but the lab does not. Clients that only check whether
+    it exists go on."""
     return GenericError(404, "NotFound", f"not emulated: {resource}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rights that a user may grant: the contents of Roles, and the roles that may be bound.
+"""Checks which rights a user may grant: the contents of Roles, and the roles that may be bound.
 
 As on the real server, users with the verb ``escalate`` on roles, or ``bind`` on this role, may
 grant any right. All other users must hold every right of the role themselves. This check comes
@@ -19,7 +19,7 @@ _ROLES = frozenset({"roles", "clusterroles"})
 
 
 class Escalation:
-    """Refuses writes by which a user would get, or hand on, rights that they do not have."""
+    """Refuses writes by which a user would get, or pass on, rights that they do not have."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -64,7 +64,7 @@ class Escalation:
         ]
 
     def _bound_role(self, reference: Obj, bind: Attributes) -> Obj:
-        """Return the role that a binding refers to; raise ApiError 404 when there is none."""
+        """Return the role that a binding refers to; raise ApiError 404 if there is none."""
         known = bind.resource in _ROLES
         role = self._authorizer.role(reference, bind.namespace) if known else None
         if role is None:
@@ -99,7 +99,7 @@ def _attributes(part: Obj) -> Attributes:
 
 
 def _compact(parts: Sequence[Obj]) -> list[Obj]:
-    """Put the verbs on one resource together again, as the real server's message has them."""
+    """Join the verbs on one resource again, as the real server's message has them."""
     found: list[Obj] = []
     for part in parts:
         same = (

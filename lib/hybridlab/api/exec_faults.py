@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of ``kubectl exec`` for the lab's faults: which execs, how, and how many of them.
+"""Failures of ``kubectl exec`` for the lab's faults: which execs fail, how, and how many of them.
 
 A fault affects an exec when it starts, or, if the exec runs already, when it next writes or
-receives data.  An affected exec stays so until the fault is healed; ``first`` limits how many execs
-are affected in all, so that the next attempt succeeds.
+receives data. An affected exec stays affected until the fault is removed; ``first`` limits how many
+execs are affected in all, so that the next attempt succeeds.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import Final
 from hybridlab.api.contract import Obj
 
 KINDS: Final = {
-    "empty-output": "nothing that the command writes arrives; its exit status does",
-    "lost-status": "what the command writes arrives; how it ended does not",
-    "half-output": "of each piece that the command writes only the first half arrives, and then its exit status",
-    "hang": "the command is not started, and of one that runs already nothing arrives any more",
+    "empty-output": "the command's output is lost; its exit status arrives",
+    "lost-status": "the command's output arrives; its exit status is lost",
+    "half-output": "the first half of each piece of output arrives, then the exit status",
+    "hang": "the command is not started; the output of commands that already run is lost",
     "cut": "the connection is cut at the next output",
-    "missing-binary": "the runtime says that there is no such program",
-    "wrong-binary": "another program answers in place of the one that was asked for",
-    "dial-fails": "after the upgrade the API server says that it does not reach the kubelet",
-    "start-times-out": "the runtime says that it could not start the command in time",
+    "missing-binary": "the runtime reports that there is no such program",
+    "wrong-binary": "another program runs instead of the requested program",
+    "dial-fails": "after the upgrade the API server reports that it does not reach the kubelet",
+    "start-times-out": "the runtime reports that it could not start the command in time",
     "slow": "the command starts late",
-    "other-words": "of what the command writes certain words arrive as others",
-    "killed": "the command is killed as soon as it runs, or is given input",
+    "other-words": "certain words in the command's output are replaced",
+    "killed": "the command is killed as soon as it runs, or gets input",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The execs or requests that a fault affects; an empty field: all."""
+    """The execs or requests that a fault affects; an empty field means all."""
 
     node: str = ""
     namespace: str = ""
@@ -67,13 +67,15 @@ class ExecFault:
     first: int = 0
     """The fault affects only this many execs; 0: all."""
     argv: tuple[str, ...] = ()
-    """wrong-binary: the program that answers.  other-words: the words, and those in their place."""
+    """For wrong-binary: the program that answers. For other-words: the words, and those that
+    replace them."""
     seconds: float = 0.0
-    """slow: how late the command starts."""
+    """For slow: how late the command starts, in seconds."""
     start_error: Callable[[Obj, str, tuple[str, ...]], str] = lambda pod, container, argv: (
         "no such program"
     )
-    """missing-binary, start-times-out, dial-fails: why, in real words, from pod, container and command."""
+    """For missing-binary, start-times-out and dial-fails: returns the error in the words of real
+    systems, given pod, container and command."""
     caught: set[int] = field(default_factory=set)
     healed: asyncio.Event = field(default_factory=asyncio.Event)
 

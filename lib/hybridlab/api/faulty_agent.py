@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node's agent with execs that fail by the active faults (``exec_faults``); no other module knows
-them."""
+"""A node's agent whose execs fail by the active faults (``exec_faults``); no other module knows the
+faults."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,13 +20,13 @@ from hybridlab.api.errors import internal
 from hybridlab.api.exec_faults import ExecFault, ExecFaults, Scope, Session
 
 KILLED: Final = 137
-"""128 + SIGKILL, as runtimes report it."""
+"""The exit code of a killed command, 128 + SIGKILL, as runtimes report it."""
 KILLED_AFTER: Final = 0.02
 """Seconds from the start of a command without input to its death by the fault ``killed``."""
 
 
 class FaultyAgent:
-    """A ``contract.NodeAgent`` around another agent, with execs that fail by the active faults."""
+    """A ``contract.NodeAgent`` around another agent; its execs fail by the active faults."""
 
     def __init__(self, agent: NodeAgent, faults: ExecFaults) -> None:
         self._agent = agent
@@ -73,7 +73,7 @@ class FaultyAgent:
         return await _faulty_end(session, outcome)
 
     def logs(self, pod: Obj, container: str, **options: Any) -> AsyncIterator[bytes]:
-        """Return the logs of the agent below: no fault affects them."""
+        """Return the logs of the wrapped agent: no fault affects them."""
         return self._agent.logs(pod, container, **options)
 
 
@@ -112,7 +112,7 @@ class _Command:
 
 
 class _FaultyOutput:
-    """The output of an agent's command, spoilt by the fault that its session has."""
+    """The output of an agent's command, changed by the fault that affects its session."""
 
     def __init__(self, writer: ChannelWriter, command: _Command) -> None:
         self._writer = writer
@@ -136,7 +136,7 @@ class _FaultyOutput:
 
 
 class _FaultyInput:
-    """Standard input that passes the session's fault."""
+    """Standard input to which the session's fault applies."""
 
     def __init__(self, source: Input, command: _Command) -> None:
         self._source = source

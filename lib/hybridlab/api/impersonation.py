@@ -26,9 +26,10 @@ _UNAUTHENTICATED: Final = "system:unauthenticated"
 def acting_as(
     headers: Iterable[tuple[str, str]], user: User, authorizer: Authorizer, path: str
 ) -> User:
-    """Return the user that ``user`` asks to act as; ``user`` where no header asks for another.
+    """Return the user that ``user`` asks to act as; ``user`` if no header requests another.
 
-    ApiError 403 unless RBAC lets ``user`` impersonate every part, 500 for parts without a user.
+    Raise ApiError 403 unless RBAC lets ``user`` impersonate every part, 500 for parts without a
+    user.
     """
     found: dict[str, list[str]] = {}
     for key, value in headers:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache of objects kept up to date by list and watch, with handlers: how components follow the cluster.
+"""A cache of objects kept up to date by list and watch, with handlers: the way in which components
+follow the cluster.
 
-Built on :class:`hybridlab.api.contract.Client` only.  Handlers are plain functions called in order, one event at a
-time, on the event loop; they must not block, and an exception in one ends the informer loudly (``run`` raises it).
+It uses only :class:`hybridlab.api.contract.Client`. Handlers are plain functions called in order,
+one event at a time, on the event loop; they must not block. An exception in a handler ends the
+informer (``run`` raises it).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ Key = tuple[str, str]
 
 
 def key_of(obj: Obj) -> Key:
-    """Return namespace (empty when there is none) and name."""
+    """Return namespace (empty if there is none) and name."""
     meta = obj["metadata"]
     return meta.get("namespace", ""), meta["name"]
 
@@ -28,9 +30,9 @@ def key_of(obj: Obj) -> Key:
 class Informer:
     """A follower of the objects of a resource.
 
-    ``resource``, ``namespace``, ``labels`` and ``fields`` have the meaning they have in
-    :class:`Client`.  Use ``async with``, or run ``run()`` in a task.  After a 410 it lists again
-    and calls the handlers for the differences.
+    ``resource``, ``namespace``, ``labels`` and ``fields`` have the same meaning as in
+    :class:`Client`. Use ``async with``, or run ``run()`` in a task. After a 410 it lists again and
+    calls the handlers for the differences.
     """
 
     def __init__(
@@ -67,9 +69,8 @@ class Informer:
         return len(self._objects)
 
     async def wait_synced(self) -> None:
-        """Wait until the first list has been handled; raise the error that ended the informer
-        before.
-        """
+        """Wait until the first list has been handled. Raise the error that ended the informer
+        before that."""
         if self._task is None:
             await self._synced.wait()
             return
@@ -82,7 +83,7 @@ class Informer:
             waiting.cancel()
 
     async def wait_for(self, test: Callable[[Informer], bool]) -> None:
-        """Wait until ``test`` holds of this cache; no timeout of its own."""
+        """Wait, without a time limit, until ``test`` holds for this cache."""
         while not test(self):
             waiter = asyncio.get_running_loop().create_future()
             self._changed.add(waiter)
@@ -97,16 +98,15 @@ class Informer:
         updated: UpdateHandler | None = None,
         deleted: Handler | None = None,
     ) -> None:
-        """Call ``added(new)``, ``updated(old, new)``, ``deleted(last)``; ``added`` at once for
-        cached objects.
-        """
+        """Call ``added(new)``, ``updated(old, new)``, ``deleted(last)``; ``added`` is called at
+        once for cached objects."""
         self._handlers.append((added, updated, deleted))
         if added is not None:
             for obj in list(self._objects.values()):
                 added(obj)
 
     def on_change(self, handler: Handler) -> None:
-        """Call ``handler(object)`` for every change of an object, its deletion too."""
+        """Call ``handler(object)`` for every change of an object, including its deletion."""
         self.on(handler, lambda old, new: handler(new), handler)
 
     async def start(self) -> None:
@@ -133,7 +133,7 @@ class Informer:
         await self.stop()
 
     async def run(self) -> None:
-        """List, watch, and list again whenever the watch fell too far behind; until cancelled."""
+        """List, watch, and list again whenever the watch is too far behind; until cancelled."""
         while True:
             items, since = await self._client.list(
                 self.resource, self._namespace, labels=self._labels, fields=self._fields

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disturbances between clients and the API server, for the lab's faults.
 
-They only affect requests over HTTPS, never components inside the process.  Requests for /healthz,
-/livez and /readyz, which show that the server itself is alive, are spared unless the server is away
-altogether.
+They only affect requests over HTTPS, never components inside the process. Requests for /healthz,
+/livez and /readyz, which show that the server itself is alive, are not affected unless the server
+is away altogether.
 """
 
 import math
@@ -24,13 +24,13 @@ class Refusal:
 
     code: Literal[429, 500, 503]
     until: float
-    """Monotonic seconds."""
+    """The end of the refusals, in monotonic seconds."""
     namespace: str = ""
     """Only requests about objects in this namespace; empty: all."""
     of: str = ""
-    """Only requests with a path and query that ends so."""
+    """Only requests whose path and query end with this text."""
     left: int | None = None
-    """Only so many more; None: all."""
+    """The number of requests that are still to be refused; None: all."""
 
     def concerns(self, path: str, query: str) -> bool:
         """Return whether a request with this path and query is affected."""
@@ -41,30 +41,30 @@ class Refusal:
 
 @dataclass(kw_only=True)
 class Silence:
-    """Watches that deliver nothing any more, and are not closed either."""
+    """Watches that deliver nothing any more, but are not closed."""
 
     namespace: str = ""
     """Only watches of objects in this namespace; empty: all."""
     left: int | None = None
-    """Only so many more; None: all."""
+    """The number of watches that are still to be silenced; None: all."""
 
 
 class Interference:
-    """Switches for faults; nothing is wrong at first."""
+    """Switches for faults; no fault is active at first."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._refusals: dict[str, Refusal] = {}
         self._silences: dict[str, Silence] = {}
         self._away_until: dict[str, float] = {}
-        """By name, monotonic seconds."""
+        """The end of each absence by its name, in monotonic seconds."""
         self.on_going_away: Callable[[], None] = lambda: None
-        """Whoever holds connections sets it: called when all of them are to be cut."""
+        """Called when all connections must be cut; the part that holds the connections sets it."""
         self.execs = ExecFaults()
         self.admission: Seam[Obj] = Seam()
-        """An object before it is created or replaced, from components inside the process, too;
-        about: the plural name of its resource, the object that it replaces or None.  A tap may
-        raise what refuses the object."""
+        """Receives an object before it is created or replaced, also from components inside the
+        process. ``about`` is the plural name of its resource, and the object that it replaces or
+        None. A tap may raise an error that refuses the object."""
 
     def refuse(
         self,
@@ -105,8 +105,8 @@ class Interference:
         return name in self._silences
 
     def catches_watch(self, namespace: str | None) -> bool:
-        """Return whether a watch that is about to send an event, or to end, is silenced now and for
-        good."""
+        """Return whether a watch that is about to send an event, or to end, becomes silent now and
+        for good."""
         for silence in self._silences.values():
             if silence.left == 0 or (silence.namespace and silence.namespace != namespace):
                 continue

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grammar of label selectors (``a=b``, ``a in (x,y)``, ``!a``), read and refused as k8s.io/apimachinery does it."""
+"""The grammar of label selectors (``a=b``, ``a in (x,y)``, ``!a``), accepted and refused as in
+k8s.io/apimachinery."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -47,7 +48,8 @@ class _Problem(Exception):
 
 
 def parse(text: str) -> list[Requirement]:
-    """Return the conditions of a selector; ApiError 400, worded as on a real server, when it is none."""
+    """Return the conditions of a selector; raise ApiError 400, worded as on a real server, if the
+    text is no selector."""
     try:
         return _Parser(text).requirements()
     except _Problem as problem:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of objects: grace, finalizers, dependents of a deleted owner, namespaces with their
+"""The deletion of objects: grace, finalizers, dependents of a deleted owner, namespaces with their
 content.
 
-A delete only ever removes a single object; its consequences (dependents, a namespace's content) are
-queued and done in small steps from the event loop, like the real cluster's controllers do it after
+A delete only ever removes a single object. Its consequences (dependents, a namespace's content) are
+queued and done in small steps from the event loop, as the real cluster's controllers do them after
 the answer is sent.
 """
 
@@ -23,11 +23,12 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _MODIFIED = "The object might have been modified"
 _STEPS_AT_ONCE = 64
-"""Queued deletions done before other work gets a turn: about a millisecond."""
+"""The number of queued deletions that are done before other work gets a turn: about a millisecond.
+"""
 
 
 def timestamp(offset_seconds: int = 0) -> str:
-    """Return the time as metadata keeps it: whole seconds, UTC."""
+    """Return the time as metadata has it: whole seconds, UTC."""
     now = datetime.now(UTC) + timedelta(seconds=offset_seconds)
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -79,7 +80,8 @@ _SINCE = "lastTransitionTime"
 
 
 def ending_conditions(content: Mapping[str, int], finalizers: Mapping[str, int]) -> list[Obj]:
-    """Return the conditions of a namespace that ends: how many objects of each resource, how many of each finalizer."""
+    """Return the conditions of a namespace that is being deleted: the number of objects of each
+    resource, and of each finalizer."""
     listed = ", ".join(
         f"{name} has {count} resource instances" for name, count in sorted(content.items())
     )
@@ -173,7 +175,7 @@ class Lifecycle:
         return changed, False
 
     def _remove(self, storage: str, key: Key, obj: Obj, options: DeleteOptions) -> Obj:
-        """Remove an object that nothing holds; return its last state."""
+        """Remove an object that nothing keeps from being deleted; return its last state."""
         if self._strategies(storage).ends_in_two_steps:
             begun = "deletionTimestamp" in obj["metadata"]
             obj = _marked(obj)
@@ -291,8 +293,8 @@ class Lifecycle:
             asyncio.get_running_loop().call_soon(self._work)
 
     def _collect(self, storage: str, key: Key) -> None:
-        """Delete a dependent if all its owners are gone; else drop its references to owners that
-        are gone."""
+        """Delete a dependent if all its owners are gone; otherwise remove its references to owners
+        that are gone."""
         obj = self._store.bucket(storage).get(key)
         if obj is None:
             return
@@ -317,7 +319,8 @@ class Lifecycle:
             self._store.put(storage, {**obj, "metadata": meta})
 
     def _foreground(self, storage: str, key: Key, uid: str) -> None:
-        """Delete the dependents of an owner that waits for them; let it go when none blocks it."""
+        """Delete the dependents of an owner that waits for them; delete the owner once no dependent
+        blocks it."""
         obj = self._store.bucket(storage).get(key)
         if obj is None or obj["metadata"]["uid"] != uid:
             return
@@ -350,7 +353,7 @@ class Lifecycle:
             self._foreground(*place, uid)
 
     def _tell_what_remains(self, namespace: Obj) -> None:
-        """Write into the conditions of an ending namespace the objects that keep it."""
+        """Write into the conditions of a namespace that is being deleted the objects that keep it."""
         name = namespace["metadata"]["name"]
         content: dict[str, int] = {}
         finalizers: dict[str, int] = {}
@@ -386,7 +389,7 @@ class Lifecycle:
             self.delete(storage, key, DeleteOptions())
 
     def _finish_namespace(self, namespace: str) -> None:
-        """Free a namespace that has nothing left in it."""
+        """Let a namespace without content be deleted."""
         obj = self._store.bucket("namespaces").get(("", namespace))
         if obj is None or "deletionTimestamp" not in obj["metadata"]:
             return

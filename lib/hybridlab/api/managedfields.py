@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The owners of fields: managedFields, and server-side apply built on them.
+"""The owners of fields: managedFields, and server-side apply, which uses them.
 
 Ownership has the format of the objects (``fieldsV1``: ``f:name`` for a field, ``k:{...}`` for an
-item of a keyed list, ``v:...`` for an item of a set, ``.`` for the item itself).  Inside this
-module a set of fields is a set of paths, tuples of those steps.  The shapes define what merges how;
-custom resources without a schema are merged by field, and their lists are replaced as a whole, like
-on the real server.
+item of a keyed list, ``v:...`` for an item of a set, ``.`` for the item itself). Inside this module
+a set of fields is a set of paths, tuples of those steps. The shapes define how each field is
+merged; custom resources without a schema are merged by field, and their lists are replaced as a
+whole, as on the real server.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -75,7 +75,7 @@ def _item_step(item: Any, rule: ListRule) -> str:
 
 
 _KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
-"""A list key that may be left out, and what it then is."""
+"""Map a list key that may be left out to its default."""
 
 
 def _inner(
@@ -97,8 +97,8 @@ def _inner(
 
 
 def fields_of(value: Obj, shape: Shape | None) -> dict[Path, Any]:
-    """Return every field that an object sets, with its value; items of keyed lists appear
-    themselves too."""
+    """Return every field that an object sets, with its value; items of keyed lists are included as
+    well."""
     found: dict[Path, Any] = {}
     _walk(value, shape, (), found)
     return {
@@ -218,7 +218,7 @@ def _identity(entry: Obj) -> tuple[str, str, str]:
 
 
 def same_owners(first: list[Obj] | None, other: list[Obj] | None) -> bool:
-    """Compare managedFields but for their times."""
+    """Compare managedFields apart from their times."""
     if first is other:
         return True
     strip = [
@@ -322,7 +322,7 @@ def apply(
 
 
 def _covers(path: Path, owned: Iterable[Path]) -> bool:
-    """Return whether something inside ``path`` is among the ``owned`` fields."""
+    """Return whether a field inside ``path`` is among the ``owned`` fields."""
     size = len(path)
     return any(len(item) > size and item[:size] == path for item in owned)
 

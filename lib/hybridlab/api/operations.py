@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verbs create, update, patch and delete, the same for every client and every transport.
 
-``reading`` has the verbs that read; ``checks`` finds the problems of an object. Everything but a
+``reading`` has the verbs that read; ``checks`` finds the problems of an object. Everything except a
 watch happens without awaiting, so each verb is atomic and no write ever has to be retried.
-Authentication and authorization come before, encoding after; neither is here.
+Authentication and authorization are done before, encoding after; neither is here.
 """
 
 import random
@@ -84,7 +84,7 @@ class Operations(Reading):
         self._escalation = escalation
         self._random = random.Random()
         self.admission: Seam[Obj] = Seam()
-        """Changes an object that is to be created, or raises what refuses it."""
+        """Changes an object that is about to be created, or raises an error that refuses it."""
         store.listeners.append(self._committed)
 
     def strategy(self, storage: str) -> Strategy:
@@ -108,8 +108,8 @@ class Operations(Reading):
     def create(
         self, target: Target, body: Any, options: WriteOptions, *, managed: list[Obj] | None = None
     ) -> Obj:
-        """Create an object from a private copy of it; ``managed``: its managedFields, when already
-        known."""
+        """Create an object from a private copy of it; ``managed``: its managedFields, if they are
+        known already."""
         resource, namespace, _, _ = target
         obj = self._checks.decode(resource, namespace, body)
         meta = obj["metadata"]
@@ -150,7 +150,7 @@ class Operations(Reading):
         return self.views.shown(resource, obj)
 
     def _new_name(self, resource: Resource, meta: Obj) -> str:
-        """Return the name of a new object, made up from its generateName where it has none."""
+        """Return the name of a new object; if it has none, generate it from its generateName."""
         if not meta.get("name"):
             if not meta.get("generateName"):
                 cause = required("metadata.name", "name or generateName is required")
@@ -178,7 +178,7 @@ class Operations(Reading):
         return self._update(target, obj, old, options)
 
     def patch(self, target: Target, patch: Any, kind: PatchKind, options: WriteOptions) -> Obj:
-        """Patch an object as its resource shows it."""
+        """Patch an object in the form in which its resource shows it."""
         resource, namespace, name, _ = target
         old = self.stored(target)
         shown = self.views.shown(resource, old)
@@ -246,7 +246,7 @@ class Operations(Reading):
         return self._update(target, merged, old, quiet), False
 
     def _decode_applied(self, target: Target, body: Any, options: WriteOptions) -> Obj:
-        """Check the body of a server-side apply; return it as it would be stored."""
+        """Check the body of a server-side apply; return it in the form in which it would be stored."""
         resource, namespace, name, _ = target
         if not options.field_manager:
             raise options_invalid(
@@ -321,8 +321,8 @@ class Operations(Reading):
 
     @staticmethod
     def _isolated(resource: Resource, obj: Obj, old: Obj, subresource: str) -> Obj:
-        """Return the new object with those fields unchanged that this (sub)resource may not
-        write."""
+        """Return the new object in which the fields that this (sub)resource may not write are
+        unchanged."""
         if subresource == "status":
             result = {**old, "metadata": dict(old["metadata"])}
             for key in ("labels", "annotations", "finalizers", "managedFields"):
@@ -351,7 +351,7 @@ class Operations(Reading):
         fields: str,
         options: DeleteOptions,
     ) -> list[Obj]:
-        """Delete everything that the selectors select and return it."""
+        """Delete all objects that the selectors select, and return them."""
         items, _ = self.select(resource, namespace, labels, fields)
         for item in items:
             meta = item["metadata"]
@@ -397,13 +397,13 @@ _EMPTY_IS_ABSENT = ("labels", "annotations", "finalizers", "ownerReferences", "g
 
 
 class CustomStrategy(Strategy):
-    """Kinds that come from CustomResourceDefinitions and aggregated servers."""
+    """Kinds that are defined by CustomResourceDefinitions, and kinds of aggregated servers."""
 
     unconditional_update = False
 
 
 def _start_metadata(resource: Resource, strategy: Strategy, obj: Obj) -> None:
-    """Replace what a client may not set in a new object by the server's own values."""
+    """Replace the fields that a client may not set in a new object by the server's own values."""
     meta = obj["metadata"]
     for key in (*_SERVER_OWNED, "resourceVersion", "managedFields"):
         meta.pop(key, None)
@@ -417,7 +417,7 @@ def _start_metadata(resource: Resource, strategy: Strategy, obj: Obj) -> None:
 
 
 def _check_applied_create(target: Target, wanted: Obj) -> None:
-    """Refuse to create what can only be there already: a subresource, an object with a uid."""
+    """Refuse to create something that can only exist already: a subresource, an object with a uid."""
     resource, _, name, subresource = target
     if subresource:
         raise not_found(resource.plural, resource.group, name)
@@ -462,7 +462,7 @@ def _equal_but_for(ignored: Collection[str], obj: Obj, other: Obj) -> bool:
 
 
 def _same(obj: Obj, old: Obj) -> bool:
-    """Return whether a write changed nothing but its own bookkeeping."""
+    """Return whether a write changed nothing except its own bookkeeping."""
     new_meta = obj["metadata"]
     old_meta = old["metadata"]
     return (

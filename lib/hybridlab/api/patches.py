@@ -26,7 +26,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: Obj, operations: list[Any]) -> Obj:
-    """Apply a JSON patch; a failed test or a bad path is ApiError 422."""
+    """Apply a JSON patch; a failed test or a bad path raises ApiError 422."""
     import jsonpatch  # 20 ms, and most labs never get a JSON patch
 
     try:
@@ -42,7 +42,8 @@ def json_patch(target: Obj, operations: list[Any]) -> Obj:
 
 
 def _as_add(target: Any, operation: Any) -> Any:
-    """Return an operation; replacing a field that is not there adds it, as the real server's library has it."""
+    """Return an operation; replacing a field that does not exist adds it, as in the real server's
+    library."""
     if not isinstance(operation, dict) or operation.get("op") != "replace":
         return operation
     *parents, last = [
@@ -151,8 +152,8 @@ def _merge_item(current: list[Any], item: Any, key: str, shape: Shape | None) ->
 
 
 def _ordered(items: list[Any], order: list[Any], before: list[Any], rule: ListRule) -> list[Any]:
-    """Sort the items of a merged list: items in ``order`` as there, all other items at their old
-    places.
+    """Sort the items of a merged list: items in ``order`` as they are there, all other items at
+    their old places.
 
     An item that only the server has precedes an item of the patch only if it preceded it in
     ``before`` too.

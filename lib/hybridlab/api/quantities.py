@@ -14,7 +14,7 @@ _BINARY_SUFFIXES = {exponent: suffix for suffix, exponent in _BINARY.items()}
 
 @lru_cache(maxsize=1024)
 def quantity(text: str) -> Decimal:
-    """Return the number that a quantity means.  Raise ValueError when it is none."""
+    """Return the number that a quantity means. Raise ValueError if the text is no quantity."""
     found = _FORM.match(text)
     if not found or found[1].count(".") > 1 or not any(char.isdigit() for char in found[1]):
         raise ValueError(f"{text!r} is not a quantity")
@@ -27,7 +27,8 @@ def quantity(text: str) -> Decimal:
 
 @lru_cache(maxsize=1024)
 def canonical(text: str) -> str:
-    """Return a quantity as the API shows it: no fraction, the largest suffix, the family of suffixes that was given."""
+    """Return a quantity as the API shows it: without a fraction, with the largest suffix of the
+    same family of suffixes."""
     number = quantity(text)
     suffix = text.lstrip("+-0123456789.")
     if (

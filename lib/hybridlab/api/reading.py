@@ -22,7 +22,8 @@ from hybridlab.api.store import Change, Store
 from hybridlab.api.views import Views
 
 _LIST_SNAPSHOTS = 64
-"""Lists that are being read page by page; the oldest is forgotten (410) when there are more."""
+"""The number of lists that are being read page by page; if there are more, the oldest is forgotten
+(410)."""
 
 _EVENT_TYPES: Mapping[str, Literal["ADDED", "MODIFIED", "DELETED"]] = {
     "ADDED": "ADDED",
@@ -38,7 +39,7 @@ class Page:
     items: list[Obj]
     revision: str
     next: str = ""
-    """Continue token; empty at the end."""
+    """The continue token; empty at the end."""
     remaining: int = 0
 
 
@@ -52,7 +53,7 @@ class Reading:
         self._snapshots: OrderedDict[str, tuple[list[Obj], str]] = OrderedDict()
 
     def get(self, target: Target) -> Obj:
-        """Return an object; ApiError 404 when there is none."""
+        """Return an object; raise ApiError 404 if there is none."""
         return self.views.shown(target.resource, self.stored(target))
 
     def stored(self, target: Target) -> Obj:
@@ -131,7 +132,8 @@ class Reading:
         return Page(items[start : start + limit], revision, following, len(items) - start - limit)
 
     def position(self, resource: Resource, since: str) -> int:
-        """Return where in the log a watch from resourceVersion ``since`` starts; ApiError 410 when that is gone."""
+        """Return the position in the log at which a watch from resourceVersion ``since`` starts;
+        raise ApiError 410 if it is no longer kept."""
         try:
             return self.store.bucket(resource.storage).position(int(since))
         except ValueError:
@@ -146,7 +148,8 @@ class Reading:
     async def watch(
         self, resource: Resource, namespace: str | None, position: int, test: ObjectTest | None
     ) -> AsyncIterator[list[Event]]:
-        """Yield batches of events from ``position`` on; never ends; raise ApiError 410 when it fell behind."""
+        """Yield batches of events from ``position`` on, without end; raise ApiError 410 if the
+        watch is too far behind."""
         bucket = self.store.bucket(resource.storage)
         while True:
             changes, position = bucket.after(position)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user and options of a request: the arguments of every verb besides the object."""
+"""The user and options of a request: the arguments of every verb in addition to the object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class WriteOptions:
     force: bool = False
     """Server-side apply takes over fields that others own."""
     tracked: bool = True
-    """Keep managedFields (in-process components need not)."""
+    """Keep managedFields (components in the process need none)."""
     warnings: list[str] = field(default_factory=list)
     user: User | None = None
     """The writer; None: a component of the lab itself, which may grant any rights."""
@@ -53,6 +53,6 @@ class Target(NamedTuple):
 
     resource: Resource
     namespace: str = ""
-    """Empty for cluster-scoped resources, and for lists over all namespaces."""
+    """The namespace; empty for cluster-scoped resources, and for lists over all namespaces."""
     name: str = ""
     subresource: str = ""

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind that this API server serves, in one table; kinds from CustomResourceDefinitions join it at run time.
+"""Every kind that this API server serves, in one table; kinds of CustomResourceDefinitions are
+added at run time.
 
-Kinds of Kubernetes that no component of the lab would act on are refused by name, so that nothing pretends: most are
-not served (``NOT_SERVED``); those that clients list by habit are served as empty lists (``emulated=False``).
-Defaults and checks of a kind are in ``kinds/``; the fields of a kind are in ``schemas/``.
+Kinds of Kubernetes that no component of the lab would act on are refused by name, so that the lab
+does not pretend to support them: most are not served (``NOT_SERVED``); those that clients list in
+any case are served as empty lists (``emulated=False``). Defaults and checks of a kind are in
+``kinds/``; the fields of a kind are in ``schemas/``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +34,7 @@ CUSTOM_VERBS: Final = (
     "update",
     "watch",
 )
-"""The same, in the order in which discovery lists them for custom resources."""
+"""The same verbs, in the order in which discovery lists them for custom resources."""
 CREATE_ONLY: Final = ("create",)
 NO_COLLECTION: Final = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
 """Namespaces cannot be deleted as a collection."""
@@ -57,21 +59,23 @@ class Resource:
     verbs: tuple[str, ...] = ALL_VERBS
     subresources: tuple[str, ...] = ()
     storage: str = ""
-    """Key of the bucket its objects live in; resources with one storage are views of the same objects."""
+    """The key of the bucket that stores its objects; resources with the same storage are views of
+    the same objects."""
     storage_kind: str = ""
-    """Kind under which the bucket keeps its objects (differs from ``kind`` for a view)."""
+    """The kind under which the bucket stores its objects (differs from ``kind`` for a view)."""
     storage_version: str = ""
-    """apiVersion under which the bucket keeps its objects."""
+    """The apiVersion under which the bucket stores its objects."""
     fields: tuple[str, ...] = ()
-    """Field selector paths beyond metadata.name and metadata.namespace."""
+    """Paths for field selectors, in addition to metadata.name and metadata.namespace."""
     by_crd: bool = False
-    """Served because a CustomResourceDefinition object says so."""
+    """The resource is served because a CustomResourceDefinition object defines it."""
     columns: tuple[Mapping[str, Any], ...] = ()
     """additionalPrinterColumns of a custom resource."""
     scale: Mapping[str, str] | None = None
     """Paths of a custom resource's scale subresource."""
     emulated: bool = True
-    """False: clients list it by habit, so it is served as an empty list, and every write is refused by name."""
+    """False: clients list it in any case, so it is served as an empty list, and every write is
+    refused by name."""
     warnings: tuple[str, ...] = ()
     """Warnings that every client of this resource gets."""
     structural: Mapping[str, Any] | None = field(default=None, compare=False, hash=False)
@@ -99,7 +103,7 @@ class Resource:
 
     @property
     def selectable(self) -> frozenset[str]:
-        """Field selector paths this resource takes."""
+        """Return the paths that field selectors of this resource may use."""
         return frozenset(("metadata.name", "metadata.namespace", *self.fields))
 
 
@@ -232,8 +236,8 @@ NOT_SERVED: Final[Mapping[str, frozenset[str]]] = {
         "volumeattributesclasses",
     }),
 }  # fmt: skip
-"""Resources that a kube-apiserver v1.34.4 serves by default and the lab does not: group and version
-to plurals."""
+"""Resources that a kube-apiserver v1.34.4 serves by default and the lab does not: map each group
+and version to plurals."""
 
 _CALICO: Final = (
     # kind, plural, short names in v3, namespaced, in v3, in crd v1, crd v1 kind and plural when different
@@ -344,7 +348,8 @@ class Catalogue:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
         self._by_name: dict[str, Resource] = {}
         self.generation = 0
-        """Goes up with every change; what is derived from the catalogue is rebuilt then."""
+        """Increases with every change; values that are derived from the catalogue are then computed
+        again."""
         for resource in resources:
             self.add(resource)
 
@@ -352,7 +357,8 @@ class Catalogue:
         return iter(self._by_path.values())
 
     def add(self, resource: Resource) -> None:
-        """Serve ``resource`` from now on; the first version of a group added is the preferred one."""
+        """Serve ``resource`` from now on; the version of a group that is added first is the
+        preferred one."""
         self._by_path[resource.group, resource.version, resource.plural] = resource
         known = self._by_name.get(resource.name)
         if known is None or known.version == resource.version:
@@ -368,7 +374,7 @@ class Catalogue:
         self.generation += 1
 
     def at(self, group: str, version: str, plural: str) -> Resource:
-        """Return the resource of a path; ApiError 404 when it is not served."""
+        """Return the resource of a path; raise ApiError 404 if it is not served."""
         found = self._by_path.get((group, version, plural))
         if found is None:
             if plural in NOT_SERVED.get(f"{group}/{version}" if group else version, ()):
@@ -379,7 +385,8 @@ class Catalogue:
         return found
 
     def named(self, name: str) -> Resource:
-        """Return the resource ``plural`` or ``plural.group``; ApiError 404 when it is not served."""
+        """Return the resource ``plural`` or ``plural.group``; raise ApiError 404 if it is not
+        served."""
         found = self._by_name.get(name)
         if found is None:
             raise no_such_resource()

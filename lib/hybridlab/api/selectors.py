@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Label and field selectors, compiled once into predicates.
 
-The grammar of label selectors is in ``label_selectors``.  Field selectors compare exact values with ``=``, ``==`` and
-``!=``; which fields a kind supports is the caller's knowledge.  Label selectors inside objects
-(``matchLabels``/``matchExpressions``) compile here too.
+The grammar of label selectors is in ``label_selectors``. Field selectors compare exact values with
+``=``, ``==`` and ``!=``; the caller specifies which fields a kind supports. Label selectors inside
+objects (``matchLabels``/``matchExpressions``) are compiled here too.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -17,10 +17,11 @@ from hybridlab.api.label_selectors import LabelTest, Requirement, parse
 ObjectTest = Callable[[Obj], bool]
 
 _BOOLEAN_FIELDS = frozenset({"spec.hostNetwork", "spec.unschedulable"})
-"""Fields that are false when they are not set."""
+"""Fields that are false if they are not set."""
 _NO_LABELS: Mapping[str, str] = {}
 _OPERATORS: Mapping[str, str] = {"In": "in", "NotIn": "notin", "Exists": "exists"}
-"""Operators of matchExpressions as a parsed selector names them; DoesNotExist is left."""
+"""Map the operators of matchExpressions to the names in a parsed selector; DoesNotExist is handled
+elsewhere."""
 
 
 def _split(text: str) -> list[str]:
@@ -41,7 +42,8 @@ def _split(text: str) -> list[str]:
 
 @lru_cache(maxsize=512)
 def label_selector(text: str) -> LabelTest | None:
-    """Compile a label selector; None when it selects everything.  Raise ApiError 400 on bad syntax."""
+    """Compile a label selector; None if it selects everything. Raise ApiError 400 for a wrong
+    syntax."""
     if not text.strip():
         return None
     tests = [requirement.test for requirement in parse(text)]
@@ -86,9 +88,8 @@ def field_value(obj: Obj, path: str) -> str:
 
 
 def _unknown_field(path: str, allowed: Collection[str], *, custom: bool) -> str:
-    """Return the error that a kind has no such field; kinds without own fields word it
-    differently.
-    """
+    """Return the error that a kind has no such field; it is worded differently for kinds without
+    fields of their own."""
     if custom or len(allowed) > 2:
         return f"field label not supported: {path}"
     return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
@@ -108,8 +109,7 @@ def _one_field(part: str, allowed: Collection[str], *, custom: bool) -> tuple[st
 def compile_test(
     labels: str, fields: str, allowed: Collection[str], *, custom: bool = False
 ) -> ObjectTest | None:
-    """Compile both selectors into a single predicate over objects; None when everything is
-    selected.
+    """Compile both selectors into a single predicate over objects; None if everything is selected.
 
     ``allowed`` are the field paths that the kind supports; any other raises ApiError 400.
     ``custom``: it is a custom resource, which has different messages.
@@ -132,7 +132,7 @@ def compile_test(
 
 
 def required_name(fields: str) -> str | None:
-    """Return NAME when a field selector asks for ``metadata.name=NAME``, else None."""
+    """Return NAME if a field selector requires ``metadata.name=NAME``, else None."""
     for part in fields.split(","):
         path, found, value = part.partition("=")
         if found and path.strip() == "metadata.name":

@@ -19,9 +19,9 @@ from hybridlab.api.interference import Interference
 from hybridlab.api.requests import MASTERS
 
 _IDLE_SECONDS = 300.0
-"""An idle connection is kept so long."""
+"""s. How long an idle connection is kept."""
 _SHUTDOWN_SECONDS = 0.2
-"""Requests that are under way when the server stops get so long to end."""
+"""s. The time for requests under way to end when the server stops."""
 
 
 def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
@@ -33,7 +33,7 @@ def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) 
 
 
 class _Cut(asyncio.Protocol):
-    """A connection that is cut as soon as it is made."""
+    """A connection that is cut as soon as it is established."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # a stream's
@@ -41,7 +41,7 @@ class _Cut(asyncio.Protocol):
 
 
 class _Server(web.Server):
-    """Cuts connections while the server is away."""
+    """A server that cuts connections while a fault makes it unreachable."""
 
     def __init__(self, interference: Interference, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -58,9 +58,11 @@ class _Server(web.Server):
 
 
 class ApiServer:
-    """Serves one cluster; ``listener`` is bound and listening (or bound only), ``tls`` is its certificate.
+    """Serves one cluster; ``listener`` is bound and listening (or bound only), ``tls`` is its
+    certificate.
 
-    ``agent_of`` finds the kubelet of a node by name; None from it answers exec and logs with an error.
+    ``agent_of`` finds the kubelet of a node by name; if it returns None, exec and logs are answered
+    with an error.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class ApiServer:
         self._runner: web.ServerRunner | None = None
 
     def _agent(self, agent_of: AgentOf, node: str) -> NodeAgent | None:
-        """Return a node's kubelet, as far as the exec faults let it."""
+        """Return a node's kubelet, wrapped so that the exec faults apply."""
         agent = agent_of(node)
         return None if agent is None else FaultyAgent(agent, self.interference.execs)
 

@@ -2,12 +2,12 @@
 """The objects of the cluster, and their latest changes.
 
 Objects are immutable once stored: every change puts a new object in place of the old object, so
-readers share them freely and a watch event costs no copy.  A single counter gives every change its
-resourceVersion.  Each bucket (per stored kind) keeps a bounded log of its last changes: a watcher
-is a position in that log, not a queue, so a slow watcher costs nothing and gets 410 when the log
-has moved on.
+readers share them freely and a watch event costs no copy. A single counter gives every change its
+resourceVersion. Each bucket (per stored kind) keeps a limited log of its last changes: a watcher is
+a position in that log, not a queue, so a slow watcher costs nothing and gets 410 once the log no
+longer contains its position.
 
-The store checks nothing: rules are in ``operations``.  It is used from a single event loop.
+The store checks nothing: rules are in ``operations``. It is used from a single event loop.
 """
 
 import asyncio
@@ -23,9 +23,11 @@ Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
 HISTORY = 4096
-"""Changes a bucket remembers at least; twice that are kept before the older half is dropped.
+"""The least number of changes that a bucket remembers; when there are twice as many, the older half
+is dropped.
 
-Enough for the updates of 200 pods starting at once; a watcher that is further behind lists again.
+This is enough for the updates of 200 pods that start at once; a watcher that is further behind
+lists again.
 """
 
 
@@ -36,7 +38,8 @@ class Change:
     revision: int
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     object: Obj
-    """The object after the change; of a deleted one its last state, with the deletion's resourceVersion."""
+    """The object after the change; for a deleted object, its last state with the deletion's
+    resourceVersion."""
     previous: Obj | None
 
 
@@ -68,7 +71,7 @@ class Bucket:
         return bool(self._by_namespace.get(namespace))
 
     def record(self, key: Key, change: Change) -> None:
-        """Put a change into effect, log it and wake the watchers."""
+        """Apply a change, log it and wake the watchers."""
         namespace, name = key
         if change.type == "DELETED":
             self.objects.pop(key, None)
@@ -92,13 +95,15 @@ class Bucket:
         self._waiting.clear()
 
     def position(self, since: int) -> int:
-        """Return the place in the log right after revision ``since``; ApiError 410 when it is gone."""
+        """Return the place in the log right after revision ``since``; raise ApiError 410 if it is
+        no longer kept."""
         if since < self._floor:
             raise expired(f"too old resource version: {since} ({self._floor})")
         return self._dropped + bisect_right(self._revisions, since)
 
     def after(self, position: int) -> tuple[list[Change], int]:
-        """Return the changes from ``position`` on and the next position; ApiError 410 when they are gone."""
+        """Return the changes from ``position`` on and the next position; raise ApiError 410 if they
+        are no longer kept."""
         start = position - self._dropped
         if start < 0:
             raise expired(
@@ -127,10 +132,11 @@ class Store:
         self._dependents: dict[str, set[tuple[str, Key]]] = {}
         self._by_uid: dict[str, tuple[str, Key]] = {}
         self.listeners: list[Callable[[str, Key, Change], None]] = []
-        """Called after each change, synchronously; they must not write to the store."""
+        """Functions that are called synchronously after each change; they must not write to the
+        store."""
 
     def bucket(self, storage: str) -> Bucket:
-        """Return the bucket of a stored kind, made on first use."""
+        """Return the bucket of a stored kind; it is made on first use."""
         found = self._buckets.get(storage)
         if found is None:
             found = self._buckets[storage] = Bucket(self._history)
@@ -140,8 +146,7 @@ class Store:
         return iter(list(self._buckets.items()))
 
     def put(self, storage: str, obj: Obj) -> Obj:
-        """Store ``obj``, with metadata that the caller owns, under the next revision and return
-        it."""
+        """Store ``obj``, with metadata that the caller owns, under the next revision and return it."""
         meta = obj["metadata"]
         key = (meta.get("namespace", ""), meta["name"])
         bucket = self.bucket(storage)
@@ -189,11 +194,11 @@ class Store:
             self._by_uid[obj["metadata"]["uid"]] = place
 
     def dependents(self, uid: str) -> list[tuple[str, Key]]:
-        """Return where the objects are that name ``uid`` as an owner."""
+        """Return the places of the objects that name ``uid`` as an owner."""
         return sorted(self._dependents.get(uid, ()))
 
     def place_of(self, uid: str) -> tuple[str, Key] | None:
-        """Return where the object with this uid is, or None."""
+        """Return the place of the object with this uid, or None."""
         return self._by_uid.get(uid)
 
     def has_uid(self, uid: str) -> bool:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes that are about an object and are not the object: binding, eviction, scale.
+"""Writes that concern an object without being the object: binding, eviction, scale.
 
-Refusals carry the reasons of the real server; an eviction that a PodDisruptionBudget forbids is 429 and says which.
+Refusals have the reasons of the real server; an eviction that a PodDisruptionBudget forbids is 429
+and names the budget.
 """
 
 from typing import Any
@@ -37,7 +38,7 @@ class Subresources:
         self._operations = operations
 
     def bind(self, namespace: str, name: str, body: Obj, options: WriteOptions) -> Obj:
-        """Assign a pod to a node and note that it is scheduled."""
+        """Assign a pod to a node and record that it is scheduled."""
         node = (body.get("target") or {}).get("name", "")
         if not node:
             raise unexplained("target.name: Required value")
@@ -143,7 +144,7 @@ class Subresources:
         return [item for item in budgets if object_selector(item["spec"].get("selector"))(labels)]
 
     def _disrupt(self, pod: Obj, budget: Obj, *, dry_run: bool) -> None:
-        """Count one disruption against a budget; ApiError 429 when none is left."""
+        """Count one disruption against a budget; raise ApiError 429 if none is left."""
         name = budget["metadata"]["name"]
         status = budget.get("status") or {}
         message = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -197,7 +198,7 @@ class Subresources:
         return scale
 
     def rescale(self, target: Target, scale: Obj, options: WriteOptions) -> Obj:
-        """Take the replicas of a Scale over into its object."""
+        """Copy the replicas of a Scale into its object."""
         resource = target.resource
         replicas = (scale.get("spec") or {}).get("replicas", 0)
         if not isinstance(replicas, int) or replicas < 0:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A single store, several API groups: the form of objects in a group that does not store them.
+"""One store, several API groups: the form of objects in a group that does not store them.
 
-Events are kept as core/v1 and also served as events.k8s.io/v1.  Calico's objects are kept as
+Events are stored as core/v1 and also served as events.k8s.io/v1. Calico's objects are stored as
 projectcalico.org/v3 and also served as crd.projectcalico.org/v1, where a kind has another name and,
-up to Calico v3.31, policies of the default tier carry the tier in their name
-(``default.allow-dns``).  There ``allow-dns`` and ``default.allow-dns`` are the same object: v3.29.0
+up to Calico v3.31, policies of the default tier have the tier in their name
+(``default.allow-dns``). There ``allow-dns`` and ``default.allow-dns`` are the same object: v3.29.0
 to v3.29.3 return it by the longer name and find it by either, all others by the name that it was
-created with (``libcalico-go/lib/names/policy.go``, ``clientv3/globalnetworkpolicy.go``).  From
-v3.32 on they are two objects.
+created with (``libcalico-go/lib/names/policy.go``, ``clientv3/globalnetworkpolicy.go``). From v3.32
+on they are two objects.
 """
 
 from collections.abc import Callable
@@ -42,11 +42,11 @@ class Views:
         """crd.projectcalico.org/v1 shows policies of the default tier as ``default.NAME``."""
         self._always = (3, 29, 0) <= release(calico_version) < (3, 29, 4)
         self._given: dict[str, str] = {}
-        """uid to the name that a policy was created with in crd.projectcalico.org/v1, where it is
-        unusual."""
+        """Map uids to the name with which a policy was created in crd.projectcalico.org/v1, if it
+        is unusual."""
 
     def shown(self, resource: Resource, obj: Obj) -> Obj:
-        """Return a stored object as ``resource`` shows it; the same object when nothing differs."""
+        """Return a stored object as ``resource`` shows it; the same object if nothing differs."""
         if resource.group == V3 and "generation" in obj["metadata"]:
             # calico-apiserver shows no generation, which the stored objects have
             meta = {key: value for key, value in obj["metadata"].items() if key != "generation"}
@@ -71,7 +71,8 @@ class Views:
         return view
 
     def stored(self, resource: Resource, obj: Obj) -> Obj:
-        """Return an object sent to ``resource`` as it is kept; ``obj`` belongs to the caller."""
+        """Return an object sent to ``resource`` in the form in which it is stored; ``obj`` belongs
+        to the caller."""
         if "name" in obj["metadata"]:
             obj["metadata"]["name"] = self._names(resource, obj["metadata"]["name"])[0]
         if not resource.is_view:
@@ -86,7 +87,7 @@ class Views:
         return obj
 
     def keep_name(self, resource: Resource, given: str, meta: Obj) -> None:
-        """Note the name that a new object was given: a CustomResourceDefinition renames nothing."""
+        """Record the name that a new object was given: a CustomResourceDefinition renames nothing."""
         if resource.group == CRD_V1 and self.shown_name(resource, meta) != given:
             self._given[meta["uid"]] = given
 
@@ -129,9 +130,8 @@ class Views:
         return obj
 
     def _names(self, resource: Resource, name: str) -> tuple[str, ...]:
-        """Return the names under which the object that ``resource`` calls ``name`` may be stored,
-        the name of a new one first.
-        """
+        """Return the names under which the object that ``resource`` calls ``name`` may be stored;
+        the first is that of a new object."""
         if not self.prefixed or resource.storage_kind not in TIERED:
             return (name,)
         by_length = sorted({name, other_name(name)}, key=len)
@@ -141,7 +141,7 @@ class Views:
 
 
 def other_name(name: str) -> str:
-    """Return the alias of a policy of the default tier; for another tier the name itself."""
+    """Return the alias of a policy of the default tier; for another tier, return the name itself."""
     return name.removeprefix("default.") if "." in name else f"default.{name}"
 
 

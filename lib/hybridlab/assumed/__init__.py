@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lab assumes of Windows, as data (``assumptions.yaml``): its code reads the values from
-here, and ``hybridlab assumptions`` prints them for whoever has measured a real node."""
+"""The lab's assumptions about Windows, as data (``assumptions.yaml``). The lab's code reads the
+values from here, and ``hybridlab assumptions`` prints them for users who have measured a real node.
+"""
 
 import functools
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ def words(name: str) -> tuple[str, str]:
 
 
 def one_of(name: str, known: Mapping[str, T]) -> T:
-    """Return what is known under an assumption's value, or under its first word.
+    """Return the entry of ``known`` for an assumption's value, or for its first word.
 
     Raise ValueError for a value that the lab cannot have.
     """

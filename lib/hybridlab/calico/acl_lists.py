@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ACL lists of a Windows node's endpoints: Felix' newest lists, and the lists that HNS has.
 
-HNS takes whole lists only. From v3.31.0 on Calico does not send a list again that an update
-leaves unchanged (calico#10199, fixed by calico#10437). Older versions send it with every update
-of the endpoint, a change of labels included.
+HNS takes whole lists only. From v3.31.0 on Calico does not send a list again that an update leaves
+unchanged (calico#10199, fixed by calico#10437). Older versions send it with every update of the
+endpoint, including a change of labels.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ from hybridlab.policy.acls import DEFAULT_DENY, Entry, shown
 from hybridlab.policy.release import numbers
 
 Lists = Mapping[str, tuple[Acl, ...]]
-"""Endpoint to its list."""
+"""Map each endpoint to its list."""
 
 
 class AclLists:
@@ -27,7 +27,7 @@ class AclLists:
         """Endpoints with a list from Felix."""
 
     def created(self, endpoint: str) -> None:
-        """Note that the CNI plugin made the endpoint."""
+        """Record that the CNI plugin made the endpoint."""
         self._given.setdefault(endpoint, DEFAULT_DENY)
 
     def removed(self, endpoint: str) -> None:
@@ -36,9 +36,7 @@ class AclLists:
         self._programmed.discard(endpoint)
 
     def replaced(self, computed: Lists, anew: Collection[str]) -> dict[str, tuple[Acl, ...]]:
-        """Return the lists to be programmed: changed lists, and the lists of the endpoints in
-        ``anew``.
-        """
+        """Return the lists to program: changed lists, and the lists of the endpoints in ``anew``."""
         replaced = {}
         for endpoint, acls in computed.items():
             if endpoint in anew or self._wanted.get(endpoint) != acls:

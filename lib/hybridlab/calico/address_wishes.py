@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wishes to IPAM in annotations of a pod and its namespace, as Calico's CNI plugin reads them.
+"""The requests to IPAM in annotations of a pod and its namespace, as Calico's CNI plugin reads
+them.
 
-``ipAddrsNoIpam`` needs a feature that the lab's CNI configuration does not enable, as Calico's own
-does not by default.
+``ipAddrsNoIpam`` needs a feature that is off in the lab's CNI configuration, as it is in Calico's
+own by default.
 """
 
 import ipaddress

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico of a lab, assembled: objects, IPAM, CNI, Typha and a Felix per node.
+"""Calico of a lab, put together: objects, IPAM, CNI, Typha and a Felix per node.
 
-Order: ``start()`` once the nodes exist in the data plane and in the API (and the namespaces
-``calico-system`` and ``tigera-operator`` in the API), then ``felix_started``/``felix_stopped`` with
-the calico-node pods, ``stop()`` at last.
+The order of calls: ``start()`` once the nodes exist in the data plane and in the API (and the
+namespaces ``calico-system`` and ``tigera-operator`` in the API), then
+``felix_started``/``felix_stopped`` with the calico-node pods, and finally ``stop()``.
 """
 
 import asyncio
@@ -34,31 +34,31 @@ from hybridlab.profiles.machines import Machine, dns_address, enables_dsr, machi
 from hybridlab.profiles.model import Profile
 
 FELIX_RESTART_SECONDS = 0.05
-"""From Felix' end to its next start.  Really about 2 s; nothing depends on it."""
+"""s. The time from Felix' end to its next start. In reality it is about 2 s; nothing depends on it.
+"""
 HOST_RULES = "what the host does not reach"
-"""Name of the rules that keep a node itself from targets which its operating system does not
+"""The name of the rules that keep a node itself from targets which its operating system does not
 reach."""
 
 FelixLog = Callable[[str, str], None]
-"""(node, line): where a Felix' log lines go; an empty node: all of them."""
+"""Receives (node, line), a line of a Felix' log; an empty node: the line is of all of them."""
 
 
 class Installed(Protocol):
-    """The objects and settings of the installer of Calico."""
+    """The objects and settings that the installer of Calico creates."""
 
     cni_file: str
-    """Name of the CNI configuration on Windows nodes."""
+    """The name of the CNI configuration on Windows nodes."""
 
     def calico_objects(self, resources: CalicoResources) -> list[tuple[str, Obj]]:
         """Return (resource, object) of Calico's own configuration."""
 
     def operator_objects(self) -> list[tuple[str, Obj]]:
-        """Return (resource, object) of all objects that the operator writes; an object's status
-        is its subresource.
-        """
+        """Return (resource, object) of all objects that the operator writes; an object's status is
+        its subresource."""
 
     def windows_status(self, *, strict_affinity: bool) -> Obj | None:
-        """Return the TigeraStatus of Calico on Windows; None without a component that reports it."""
+        """Return the TigeraStatus of Calico on Windows; None if no component reports it."""
 
 
 class Calico:
@@ -99,7 +99,7 @@ class Calico:
         self.addresses: AddressSource = (
             HostLocal(profile, self.nodes.values()) if by_node else self.ipam
         )
-        """Whence the CNI plugin has pods' addresses."""
+        """The source from which the CNI plugin gets pods' addresses."""
         self._writer = IPAMWriter(
             self._client, self.ipam, self._resources, lambda line: log("", line)
         )
@@ -162,7 +162,7 @@ class Calico:
         await self._follow_configuration()
 
     async def stop(self) -> None:
-        """Stop every Felix and following; the data plane stays as it is."""
+        """Stop every Felix, and stop following the API; the data plane stays as it is."""
         self._wanted.clear()
         await asyncio.gather(*self._restarts.values(), return_exceptions=True)
         await asyncio.gather(*(felix.stop() for felix in self.felixes.values() if felix.running))
@@ -199,8 +199,8 @@ class Calico:
             await self.felixes[node].stop()
 
     async def restart_felix(self, node: str) -> None:
-        """End a node's Felix, wait until its supervisor (runit, felix-service.ps1) has started it
-        again.
+        """End a node's Felix, and wait until its supervisor (runit, felix-service.ps1) has started
+        it again.
 
         Return at once if no Felix runs there.
         """
@@ -247,8 +247,8 @@ class Calico:
                 self._start(node)
 
     def _start(self, node: str) -> None:
-        """Start Felix; on Windows Calico's startup has made the HNS network before, if there was
-        none."""
+        """Start Felix. On Windows, Calico's startup has created the HNS network before, if there
+        was none."""
         if node in self.windows:
             self._ensure_network(self.windows[node])
         self.felixes[node].start()
@@ -269,8 +269,8 @@ class Calico:
                 self._soon(self.pod_network.cut_off(gone))
 
     def snat_for(self, node: str) -> str | None:
-        """Return the source address that a Windows node's pods get on their way to a ClusterIP
-        (kube-proxy); None: they keep their own."""
+        """Return the source address that kube-proxy gives a Windows node's pods when they connect
+        to a ClusterIP; None: they keep their own."""
         return self._service_source(node, enable_dsr=enables_dsr(self._profile, self.nodes[node]))
 
     def node_port_snat_for(self, node: str) -> str | None:
@@ -344,7 +344,7 @@ class Calico:
         await asyncio.gather(*(informer.wait_synced() for informer in self._informers))
 
     def _tell_fabric(self) -> None:
-        """Update the routes of the underlay's routers."""
+        """Update the routes of the routers between the nodes."""
         table = self.plane.fabric(self.typha.routing)
         if table != self._fabric:
             self._fabric = table

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CNI plugin: gives a pod its address and wires it to its node, and takes both back.
+"""The CNI plugin: gives a pod its address and connects it to its node, and removes both again.
 
-Implements ``dataplane.pod_network.PodNetwork`` for every node.  Until Felix has programmed an endpoint the data plane
-keeps it closed (Linux: both ways, Windows: ingress), as Calico does.
+Implements ``dataplane.pod_network.PodNetwork`` for every node. Until Felix has programmed an
+endpoint, the data plane keeps it closed (Linux: in both directions, Windows: ingress), as Calico
+does.
 """
 
 import asyncio
@@ -28,15 +29,15 @@ from hybridlab.profiles.model import Profile
 from hybridlab.taps import Seam
 
 NETWORK_NAME = {"linux": "k8s-pod-network", "windows": "Calico"}
-"""The CNI network's name, first part of an IPAM handle."""
+"""The CNI network's name, which is the first part of an IPAM handle."""
 
 SearchList = Literal["own-only", "of-default", "of-first", "none"]
-"""Wrong search lists of a new pod (fault): its namespace's domain alone, the list of the namespace
-``default`` or of the node's first new pod, or empty."""
+"""Wrong search lists of a new pod (fault): only its namespace's domain, the list of the namespace
+``default`` or of the node's first new pod, or an empty list."""
 
 EndpointUp = Callable[[str, str], Awaitable[None]]
-"""Called with (node, pod uid) when an interface appeared; returns once its policy is in place, or
-at once if it is not to be waited for."""
+"""Called with (node, pod uid) when an interface exists; returns once its policy is in place, or at
+once if nothing waits for it."""
 EndpointDown = Callable[[str, str], None]
 """Called with (node, pod uid) when an interface is gone."""
 
@@ -78,21 +79,23 @@ class CNI:
         self._annotations = annotations
         self.logs = CniLogs()
         self.refusals: Seam[str] = Seam()
-        """The plugin's words about a pod that it refuses, empty for others; about: the node."""
+        """The plugin's message about a pod that it refuses, empty for other pods; about: the node.
+        """
         self._wired: dict[str, _Wired] = {}
         self.wrong_searches: dict[str, tuple[SearchList, frozenset[str]]] = {}
-        """Wrong search lists by fault, and their nodes."""
+        """Map each fault to its wrong search list, and to the affected nodes."""
         self._first_searched: dict[tuple[str, str], str] = {}
-        """By fault and node the domain of the namespace of the first pod that came under it."""
+        """Map each fault and node to the domain of the namespace of the first pod that the fault
+        affected there."""
 
     def address_of(self, pod_uid: str) -> str | None:
-        """Return a wired pod's address."""
+        """Return a connected pod's address."""
         wired = self._wired.get(pod_uid)
         return wired.attachment.address if wired else None
 
     async def attach(self, pod: Mapping[str, Any], node: str) -> PodAttachment:
-        """Give the pod an address and wire it to ``node``; a second call for the same pod gets the
-        first result.
+        """Give the pod an address and connect it to ``node``; a second call for the same pod
+        returns the first result.
 
         Raise SandboxError in the plugin's words.
         """
@@ -109,7 +112,7 @@ class CNI:
         return attachment
 
     def _log(self, node: str, pod: str, problem: object = None) -> None:
-        """Log the end of a call, where the plugin is Calico's."""
+        """Log the end of a call, if the plugin is Calico's."""
         if self._type(node) == "calico":
             self.logs.added(node, pod, problem)
 
@@ -170,8 +173,8 @@ class CNI:
         return attachment
 
     async def detach(self, pod_uid: str) -> None:
-        """Take a pod's interface and address back; nothing when it has none.  The address is
-        reusable on return."""
+        """Remove a pod's interface and release its address; do nothing if it has none. The address
+        can be used again on return."""
         wired = self._wired.get(pod_uid)
         if wired is None:
             return
@@ -183,9 +186,8 @@ class CNI:
         await self._writer.saved()
 
     async def cut_off(self, pods: Iterable[str]) -> None:
-        """Delete the interfaces of pods without HNS network; they keep their addresses until they
-        are deleted.
-        """
+        """Delete the interfaces of pods whose HNS network is gone; they keep their addresses until
+        they are deleted."""
         await asyncio.gather(*(self._dataplane.cut_off_pod(pod) for pod in pods))
 
     async def _undo(self, uid: str) -> None:
@@ -242,7 +244,7 @@ class CNI:
 
 
 def _attributes(pod: Mapping[str, Any], node: str) -> dict[str, str]:
-    """Return IPAM's notes about an address."""
+    """Return the attributes that IPAM stores with an address."""
     return {
         "pod": pod["metadata"]["name"],
         "namespace": pod["metadata"]["namespace"],

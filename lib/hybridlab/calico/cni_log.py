@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log file of the CNI plugin on each node, as Calico's plugin writes and rotates it.
 
-Lines as ``libcalico-go/lib/logutils`` formats them and ``cni-plugin/pkg/plugin`` words them; only
-the end of each call is logged.  The clock of every node is in UTC.
+Lines have the format of ``libcalico-go/lib/logutils`` and the words of ``cni-plugin/pkg/plugin``;
+only the end of each call is logged. The clock of every node is in UTC.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ PATH = {
 }
 """The operator's ``log_file_path`` (tigera/operator: pkg/render/node.go, pkg/render/windows.go)."""
 ROTATED_AT = 32 * 1024
-"""Bytes.  At which a file is begun anew; really 100 MB (``log_file_max_size``)."""
+"""bytes. The size at which a file is begun anew; in reality 100 MB (``log_file_max_size``)."""
 
 
 class CniLogs:

@@ -2,9 +2,8 @@
 """Felix: programs one node's data plane from the API while it runs, and leaves it unchanged while
 it does not.
 
-This module has its life: start, stop, and the exit after a changed FelixConfiguration.
-``felix_policy`` computes changes, ``felix_queue`` sends them to the data plane, and
-``felix_routes`` sets routes.
+This module starts and stops it, and ends it after a changed FelixConfiguration. ``felix_policy``
+computes changes, ``felix_queue`` sends them to the data plane, and ``felix_routes`` sets routes.
 """
 
 import asyncio
@@ -43,7 +42,8 @@ class Felix:
         windows: WindowsNode | None = None,
         exits: Callable[[], None] = lambda: None,
     ) -> None:
-        """``windows`` on a Windows node; ``exits`` is called when Felix cannot go on and must be started again."""
+        """Set up a Felix. ``windows`` is set on a Windows node; ``exits`` is called when Felix
+        cannot go on and must be started again."""
         self._node = node
         self._typha = typha
         self._log = log
@@ -86,7 +86,8 @@ class Felix:
 
     @property
     def acls(self) -> Mapping[str, tuple[Entry, ...]]:
-        """Pod uid to the ACL list last given to HNS, as Get-HnsEndpoint shows it; nothing on Linux."""
+        """Map each pod's uid to the ACL list that HNS last received, as Get-HnsEndpoint shows it;
+        empty on Linux."""
         return self.faults.acls(self._lists.shown()) if self._lists else {}
 
     def start_if_asked(self) -> None:
@@ -144,17 +145,18 @@ class Felix:
         self.queue.policy.everything_due()
 
     def endpoint_created(self, uid: str) -> None:
-        """Note that the CNI plugin has made this endpoint."""
+        """Record that the CNI plugin has made this endpoint."""
         if self._lists:
             self._lists.created(uid)
 
     def endpoint_removed(self, uid: str) -> None:
-        """Note that the CNI plugin has removed this endpoint."""
+        """Record that the CNI plugin has removed this endpoint."""
         if self._lists:
             self._lists.removed(uid)
 
     async def endpoint_ready(self, uid: str) -> None:
-        """Wait until an endpoint's policy is in place; not for long, and not at all when Felix is down or slow."""
+        """Wait until an endpoint's policy is in place; for a short time only, and not at all if
+        Felix is down or slow."""
         if self.running:
             await self.queue.ready(uid)
 
@@ -183,16 +185,16 @@ class Felix:
             self._exits()
 
     def _panicked(self, panic: FelixPanic) -> None:
-        """End Felix after a panic; its pod starts it again, and it panics again while the
-        policies exist.
-        """
+        """End Felix after a panic; its pod starts it again, and it panics again as long as the
+        policies exist."""
         self._log("PANIC", f"{panic}")
         if not self._exiting:
             self._exiting = True
             self._exits()
 
     async def _keep_running(self, loop: Callable[[], Coroutine[None, None, None]]) -> None:
-        """Start a loop again that failed in a way nobody foresaw: a silent Felix would look like policy that holds."""
+        """Start a loop again that failed unexpectedly: a silent Felix would look like policy that
+        is in force."""
         while True:
             try:
                 await loop()

@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 FelixSettings = Mapping[str, Any]
-"""Every field, those of the node's own FelixConfiguration before those of the default one."""
+"""All fields; a value of the node's own FelixConfiguration replaces that of the default one."""
 EXIT_STATUS = 129
 """The exit status of a Felix that wants to be started again with another configuration."""
 WITHOUT_RESTART = frozenset(
     {"calicoVersion", "clusterGUID", "clusterType", "healthTimeoutOverrides"}
 )
-"""Settings that Felix takes over while it runs."""
+"""Settings that a running Felix applies without a restart."""
 
 
 def effective(specs: Mapping[str, Mapping[str, Any]], node: str) -> FelixSettings:
@@ -27,6 +27,6 @@ def effective(specs: Mapping[str, Mapping[str, Any]], node: str) -> FelixSetting
 def needs_restart(
     before: FelixSettings, after: FelixSettings, from_environment: Collection[str]
 ) -> bool:
-    """Return whether a running Felix cannot take the change over."""
+    """Return whether a running Felix cannot apply the change."""
     names = (before.keys() | after.keys()) - WITHOUT_RESTART - set(from_environment)
     return any(before.get(name) != after.get(name) for name in names)

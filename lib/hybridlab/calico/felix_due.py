@@ -10,7 +10,7 @@ class Due:
     """The endpoints and sets that may differ from the data plane."""
 
     everything: bool = False
-    """All endpoints and sets are sent, changed or not."""
+    """All endpoints and sets must be sent, changed or not."""
     endpoints: set[str] = field(default_factory=set)
     sets: set[str] = field(default_factory=set)
 
@@ -25,19 +25,18 @@ class DueMarks:
     _on_due: Callable[[], None]
 
     def endpoint_due(self, uid: str) -> None:
-        """Note that this endpoint was added or removed, or that its policies or their order have
-        changed.
-        """
+        """Mark that this endpoint was added or removed, or that its policies or their order have
+        changed."""
         self._due.endpoints.add(uid)
         self._on_due()
 
     def set_due(self, name: str) -> None:
-        """Note that this set's members have changed."""
+        """Mark that this set's members have changed."""
         if name in self._sets:
             self._due.sets.add(name)
             self._on_due()
 
     def everything_due(self) -> None:
-        """Note that everything has to be sent, changed or not."""
+        """Mark that everything must be sent, changed or not."""
         self._due.everything = True
         self._on_due()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The deliberate faults of a Felix, and the interface by which Felix applies them and knows
-none."""
+"""The deliberate faults of a Felix, and the interface through which Felix applies them without
+knowing any of them."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 Keys = frozenset[PolicyKey]
 Tiers = tuple[TierPolicies, ...]
 LevelLog = Callable[[str, str], None]
-"""(level, message)."""
+"""Receives the level and the message."""
 
 
 class Sets(Protocol):
@@ -34,45 +34,46 @@ class Sets(Protocol):
 
 @dataclass
 class FelixFaults:
-    """The faults of a Felix, by the ids of the injected faults."""
+    """The faults of a Felix, keyed by the ids of the injected faults."""
 
     node: str
     log: LevelLog
     eager: dict[str, bool] = field(default_factory=dict)
-    """Windows: lists are given anew with every update of their endpoint."""
+    """Windows: lists are written again with every update of their endpoint."""
     dead: dict[str, bool] = field(default_factory=dict)
-    """It does not start."""
+    """Felix does not start."""
     forgetful: dict[str, bool] = field(default_factory=dict)
-    """It learns of a change made while it was down only when the object changes again."""
+    """Felix notices a change that was made while it was down only when the object changes again."""
     applying: Seam[Keys] = field(default_factory=Seam)
-    """Policies that apply to an endpoint; about: its uid."""
+    """The policies that apply to an endpoint; about: its uid."""
     policies: Seam[Tiers] = field(default_factory=Seam)
-    """Policies of an endpoint, by tier."""
+    """The policies of an endpoint, by tier."""
     set_members: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """Members of a set; about: its name."""
+    """The members of a set; about: its name."""
     held: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """Endpoints (none) that keep the program which they have; about: all that were programmed."""
+    """The endpoints (at first none) that keep their present program; about: all that were
+    programmed."""
     resets: Seam[tuple[str, ...]] = field(default_factory=Seam)
-    """Endpoints that lose their connections, of those that are programmed now and those that were
-    before."""
+    """The endpoints that lose their connections; about: the endpoints that are programmed now, and
+    those that were programmed before."""
     acls: Seam[Mapping[str, tuple[Entry, ...]]] = field(default_factory=Seam)
     """Windows: endpoints' ACL lists as HNS shows them."""
     on_life: dict[str, Callable[[bool], None]] = field(default_factory=dict)
     """Called when this Felix starts (True) or has ended."""
     routes: Seam[NodeRoutes] = field(default_factory=Seam)
-    """Routes of the node."""
+    """The routes of the node."""
     tunnels: Seam[Tunnel] = field(default_factory=Seam)
-    """Tunnel of the node."""
+    """The tunnel of the node."""
     hostless: dict[str, bool] = field(default_factory=dict)
-    """Windows: lists have no entry that lets the node itself in."""
+    """Windows: lists have no entry that admits the node itself."""
     on_reprogrammed: dict[str, Callable[[tuple[str, ...]], Awaitable[None]]] = field(
         default_factory=dict
     )
-    """Called with the endpoints with an ACL list that Felix replaced by another of its own."""
+    """Called with the endpoints whose ACL list Felix replaced by another list of its own."""
     on_programmed: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     """Called when Felix has programmed endpoints, for the first time or again."""
     delays: dict[str, float] = field(default_factory=dict)
-    """Seconds that policy is late; the longest one counts."""
+    """s. The delays of policy; the longest one counts."""
     delay_changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a delay begins or ends; waiting policy is applied at once when no delay is left."""
 
@@ -91,25 +92,24 @@ class FelixFaults:
         return None if spec is None else self.tunnels(spec)
 
     def lives(self, now: bool) -> None:
-        """Notify waiting faults that this Felix starts or has ended."""
+        """Notify faults that wait for it that this Felix starts or has ended."""
         for listener in self.on_life.values():
             listener(now)
 
     def members(self, sets: Sets, name: str) -> tuple[str, ...]:
-        """Return the members of a set; if only earlier rules name it, the members that the taps
-        remember.
-        """
+        """Return the members of a set. If only earlier rules name the set, return the members that
+        the taps remember."""
         lost = self.set_members.taps and not sets.has_set(name)
         return self.set_members(() if lost else sets.members(name), name)
 
     async def programmed(self) -> None:
-        """Notify waiting faults that endpoints were programmed."""
+        """Notify faults that wait for it that endpoints were programmed."""
         for fault in list(self.on_programmed):
             if listener := self.on_programmed.get(fault):
                 await self._tell(fault, listener())
 
     async def reprogrammed(self, endpoints: tuple[str, ...]) -> None:
-        """Notify waiting faults that lists were replaced."""
+        """Notify faults that wait for it that lists were replaced."""
         for fault in list(self.on_reprogrammed) if endpoints else ():
             if listener := self.on_reprogrammed.get(fault):
                 await self._tell(fault, listener(endpoints))

@@ -29,11 +29,11 @@ class ProgramAndSets:
 
 @dataclass(frozen=True)
 class PolicyDifference:
-    """The changes that have to be programmed."""
+    """The changes that must be programmed."""
 
     update: PolicyUpdate
     lists: Lists = field(default_factory=dict)
-    """Windows: the ACL lists that HNS gets with it."""
+    """Windows: the ACL lists that HNS gets with the changes."""
 
 
 class PolicySource(Subscriber, Protocol):
@@ -43,14 +43,14 @@ class PolicySource(Subscriber, Protocol):
         """Return whether the policy of an endpoint has been computed for sending."""
 
     def everything_due(self) -> None:
-        """Note that everything has to be sent, changed or not."""
+        """Mark that everything must be sent, changed or not."""
 
     def difference(self) -> PolicyDifference | None:
         """Return the changes to send and count them as sent; None without changes."""
 
 
 class NodePolicy(DueMarks):
-    """The policy of a node; sent policy outlives a Felix that stops.
+    """The policy of a node; sent policy stays when Felix stops.
 
     Implements ``PolicySource``; ``on_due`` is called whenever there may be a difference.
     """
@@ -73,7 +73,7 @@ class NodePolicy(DueMarks):
         return uid in self._endpoints
 
     def rules_due(self, uid: str, key: PolicyKey) -> None:
-        """Note that the rules of a policy that applies to this endpoint have changed."""
+        """Mark that the rules of a policy that applies to this endpoint have changed."""
         self.endpoint_due(uid)
 
     def relabelled(self, uid: str) -> None:
@@ -104,7 +104,7 @@ class NodePolicy(DueMarks):
         return PolicyDifference(update)
 
     def _changed_endpoints(self, due: Due) -> tuple[dict[str, EndpointProgram], tuple[str, ...]]:
-        """Return the programs that have to be sent, and the endpoints that are gone."""
+        """Return the programs that must be sent, and the endpoints that are gone."""
         changed: dict[str, EndpointProgram] = {}
         gone: list[str] = []
         for uid in due.endpoints:

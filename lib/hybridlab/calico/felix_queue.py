@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix' policy on its way to the data plane: gathered for a moment, so that a burst becomes one transaction, then
-applied after the delay that the profile or a fault asks for.  When the data plane refuses, everything is sent anew.
-"""
+"""Sends Felix' policy to the data plane: changes are gathered for a moment, so that a burst becomes
+one transaction, and then applied after the delay of the profile or of a fault. If the data plane
+refuses a transaction, everything is sent again."""
 
 import asyncio
 import contextlib
@@ -16,11 +16,12 @@ from hybridlab.policy.release import Release
 from hybridlab.policy.resolve import Graph
 
 GATHER_SECONDS = 0.002
-"""How long changes are gathered before they are programmed together."""
+"""s. How long changes are gathered before they are programmed together."""
 RETRY_SECONDS = 5.0
-"""After the data plane refused; Felix' own on Windows."""
+"""s. The pause after the data plane refused a transaction; on Windows it is Felix' own."""
 SETUP_PATIENCE_SECONDS = 0.5
-"""How long a new Linux pod is held for its policy; longer than any node needs that is not slowed down on purpose."""
+"""s. How long the start of a new Linux pod waits for its policy; longer than any node needs that is
+not slowed down on purpose."""
 
 
 class PolicyQueue:
@@ -38,7 +39,8 @@ class PolicyQueue:
         delay: float,
         host_addresses: Callable[[], Sequence[str]],
     ) -> None:
-        """``lists`` on a Windows node; ``delay``: the node's own, seconds from computing a policy to applying it."""
+        """Set up the queue. ``lists`` is set on a Windows node; ``delay``: the node's own seconds
+        from computing a policy to applying it."""
         self._node = node
         self._dataplane = dataplane
         self._lists = lists
@@ -61,7 +63,7 @@ class PolicyQueue:
         return self._own_delay + self._faults.delay
 
     async def follow(self) -> None:
-        """Queue differences as they come up, for ever."""
+        """Queue differences as they arise, for ever."""
         while True:
             await self._due.wait()
             await asyncio.sleep(GATHER_SECONDS)
@@ -96,7 +98,8 @@ class PolicyQueue:
                 self._queue.task_done()
 
     async def ready(self, uid: str) -> None:
-        """Wait until an endpoint's policy is in place; not for long, and not at all when Felix is slow."""
+        """Wait until an endpoint's policy is in place; for a short time only, and not at all if
+        Felix is slow."""
         if self.delay or uid in self.policy:
             return
         ready = asyncio.get_running_loop().create_future()
@@ -112,7 +115,7 @@ class PolicyQueue:
             self._release(uid)
 
     async def _wait_delay(self, computed: float) -> None:
-        """Wait until an update has reached the delay that applies at that time."""
+        """Wait until the delay that applies at that time is over for an update."""
         loop = asyncio.get_running_loop()
         while (remaining := computed + self.delay - loop.time()) > 0:
             self._faults.delay_changed.clear()

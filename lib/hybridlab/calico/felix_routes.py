@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Felix' routes: keeps one node's tunnel and routes in line with the plane's result for the API
-and HNS.
-"""
+"""Felix' routes: keeps one node's tunnel and routes equal to those that the plane computes from the
+API and HNS."""
 
 import asyncio
 
@@ -16,7 +15,7 @@ from hybridlab.networks.contract.windows_node import WindowsNode
 
 
 class RouteFollower:
-    """Follows the routes of a node; programmed routes outlive a Felix that stops."""
+    """Keeps the routes of a node up to date; programmed routes stay when Felix stops."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -39,14 +38,14 @@ class RouteFollower:
         self._due = asyncio.Event()
         self._done = asyncio.Event()
         self.settings: FelixSettings = {}
-        """Settings that Felix read when it started last."""
+        """The settings that Felix read at its last start."""
         self.tunnel: Tunnel | None = None
-        """The tunnel as it was programmed last; None without one."""
+        """The tunnel as it was last programmed; None without one."""
         self.routes: NodeRoutes | None = None
-        """The routes as they were programmed last; None while they are not in place."""
+        """The routes as they were last programmed; None while they are not in place."""
 
     def due(self) -> None:
-        """Note that something that routes depend on has changed."""
+        """Mark that something on which routes depend has changed."""
         self._done.clear()
         self._due.set()
 
@@ -61,7 +60,7 @@ class RouteFollower:
         self.due()
 
     async def follow(self) -> None:
-        """Program changes as they come up, for ever."""
+        """Program changes as they arise, for ever."""
         while True:
             await self._due.wait()
             await asyncio.sleep(GATHER_SECONDS)

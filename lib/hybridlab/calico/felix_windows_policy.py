@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy of a Windows node's endpoints: which ACL lists are computed again, and which HNS gets.
+"""The policy of a Windows node's endpoints: decides which ACL lists are computed again, and which
+HNS receives.
 
-As felix/dataplane/windows/endpoint_mgr.go does it.  An endpoint's list is always computed from
-current policies and sets; it can go stale only because it is not computed at all.  A new endpoint,
-an endpoint with other policies, and an endpoint with a new label are computed.  After an edit of
-rules, or of a set's members, Felix looks for the endpoints that use the policy: where the release
-has these defects only in an endpoint's first tier, and after edits of rules nowhere.
+It follows felix/dataplane/windows/endpoint_mgr.go. An endpoint's list is always computed from
+current policies and sets; it can become outdated only because it is not computed at all. A new
+endpoint, an endpoint with other policies, and an endpoint with a new label are computed. After an
+edit of rules, or of a set's members, Felix searches for the endpoints that use the policy. If the
+release has these defects, it searches only in an endpoint's first tier, and after edits of rules
+not at all.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -33,11 +35,11 @@ class WindowsDue(Due):
 
     relabelled: set[str] = field(default_factory=set)
     edited: set[PolicyKey] = field(default_factory=set)
-    """Policies of which the rules changed, and nothing else."""
+    """Policies in which only the rules changed."""
 
 
 class WindowsNodePolicy(DueMarks):
-    """The policy of a node; sent policy outlives a Felix that stops.
+    """The policy of a node; sent policy stays when Felix stops.
 
     Implements ``felix_policy.PolicySource``; ``on_due`` is called whenever there may be a
     difference.
@@ -64,9 +66,9 @@ class WindowsNodePolicy(DueMarks):
         self._host_addresses = host_addresses
         self._builder = AclListBuilder(release, partial(faults.members, graph), ())
         self._active: dict[str, Tiers] = {}
-        """Endpoint to its tiers, as they were when its list was computed last."""
+        """Map each endpoint to its tiers, as they were when its list was last computed."""
         self._sets: frozenset[str] = frozenset()
-        """Sets that the policies of these endpoints name."""
+        """The sets that the policies of these endpoints name."""
         self._due: WindowsDue = WindowsDue()
         self._warned: set[str] = set()
 
@@ -75,12 +77,12 @@ class WindowsNodePolicy(DueMarks):
         return uid in self._active
 
     def rules_due(self, uid: str, key: PolicyKey) -> None:
-        """Note that the rules of a policy that applies to this endpoint have changed."""
+        """Mark that the rules of a policy that applies to this endpoint have changed."""
         self._due.edited.add(key)
         self._on_due()
 
     def relabelled(self, uid: str) -> None:
-        """Note that this endpoint has other labels, even if no policy depends on them."""
+        """Mark that this endpoint has other labels, even if no policy depends on them."""
         self._due.relabelled.add(uid)
         self._on_due()
 
@@ -128,7 +130,7 @@ class WindowsNodePolicy(DueMarks):
         return due.relabelled if every_update_replaces else ()
 
     def _changed_policies(self, due: WindowsDue) -> frozenset[PolicyKey]:
-        """Return the policies that make Felix look for endpoints when they change.
+        """Return the policies that make Felix search for endpoints when they change.
 
         A set that an edit brings to the node counts as a changed set.
         """
@@ -150,8 +152,8 @@ class WindowsNodePolicy(DueMarks):
         }
 
     def _computed(self, uids: Iterable[str]) -> Lists:
-        """Return the lists of endpoints, shared by those of a namespace to which the same policies
-        apply."""
+        """Return the lists of endpoints; endpoints of a namespace to which the same policies apply
+        share a list."""
         shared: dict[tuple[frozenset[PolicyKey], str], tuple[Tiers, tuple[Acl, ...]]] = {}
         computed = {}
         self._builder.hosts = tuple(f"{address}/32" for address in self._host_addresses())

@@ -75,7 +75,7 @@ def affinity_object(block: Block, resources: CalicoResources) -> Obj:
 
 
 def handle_object(handle: str, held: tuple[tuple[Block, str], ...]) -> Obj:
-    """Return the IPAMHandle that says how many addresses of which blocks a handle holds."""
+    """Return the IPAMHandle with the number of addresses that a handle holds in each block."""
     counts: dict[str, int] = {}
     for block, _ in held:
         counts[str(block.cidr)] = counts.get(str(block.cidr), 0) + 1
@@ -88,7 +88,7 @@ def handle_object(handle: str, held: tuple[tuple[Block, str], ...]) -> Obj:
 
 
 class IPAMWriter:
-    """Brings the API's IPAM objects up to IPAM's state."""
+    """Updates the API's IPAM objects to IPAM's state."""
 
     def __init__(
         self, client: Client, ipam: IPAM, resources: CalicoResources, log: Callable[[str], None]
@@ -170,7 +170,7 @@ class IPAMWriter:
                 raise
 
     async def _put(self, resource: str, obj: Obj, *, new: bool) -> None:
-        """Create an object or replace its spec; ``new`` says which to try first."""
+        """Create an object or replace its spec; ``new`` decides which is tried first."""
         name = obj["metadata"]["name"]
         change = [{"op": "replace", "path": "/spec", "value": obj["spec"]}]
         try:

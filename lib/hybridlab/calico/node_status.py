@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CalicoNodeStatus: calico-node fills the objects of its own node, at once and then each period."""
+"""CalicoNodeStatus: calico-node fills the objects of its own node, at once and then once per
+period."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -18,8 +19,7 @@ class NodeStatuses:
         self, client: Client, resource: str, status_of: Callable[[str], Mapping[str, Any] | None]
     ) -> None:
         """Follow the objects; ``status_of`` returns the BGP status of a node's calico-node, or
-        None.
-        """
+        None."""
         self._client = client
         self._resource = resource
         self._status_of = status_of

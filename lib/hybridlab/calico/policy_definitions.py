@@ -10,7 +10,7 @@ from hybridlab.policy.release import Release
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 GROUP = "policy.networking.k8s.io"
 APPROVED = "https://github.com/kubernetes-sigs/network-policy-api/pull/30"
-"""Groups of Kubernetes' own are protected; this is the approval that the definitions carry."""
+"""The approval that the definitions contain, because groups of Kubernetes' own are protected."""
 _RULE_LISTS = ("ingress", "egress")
 
 

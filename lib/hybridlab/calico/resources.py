@@ -6,12 +6,12 @@ from hybridlab.profiles.model import Profile
 V3 = "projectcalico.org"
 V1 = "crd.projectcalico.org"
 ONLY_V1 = frozenset({"ipamblocks", "ipamhandles"})
-"""Never served by the aggregated API server."""
+"""Resources that the aggregated API server never serves."""
 OTHER_NAME_IN_V1 = {"ipamconfigurations": ("ipamconfigs", "IPAMConfig")}
 
 
 class CalicoResources:
-    """The group of each of Calico's kinds for reading and writing: projectcalico.org/v3 where it is
+    """The group of each of Calico's kinds for reading and writing: projectcalico.org/v3 if it is
     served."""
 
     def __init__(self, profile: Profile) -> None:
@@ -24,8 +24,7 @@ class CalicoResources:
 
     def name(self, plural: str) -> str:
         """Return the full name of a resource, such as ``ippools.projectcalico.org``, in the group
-        that is served.
-        """
+        that is served."""
         if self._v3 and plural not in ONLY_V1:
             return f"{plural}.{V3}"
         return f"{OTHER_NAME_IN_V1.get(plural, (plural, ''))[0]}.{V1}"

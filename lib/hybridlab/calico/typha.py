@@ -47,7 +47,7 @@ CALICO_POLICIES = (
 )
 Fact = TypeVar("Fact")
 Updates = Sequence[tuple[Obj, Any]]
-"""Objects, each with the fact that is kept; None: the object is gone, or gives no fact."""
+"""Objects, each with the fact that is stored; None: the object is gone, or gives no fact."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Followed(Generic[Fact]):
 
     resource: str
     convert: Callable[[Obj], Fact | None]
-    """To the fact that is kept; None: there is none (any more).  Raises ValueError, KeyError or
-    TypeError."""
+    """Converts an object to the fact that is stored; None: there is none (any more). Raises
+    ValueError, KeyError or TypeError."""
     put: Callable[[Obj, Fact], None]
     drop: Callable[[Obj], None]
-    """The object is gone, or gives no fact."""
+    """Called when the object is gone, or gives no fact."""
 
 
 class Typha:
@@ -76,8 +76,8 @@ class Typha:
         *,
         pod_cidrs: Collection[str] = (),
     ) -> None:
-        """``node_end``: how a node announces that its pods are reached, by its name and metadata;
-        ``pod_cidrs``: the nodes whose podCIDR is announced as their block."""
+        """Set up Typha. ``node_end``: returns how a node announces the way to its pods, from its
+        name and metadata; ``pod_cidrs``: the nodes whose podCIDR is announced as their block."""
         self._client = client
         self._resources = resources
         self._log = log
@@ -86,18 +86,18 @@ class Typha:
         self._pod_cidrs = pod_cidrs
         self.graph = Graph(release)
         self.updates: Seam[Updates] = Seam()
-        """The update that an event gives; about: the resource."""
+        """The update that results from an event; about: the resource."""
         self.routing = RoutingFacts()
         self.felix_configurations: dict[str, Obj] = {}
-        """Name to spec."""
+        """Map each name to its spec."""
         self._routing_listeners: list[Callable[[], None]] = []
         self._configuration_listeners: list[Callable[[], None]] = []
         self._informers: list[Informer] = []
         self._policies: dict[str, PolicyKey] = {}
-        """By the uid of the object."""
+        """The keys of policies by the uid of the object."""
 
     async def start(self) -> None:
-        """Follow everything; returns when the first lists have been taken in."""
+        """Follow everything; return when the first lists have been read."""
         for followed in (*self._policy_table(), *self._routing_table()):
             self._follow(followed)
         for informer in self._informers:
@@ -142,7 +142,7 @@ class Typha:
                 followed.put(changed, now)
 
     def _served(self, *plurals: str) -> Iterator[str]:
-        """Return those of Calico's resources that this API serves."""
+        """Yield those of Calico's resources that this API serves."""
         return (
             self._resources.name(plural) for plural in plurals if self._resources.served(plural)
         )
@@ -251,7 +251,7 @@ class Typha:
         key: Callable[[Obj], str],
         changed: Callable[[], None],
     ) -> Followed[Fact]:
-        """Follow facts by a key; call ``changed`` when one differs from before."""
+        """Store facts by a key; call ``changed`` when a fact differs from before."""
 
         def put(obj: Obj, fact: Fact) -> None:
             if kept.get(key(obj)) != fact:

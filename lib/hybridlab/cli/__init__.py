@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``hybridlab up | status | faults | profiles``: composition root of the lab."""
+"""``hybridlab up | status | faults | profiles``: the command that puts the parts of the lab
+together."""

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``hybridlab fetch-nftables``: libnftables beside this Python, by the distribution's own programs and as this user.
+"""``hybridlab fetch-nftables``: puts libnftables next to this Python, by the distribution's own
+programs and as this user.
 
-apt-get fetches into a folder of its own, with lists and signatures of the system's own sources; nothing is installed.
+apt-get fetches into a folder of its own, with lists and signatures of the system's own sources;
+nothing is installed.
 """
 
 import os
@@ -15,9 +17,9 @@ from hybridlab.cluster.exits import ENVIRONMENT, OK, Stop
 from hybridlab.kernel import libnftables
 
 PACKAGES = ("libnftables1", "libnftnl11", "libmnl0", "libjansson4", "libxtables12")
-"""Debian's and Ubuntu's; a bare system has none of them."""
+"""The packages of Debian and Ubuntu that contain the libraries; a bare system has none of them."""
 WITHIN = 300.0
-"""s.  For each program; the lists are 10 to 30 MB."""
+"""s. The time limit of each program; the lists are 10 to 30 MB."""
 
 
 def run() -> int:
@@ -72,7 +74,8 @@ def _fetch(folder: Path) -> None:
 
 
 def _keep(folder: Path) -> int:
-    """Copy the libraries to where they are looked for, libnftables last; returns their bytes."""
+    """Copy the libraries to the folder in which the lab searches for them, libnftables last; return
+    their bytes."""
     libnftables.FETCHED.mkdir(parents=True, exist_ok=True)
     total = 0
     for name in (*libnftables.NEEDED, libnftables.LIBRARY):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All features that this machine lacks for a lab, with the remedies for its system.
 
-``python -m hybridlab.cli.machine`` checks before anything is installed, and needs the standard
-library alone.
+``python -m hybridlab.cli.machine`` checks before anything is installed, and needs only the standard
+library.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ INSTALLS = {
     "fedora": "sudo dnf install nftables", "rhel": "sudo dnf install nftables",
     "arch": "sudo pacman -S nftables", "suse": "sudo zypper install libnftables1", "alpine": "sudo apk add nftables",
 }  # fmt: skip
-"""By ID or ID_LIKE of os-release."""
+"""The commands that install it, by ID or ID_LIKE of os-release."""
 NO_LINUX = (
     "Linux, of whose namespaces a lab is made (this is {0}): use a Linux virtual machine (macOS: lima or colima; "
     "Windows: WSL 2); on a cluster that is named by --kubeconfig the suite needs no lab"
 )
 PACKAGES = ("aiohttp", "dnslib", "jsonpatch", "orjson", "trustme")
-"""The lab's requirements beyond the suite's: the extra `lab` of pyproject.toml."""
+"""The packages that the lab needs in addition to the suite's: the extra `lab` of pyproject.toml."""
 SUITE = "calico-windows-conformance"
 DEFAULT_NODES = 6
-"""Nodes of the profile `default`, which cannot be read before YAML is installed."""
+"""The number of nodes of the profile `default`, which cannot be read before YAML is installed."""
 
 
 def install_nftables() -> str:
@@ -92,7 +92,7 @@ def lacks() -> list[str]:
 
 
 def main() -> int:
-    """Print them.  Returns 7 where there are any."""
+    """Print the missing features. Return 7 if there are any."""
     found = lacks()
     for line in found:
         print(f"this machine lacks {line}", file=sys.stderr)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``hybridlab`` command: options and dispatch.
 
-Nothing heavy is imported before the options are known to be good, so that mistakes are answered at
-once and labd can be started before the API server's libraries are loaded.
+No slow module is imported before the options are known to be right, so that mistakes are reported
+at once and labd can be started before the API server's libraries are loaded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None, taps: Taps | None = None) -> in
 
 
 def _completed(top: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Answer a shell that completes a command line, and end; else return the options."""
+    """Answer a shell that completes a command line, and end; otherwise return the options."""
     if "_ARGCOMPLETE" in os.environ:
         import argcomplete  # only where a shell asks
 
@@ -57,7 +57,7 @@ def _completed(top: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """The option that prints which version this is."""
+    """The option that prints the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib import metadata  # only for this option

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of the PowerShell that a user names for Windows pods, as that program names them
-itself."""
+"""The folders of the PowerShell that a user names for Windows pods; the program itself reports
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hybridlab.kernel import namespaces
 from hybridlab.runtime.model import PowerShell
 
 _WITHIN = 60.0
-"""s.  What a cold start takes on a busy machine is far below."""
+"""s. The time limit for the start; even a cold start on a busy machine takes much less."""
 _ASKED = (
     "$PSHOME; [System.Runtime.InteropServices.RuntimeEnvironment]::GetRuntimeDirectory(); "
     "'' + $PSVersionTable.PSVersion"
@@ -28,7 +28,7 @@ _QUIET = {
     "DOTNET_EnableDiagnostics": "0",
 }
 _SYSTEM = ("/usr/bin", "/usr/lib", "/etc", "/root", "/home", "/var/lib", "/proc", "/dev")
-"""Folders that no container sees, and none of those above them."""
+"""Folders that no container may see, and whose parents it may not see either."""
 
 
 def named(program: str) -> PowerShell:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``hybridlab up``: put a lab together, print when it is ready, keep it until a signal, take it
-apart.
+"""``hybridlab up``: put a lab together, print when it is ready, keep it until a signal, and end it.
 
 labd is started first: while it enters its namespaces on one core, this process imports the API
 server's libraries and makes certificates on the other.
@@ -100,7 +99,7 @@ def run(
 
 
 def _labelled(profile: Profile, agents: str) -> Profile:
-    """Return a profile with Windows nodes that name what runs the probe programs on them."""
+    """Return a profile whose Windows nodes name the program that runs the probe programs on them."""
     groups = (
         replace(group, labels={**group.labels, "hybridlab.windows-agents": agents})
         if group.os == "windows"
@@ -140,7 +139,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def _lacks(error: LabdFailed) -> str:
-    """Return one line for each missing feature of this machine, with how to allow it."""
+    """Return one line for each feature that this machine lacks, with the way to allow it."""
     if not error.lacks:
         return str(error)
     between = "\n  " if len(error.lacks) > 1 else " "

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The assembly of a lab: the parts, what is installed, and the order of starts and ends."""
+"""Puts a lab together: the parts, the installed objects, and the order of starts and ends."""

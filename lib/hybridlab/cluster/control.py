@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control socket of a running lab: one JSON request a line, one JSON answer a line.
+"""The control socket of a running lab: each request and each answer is one line of JSON.
 
 Requests are ``{"op": OP}`` with ``status``, ``active``, ``heal-all``, or ``heal`` with ``id``, or
-``inject`` with ``fault`` and ``parameters``.  Answers are ``{"ok": true, "result": ...}`` or
-``{"ok": false, "error": "one line"}``.  Only the user that started the lab can open the socket (mode 0600 in a
-directory of mode 0700).
+``inject`` with ``fault`` and ``parameters``. Answers are ``{"ok": true, "result": ...}`` or
+``{"ok": false, "error": "one line"}``. Only the user that started the lab can open the socket (mode
+0600 in a directory of mode 0700).
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class ControlServer:
 
 
 def ask(path: Path, request: Mapping[str, Any], *, patience: float = 30.0) -> Any:
-    """Ask a running lab; returns the result or raises Stop with the lab's words."""
+    """Send a request to a running lab; return the result, or raise Stop with the lab's words."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(patience)
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGINT and SIGTERM from the first line of ``hybridlab up`` to its last.
 
-A signal is only ever noted, never raised: a part that is being started is finished or given up in
+A signal is only recorded, never raised: a part that is being started is finished or given up in
 good order, and a second Ctrl-C cannot interrupt the shutdown that the first began.
 """
 
@@ -18,14 +18,13 @@ class EndRequest:
         self._tell: Callable[[], object] | None = None
 
     def listen(self) -> None:
-        """Take both signals over."""
+        """Install handlers for both signals."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
     def tell(self, callback: Callable[[], object] | None) -> None:
-        """Set the signal handler's function for the request; call it at once if the request was
-        made already.
-        """
+        """Set the function that the signal handler calls for the request; call it at once if the
+        request was made already."""
         self._tell = callback
         if self.asked and callback is not None:
             callback()

@@ -7,7 +7,7 @@ OK = 0
 USAGE = 4
 """Options, profiles and files that cannot be used."""
 ENVIRONMENT = 7
-"""This machine lacks something the lab needs, or a process of the lab died."""
+"""This machine lacks a feature that the lab needs, or a process of the lab died."""
 
 
 class Stop(Exception):

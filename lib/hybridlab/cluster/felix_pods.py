@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link of Felix to its pod: started and stopped with the calico-node container of its node, and
-logged there; on Linux the CNI plugin's log, which the container mounts from its node."""
+"""Connects Felix to its pod: it is started and stopped with the calico-node container of its node,
+and logs there. On Linux the container also shows the CNI plugin's log, which it mounts from its
+node."""
 
 import asyncio
 import base64
@@ -18,24 +19,23 @@ from hybridlab.runtime.contract import Runtime, RuntimeRefused
 logger = logging.getLogger(__name__)
 
 FELIX_CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
-"""``k8s-app`` label of the pod to the container that Felix runs in."""
+"""Map the ``k8s-app`` label of the pod to the container in which Felix runs."""
 
 CNI_CONTAINER = "install-cni"
 """Init container that writes the node's CNI configuration."""
 
 
 class FelixPods:
-    """Ties every node's Felix to its pod."""
+    """Connects every node's Felix to its pod."""
 
     def __init__(self, calico: Calico, control_plane: ControlPlane, runtime: Runtime) -> None:
         self._calico = calico
         self._control_plane = control_plane
         self._runtime = runtime
         self._containers: dict[str, str] = {}
-        """Node to the id of the container that its Felix runs in."""
+        """Map each node to the id of the container in which its Felix runs."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """Node to the last thing that is done for it: starts, stops and log lines keep their
-        order."""
+        """Map each node to the newest task for it: starts, stops and log lines keep their order."""
         self._ending = False
         calico.pod_network.logs.on_line = self._cni_logged
         control_plane.on_container_started(self._started)
@@ -67,8 +67,7 @@ class FelixPods:
 
     def start_services(self) -> None:
         """Start Felix on Windows nodes whose hosts run it without a pod, after their startup has
-        ended, and the programs that the network needs beside it.
-        """
+        ended, together with the programs that the network needs."""
         for node, windows in self._calico.windows.items():
             if self._calico.plane.starts(windows.machine):
                 self._calico.felix_started(node)

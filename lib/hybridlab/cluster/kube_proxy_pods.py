@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy of Windows nodes as a process that their hosts show: it lives with its pod, or is a
-service of the host.
+"""kube-proxy of Windows nodes as a process that their hosts show: it lives as long as its pod, or
+is a service of the host.
 
-Its work, programming services, is done by ``controllers.kube_proxy`` whether or not the process is
-there.  Where HNS is to lose Services with its network, they come back when kube-proxy's pod is made
-anew, and not before.
+``controllers.kube_proxy`` does its work, programming services, whether or not the process exists.
+If HNS loses Services with its network, they come back only when kube-proxy's pod is created again.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ from hybridlab.windows.kube_proxy import (
 APP = "kube-proxy-windows"
 CONTAINER = "kube-proxy"
 ASKS_EVERY = 0.1
-"""Seconds between two looks of start.ps1 for the network; really 1."""
+"""s. The interval at which start.ps1 checks whether the network exists; in reality 1."""
 FIRST_PROCESS = 6000
 
 
@@ -67,7 +66,7 @@ class WindowsKubeProxies:
             control_plane.on_container_stopped(self._stopped)
 
     def process(self, node: str) -> tuple[int, str] | None:
-        """Return process id and command line; None while there is no such process."""
+        """Return process id and command line; None if there is no such process."""
         machine, hns = self._nodes[node]
         if self._profile.kube_proxy.on_host:
             vip = self._source_vip(node)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's kubeconfig: written with mode 0600, marked as the lab's, recognized as stale when the
-lab is gone.
+"""The lab's kubeconfig: written with mode 0600, marked as the lab's, and recognised as stale when
+the lab has ended.
 
 A file that is not a lab's, or that belongs to a running lab, is never overwritten.
 """
@@ -59,7 +59,7 @@ def check_writable(path: Path) -> None:
 
 
 def lab_of(path: Path) -> Path | None:
-    """Return the directory of the lab that wrote this kubeconfig; None when no lab did."""
+    """Return the directory of the lab that wrote this kubeconfig; None if no lab did."""
     try:
         extensions = json.loads(path.read_text())["clusters"][0]["cluster"]["extensions"]
         found = next(entry["extension"] for entry in extensions if entry["name"] == EXTENSION)
@@ -69,7 +69,7 @@ def lab_of(path: Path) -> Path | None:
 
 
 def write(path: Path, access: Access, directory: Path) -> None:
-    """Write the kubeconfig whole or not at all, readable by this user only.
+    """Write the kubeconfig whole or not at all; only this user can read it.
 
     It is JSON, which every client reads, since JSON is YAML.
     """
@@ -110,6 +110,6 @@ def write(path: Path, access: Access, directory: Path) -> None:
 
 
 def remove_if_ours(path: Path, directory: Path) -> None:
-    """Remove the file when it is still the file that this lab wrote."""
+    """Remove the file if it is still the file that this lab wrote."""
     if lab_of(path) == directory:
         path.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab, put together: API server, control plane, Calico, faults, and labd behind them.
+"""A lab, put together: API server, control plane, Calico, faults, and labd.
 
 This module only connects the parts and orders their starts and ends.
 """
@@ -50,12 +50,13 @@ from hybridlab.runtime.stalls import KubeletStalls
 
 ADMIN = "kubernetes-admin"
 DEATH_IS_HEARD_WITHIN = 0.5
-"""Seconds; failures caused by labd's end may be noticed before that end is."""
+"""s. How long to wait for labd's end after a failure, because failures that it causes may be
+noticed earlier."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """The inputs from which a lab is assembled."""
+    """The inputs from which a lab is put together."""
 
     profile: Profile
     listener: socket.socket
@@ -63,14 +64,15 @@ class Setting:
     directory: RunDir
     kubeconfig: Path
     begun: float
-    """Monotonic seconds at which the command began."""
+    """The monotonic seconds at which the command began."""
     taps: Taps | None = None
     powershell: str = ""
-    """Version of what runs the probe programs of Windows pods; empty: the stand-in."""
+    """The version of the program that runs the probe programs of Windows pods; empty: the stand-in.
+    """
 
 
 class Lab:
-    """A lab that is coming up, running, or going down."""
+    """A lab that is starting, running, or ending."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
@@ -162,7 +164,7 @@ class Lab:
         kubeconfig.write(setting.kubeconfig, access, setting.directory.path)
 
     async def connect(self) -> None:
-        """Wait for labd. Raise LabdFailed with the missing features of this machine."""
+        """Wait for labd. Raise LabdFailed with the features that this machine lacks."""
         channel = await self._setting.labd.connect(self._on_event)
         loop = asyncio.get_running_loop()
         open_files.listen(lambda lack: loop.call_soon_threadsafe(channel.end, lack))
@@ -261,8 +263,7 @@ async def run_until_signal(
     setting: Setting, say_ready: Callable[[str], None], end: EndRequest
 ) -> int:
     """Start a lab, print when it is ready, keep it until SIGINT, SIGTERM or labd's death; return
-    the exit code.
-    """
+    the exit code."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     end.tell(lambda: loop.call_soon_threadsafe(asked.set))

@@ -2,9 +2,9 @@
 """The directory of a running lab with its kubeconfig and control socket, and the test whether the
 lab still runs.
 
-A directory per lab below ``$XDG_RUNTIME_DIR/hybridlab`` (or ``/tmp/hybridlab-UID``), mode 0700,
-removed when the lab ends.  A lab that was killed leaves its directory; the next lab that starts
-removes it.
+There is a directory for each lab below ``$XDG_RUNTIME_DIR/hybridlab`` (or ``/tmp/hybridlab-UID``),
+mode 0700, removed when the lab ends. A lab that was killed leaves its directory; the next lab that
+starts removes it.
 """
 
 import fcntl
@@ -18,14 +18,13 @@ from pathlib import Path
 from hybridlab.cluster.exits import ENVIRONMENT, Stop
 
 LONGEST = 107
-"""Bytes of a socket's name (Linux, unix(7): 108 with the zero at its end)."""
+"""The maximum number of bytes of a socket's name (Linux, unix(7): 108 with the zero at its end)."""
 
 
 @dataclass(frozen=True)
 class RunDir:
-    """A lab's directory. ``lock`` is held while the lab lives, so that a reused pid is not
-    mistaken for the lab.
-    """
+    """A lab's directory. ``lock`` is held as long as the lab lives, so that a reused pid is not
+    mistaken for the lab."""
 
     path: Path
     lock: int
@@ -40,15 +39,14 @@ class RunDir:
         return self.path / "control.sock"
 
     def remove(self) -> None:
-        """Remove the directory and give up the lock."""
+        """Remove the directory and release the lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self.lock)
 
 
 def base() -> Path:
-    """Return the directory of all labs of this user; made on first use, refused if another user
-    owns it.
-    """
+    """Return the directory of all labs of this user; it is made on first use, and refused if
+    another user owns it."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if runtime and os.access(runtime, os.W_OK):
         path = Path(runtime) / "hybridlab"
@@ -93,12 +91,13 @@ def create() -> RunDir:
 
 
 def labs() -> list[tuple[Path, bool]]:
-    """Return every lab directory of this user and whether its lab still runs."""
+    """Return every lab directory of this user, and whether its lab still runs."""
     return [(path, alive(path)) for path in sorted(base().iterdir()) if path.is_dir()]
 
 
 def alive(path: Path) -> bool:
-    """Return whether the lab that made this directory still runs: its lock is held."""
+    """Return whether the lab that made this directory still runs, which means that its lock is
+    held."""
     try:
         lock = os.open(path / "lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts of a lab: requests of PowerShell in a HostProcess container go to Calico, kube-proxy
-and HNS; on Linux, requests of ``birdcl`` go to the network of pods."""
+"""The hosts of a lab: they pass requests of PowerShell in a HostProcess container to Calico,
+kube-proxy and HNS; on Linux, they pass requests of ``birdcl`` to the pods' network."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduler, kubelets, workloads, services, namespaces: what a control plane and its nodes run, over the API."""
+"""Scheduler, kubelets, workloads, services, namespaces: the programs of a control plane and its
+nodes, which use the API."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared informers: one list and one watch per resource for the whole control plane.
 
-Handlers run synchronously, in the order of the changes, and must only note the work to be done
+Handlers run synchronously, in the order of the changes, and may only record the work to be done
 (see ``work``).
 """
 
@@ -83,7 +83,7 @@ class Caches:
         return found
 
     async def start(self) -> None:
-        """Start all caches asked for so far; returns when each has its first list."""
+        """Start all caches that were requested so far; return when each has its first list."""
         for cache in self._caches.values():
             await cache.informer.start()
         await asyncio.gather(*(cache.informer.wait_synced() for cache in self._caches.values()))

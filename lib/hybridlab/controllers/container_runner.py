@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container of a pod from its image to its end: pull, start, probe, restart with back-off,
-stop."""
+"""A container of a pod from its image to its end: pull, start, probe, restart with back-off, stop."""
 
 import asyncio
 import secrets
@@ -23,17 +22,18 @@ from hybridlab.runtime.model import USUAL_CAPABILITIES, ContainerExit, Container
 
 GRACE_PERIOD = "terminationGracePeriodSeconds"
 START_ERROR = 128
-"""Exit code of a container with a process that never started."""
+"""The exit code of a container whose process never started."""
 
 LEAST_GRACE = 2.0
-"""s.  What a preStop hook leaves its container at least (minimumGracePeriodInSeconds of the kubelet)."""
+"""s. The least time that a preStop hook leaves its container (minimumGracePeriodInSeconds of the
+kubelet)."""
 
 KILLED = 137
-"""Exit code that is assumed of a container that was stopped with its pod."""
+"""The exit code that is assumed for a container that was stopped with its pod."""
 
 
 STALL_LOOKS = 0.1
-"""Seconds between two looks whether a fault still holds a pull up."""
+"""s. The interval of checks whether a fault still delays a pull."""
 
 
 class BackOff:
@@ -171,7 +171,7 @@ class ContainerRunner:
                     await self._context.runtime.remove(container)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than until :meth:`stop`."""
+        """Wait for a number of seconds, but not longer than until :meth:`stop`."""
         try:
             await asyncio.wait_for(self._stopping.wait(), seconds)
         except TimeoutError:
@@ -371,7 +371,7 @@ class ContainerRunner:
     async def _stop_to_restart(self, container: str, failed_probe: str) -> None:
         """Stop a container after its preStop hook, as killContainer of the kubelet does.
 
-        A liveness or startup probe may name a grace period of its own, which then counts.
+        A liveness or startup probe may have a grace period of its own, which then counts.
         """
         probe = self.state.spec.get(f"{failed_probe}Probe") or {}
         grace = float(probe.get(GRACE_PERIOD, self._pod["spec"].get(GRACE_PERIOD, 30)))

@@ -34,7 +34,7 @@ class Ended:
 
 @dataclass
 class ContainerState:
-    """A container: exactly one of waiting, running, terminated."""
+    """A container; exactly one of waiting, running and terminated is set."""
 
     spec: Obj
     waiting: tuple[str, str] | None = ("ContainerCreating", "")
@@ -42,13 +42,13 @@ class ContainerState:
     ended: Ended | None = None
     last: Ended | None = None
     id: str = ""
-    """Identifier of the present or last run; empty before the first."""
+    """The identifier of the present or last run; empty before the first."""
     previous_id: str = ""
     restarts: int = 0
     ready: bool = False
     started: bool | None = None
     pulled: bool = False
-    """The image is there, so that its id is known."""
+    """The image is present, so that its id is known."""
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -57,11 +57,11 @@ class ContainerState:
 
     @property
     def succeeded(self) -> bool:
-        """Return whether the container ended with exit code 0 and is not to be run again now."""
+        """Return whether the container ended with exit code 0 and will not be run again now."""
         return self.ended is not None and self.ended.exit_code == 0
 
     def wait(self, reason: str, message: str = "") -> bool:
-        """Set the container waiting; return whether that is new."""
+        """Set the container's state to waiting; return whether this is new."""
         if self.waiting == (reason, message):
             return False
         if self.ended is not None:

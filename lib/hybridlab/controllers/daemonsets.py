@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DaemonSets: one pod on every node that the template fits, updated node by node.
+"""DaemonSets: one pod on every node that the template matches, updated node by node.
 
-maxSurge and ControllerRevisions are not emulated: an update deletes the old pod first, ``rollout undo`` has no history.
+maxSurge and ControllerRevisions are not emulated: an update deletes the old pod first, ``rollout
+undo`` has no history.
 """
 
 import asyncio
@@ -39,13 +40,16 @@ class DaemonSets(Controller):
     def __init__(
         self, client: Client, caches: Caches, recorder: Recorder, replaced_after: float = 0.0
     ) -> None:
-        """``replaced_after``: seconds that a node is without a pod that somebody else deleted."""
+        """Set up the controller. ``replaced_after``: the seconds for which a node has no pod after
+        another client deleted its pod."""
         self._client = client
         self._replaced_after = replaced_after
         self._had: set[tuple[str, str]] = set()
-        """DaemonSets' uids and nodes that have had a pod, which the controller itself has not deleted."""
+        """The uids of DaemonSets, and nodes, that have had a pod which the controller itself has
+        not deleted."""
         self._bereft: dict[tuple[str, str], float] = {}
-        """The entries of ``_had`` with a pod that is gone, to the loop's time of that."""
+        """Map the entries of ``_had`` whose pod is gone to the time when it went, on the loop's
+        clock."""
         self._recorder = recorder
         self._sets = caches.of(RESOURCE)
         self._nodes = caches.of("nodes")
@@ -102,8 +106,8 @@ class DaemonSets(Controller):
         return found
 
     def _may_be_replaced(self, owner: Obj, node: str) -> bool:
-        """Return whether a node without a pod gets one now. If it has to wait, look at the
-        DaemonSet again when the time is over."""
+        """Return whether a node without a pod gets one now. If it has to wait, check the DaemonSet
+        again when the time is over."""
         meta = owner["metadata"]
         place = meta["uid"], node
         now = asyncio.get_running_loop().time()
@@ -211,7 +215,7 @@ class DaemonSets(Controller):
 
 
 def _spec(owner: Obj) -> Obj:
-    """Return the pod's specification with the tolerations every daemon has."""
+    """Return the pod's specification with the tolerations that every daemon has."""
     spec = dict(owner["spec"]["template"]["spec"])
     taints = [*TOLERATED, HOST_NETWORK_TOLERATED] if spec.get("hostNetwork") else list(TOLERATED)
     own = list(spec.get("tolerations") or ())
@@ -221,7 +225,7 @@ def _spec(owner: Obj) -> Obj:
 
 
 def _node_of(pod: Obj) -> str:
-    """Return the node a daemon's pod is on or meant for."""
+    """Return the node on which a daemon's pod is, or for which it is meant."""
     if pod["spec"].get("nodeName"):
         return str(pod["spec"]["nodeName"])
     terms = pod["spec"]["affinity"]["nodeAffinity"][

@@ -21,12 +21,12 @@ DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
 HASH = "pod-template-hash"
 SAFE_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""Letters that make no words, as Kubernetes encodes hashes and name suffixes."""
+"""Letters that form no words, as Kubernetes uses them in hashes and name suffixes."""
 DELAY = 0.003
 
 
 def template_hash(template: Obj) -> str:
-    """Return a short name for a pod template; the same for the same template."""
+    """Return a short name for a pod template, always the same for the same template."""
     digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).digest()
     return "".join(SAFE_LETTERS[byte % len(SAFE_LETTERS)] for byte in digest[:10])
 
@@ -165,7 +165,8 @@ class Deployments(Controller):
         }
 
     async def _revise(self, owner: Obj, new: Obj, old: list[Obj]) -> Obj:
-        """Give the current set the highest revision and the deployment that revision."""
+        """Give the current ReplicaSet the highest revision, and set the Deployment to that
+        revision."""
         highest = max((_revision(each) for each in old), default=0)
         if _revision(new) <= highest:
             new = await self._patch_set(
@@ -208,8 +209,8 @@ class Deployments(Controller):
     async def _resize(
         self, owner: Obj, new: Obj | None, old: list[Obj]
     ) -> tuple[Obj | None, list[Obj]]:
-        """Apply a changed number of replicas while nothing is rolled out. The only set with pods is
-        scaled."""
+        """Apply a changed number of replicas while nothing is rolled out. The only ReplicaSet with
+        pods is scaled."""
         sets = [each for each in (new, *old) if each]
         running = [each for each in sets if each["spec"]["replicas"]]
         target = running[0] if len(running) == 1 else new
@@ -246,7 +247,7 @@ class Deployments(Controller):
         return new, [scaled.get(each["metadata"]["uid"], each) for each in old]
 
     async def _shrink(self, owner: Obj, new: Obj, active: list[Obj]) -> dict[str, Obj]:
-        """Scale the old sets down, unhealthy pods first, without going below the available
+        """Scale the old ReplicaSets down, unhealthy pods first, without going below the available
         minimum."""
         minimum = owner["spec"]["replicas"] - self._unavailable(owner)
         total = new["spec"]["replicas"] + sum(each["spec"]["replicas"] for each in active)
@@ -275,7 +276,7 @@ class Deployments(Controller):
         return changed
 
     async def _clean_up(self, owner: Obj, new: Obj | None, old: list[Obj]) -> None:
-        """Delete the oldest empty sets beyond the history limit."""
+        """Delete the oldest empty ReplicaSets in excess of the history limit."""
         limit = owner["spec"].get("revisionHistoryLimit", 10)
         empty = [
             each for each in old if not each["spec"]["replicas"] and not _count(each, "replicas")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PodDisruptionBudgets: how many pods are healthy, how many must be, how many may be evicted now."""
+"""PodDisruptionBudgets: how many pods are healthy, how many must be healthy, and how many may be
+evicted now."""
 
 from hybridlab.api.contract import Client, Obj
 from hybridlab.controllers.cache import Caches
@@ -51,7 +52,7 @@ class DisruptionBudgets(Controller):
         )
 
     def _status(self, budget: Obj, before: Obj, known: Obj) -> Obj:
-        """Return the status of a budget; ``known`` are the disrupted pods of the status before."""
+        """Return the status of a budget; ``known`` are the disrupted pods of the previous status."""
         meta = budget["metadata"]
         selector = budget["spec"].get("selector")
         active = {
@@ -76,7 +77,7 @@ class DisruptionBudgets(Controller):
         }
 
     def _demand(self, budget: Obj, pods: list[Obj]) -> tuple[int, int]:
-        """Return the expected number of pods, and how many of them have to be healthy."""
+        """Return the expected number of pods, and how many of them must be healthy."""
         spec = budget["spec"]
         least = spec.get("minAvailable")
         most = spec.get("maxUnavailable")

@@ -2,8 +2,8 @@
 """The zone of the cluster's DNS: names of Services and of the pods behind headless Services, from
 live objects.
 
-Written like the answers of CoreDNS' kubernetes plugin: A, SRV, PTR, and CNAME for ExternalName
-Services.  Pod names by address (``1-2-3-4.ns.pod``) are not emulated: NXDOMAIN.
+The records are those of CoreDNS' kubernetes plugin: A, SRV, PTR, and CNAME for ExternalName
+Services. Pod names by address (``1-2-3-4.ns.pod``) are not emulated: NXDOMAIN.
 """
 
 from collections import defaultdict
@@ -18,11 +18,11 @@ from hybridlab.controllers.work import Work
 from hybridlab.dataplane.model import Zone
 
 SETTLE = 0.004
-"""Seconds that changes are gathered before the zone is replaced."""
+"""s. How long changes are gathered before the zone is replaced."""
 
 
 class ZoneWriter(Protocol):
-    """The receiver of the zone: the data plane, or a stage before it."""
+    """The receiver of the zone: the data plane, or a part in front of it."""
 
     async def set_zone(self, zone: Zone) -> None:
         """Replace the DNS zone."""
@@ -46,7 +46,7 @@ class Dns:
         self._work.note("zone")
 
     async def stop(self) -> None:
-        """End; DNS keeps answering with the last zone."""
+        """Stop updating the zone; DNS keeps answering with the last zone."""
         await self._work.stop()
 
     async def _look(self, _: str) -> None:

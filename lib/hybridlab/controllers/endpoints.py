@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EndpointSlices and Endpoints of Services with a selector: who is behind a Service, and who of them is ready.
+"""EndpointSlices and Endpoints of Services with a selector: which pods are behind a Service, and
+which of them are ready.
 
-Services without a selector are left to whoever writes their EndpointSlices, or Endpoints (``mirroring``).
+The EndpointSlices of Services without a selector are written by their users, or copied from
+Endpoints (``mirroring``).
 """
 
 from collections import defaultdict
@@ -23,7 +25,7 @@ Ports = tuple[tuple[str, int, str], ...]
 
 
 class EndpointsController:
-    """Keeps EndpointSlices and Endpoints as pods become ready and go."""
+    """Updates EndpointSlices and Endpoints when pods become ready or end."""
 
     def __init__(self, client: Client, caches: Caches) -> None:
         self._client = client
@@ -58,7 +60,7 @@ class EndpointsController:
                 self._work.note((namespace, service["metadata"]["name"]))
 
     def _on_slice(self, new: Obj | None, old: Obj | None) -> None:
-        """Make a slice of this controller anew after another client deleted or changed it."""
+        """Make a slice of this controller again after another client deleted or changed it."""
         if old is not None and is_managed_by(MANAGED_BY[1], old):
             self._work.note((old["metadata"]["namespace"], labels_of(old)[SERVICE_LABEL]))
 
@@ -163,7 +165,7 @@ async def write_slices(client: Client, existing: list[Obj], wanted: list[Obj]) -
 
 
 async def delete(client: Client, resource: str, namespace: str, name: str) -> None:
-    """Delete an object that may be gone already."""
+    """Delete an object that may not exist any more."""
     try:
         await client.delete(resource, name, namespace)
     except ApiError as error:
@@ -205,8 +207,7 @@ def owner(kind: str, meta: Obj) -> Obj:
 
 def _groups(service: Obj, pods: Iterable[Obj]) -> dict[Ports, list[Obj]]:
     """Return pods by the ports they serve: one group, unless pods give a named target port
-    different numbers.
-    """
+    different numbers."""
     groups: dict[Ports, list[Obj]] = defaultdict(list)
     for pod in pods:
         ports = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container's environment, command and arguments as a kubelet works them out."""
+"""A container's environment, command and arguments as a kubelet computes them."""
 
 import math
 import re
@@ -14,7 +14,7 @@ _SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['([^']+)'\]$")
 
 
 class ConfigError(Exception):
-    """A container's configuration names something that is not there (CreateContainerConfigError)."""
+    """A container's configuration names an object that does not exist (CreateContainerConfigError)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,17 +22,17 @@ class Sources:
     """The sources of values."""
 
     config_map: Callable[[str, str], Obj | None]
-    """By namespace and name."""
+    """Returns the ConfigMap with this namespace and name."""
     secret: Callable[[str, str], Obj | None]
     services: Callable[[str], Iterable[Obj]]
-    """The Services of a namespace."""
+    """Returns the Services of a namespace."""
     allocatable: Mapping[str, str]
-    """The node's."""
+    """The allocatable resources of the node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodFields:
-    """The fields of a running pod that its specification does not have yet."""
+    """The fields of a running pod that its specification does not contain yet."""
 
     pod: Obj
     addresses: tuple[str, ...]
@@ -40,7 +40,7 @@ class PodFields:
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Replace ``$(NAME)`` where the name is known; ``$$`` is a dollar sign."""
+    """Replace ``$(NAME)`` if the name is known; ``$$`` is a dollar sign."""
 
     def one(found: re.Match[str]) -> str:
         name = found.group(1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events as components report them: written in the background, repeats counted up instead of written anew."""
+"""Events as components report them: written in the background; for a repeated event the count is
+increased."""
 
 import asyncio
 import logging
@@ -13,7 +14,7 @@ from hybridlab.controllers.times import micro_timestamp, timestamp
 logger = logging.getLogger(__name__)
 
 REMEMBERED = 4096
-"""How many different events are remembered for counting."""
+"""The number of different events that are remembered for counting."""
 
 
 class Recorder:
@@ -30,7 +31,7 @@ class Recorder:
         self._task = asyncio.create_task(self._run(), name="events")
 
     async def stop(self) -> None:
-        """End; events that have not been written are lost."""
+        """Stop writing; events that have not been written are lost."""
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -46,7 +47,7 @@ class Recorder:
         type: Literal["Normal", "Warning"] = "Normal",
         field_path: str = "",
     ) -> None:
-        """Report one event about an object (which must carry apiVersion and kind)."""
+        """Report one event about an object (which must have apiVersion and kind)."""
         meta = about["metadata"]
         reference = {
             "apiVersion": about["apiVersion"],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command's three streams: pipes with far ends in the runtime, pumped to the API server's
-channels."""
+"""A command's three streams: pipes whose other ends are in the runtime; their data are copied to
+and from the API server's channels."""
 
 import asyncio
 import os
@@ -12,16 +12,17 @@ CHUNK = 65536
 
 
 class Pipe:
-    """A pipe; both ends are ours until :meth:`close_far`."""
+    """A pipe; this process has both ends until :meth:`close_far`."""
 
     def __init__(self, *, outwards: bool) -> None:
-        """Make a pipe. ``outwards``: the command writes, and we read; else the reverse."""
+        """Make a pipe. ``outwards``: the command writes, and this process reads; otherwise the
+        reverse."""
         read, write = os.pipe()
         self.near, self.far = (read, write) if outwards else (write, read)
         os.set_blocking(self.near, False)
 
     def close_far(self) -> None:
-        """Give up our copy of the end that the command has."""
+        """Close this process' copy of the end that the command has."""
         if self.far >= 0:
             os.close(self.far)
             self.far = -1
@@ -57,7 +58,8 @@ async def pump_out(pipe: Pipe, writer: ChannelWriter) -> None:
 
 
 async def pump_in(stdin: Input, pipe: Pipe) -> None:
-    """Give the command everything that comes, then end-of-file; stops when the command reads no more."""
+    """Pass the command everything that arrives, then end-of-file; stop when the command reads no
+    more."""
     try:
         while data := await stdin.read(CHUNK):
             view = memoryview(data)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a pod fit a node, why not, and how well: the scheduler's filters and scores, without any state of their own.
+"""Decides whether a pod fits a node, why not, and how well: the scheduler's filters and scores,
+without any state of their own.
 
-Reasons are worded as kube-scheduler's plugins word them and tried in its order.  Volumes, affinity between pods,
-topology spread, extenders and preemption of other pods are not emulated: all pods of the lab have priorities that
-nothing compares.
+Reasons have the words of kube-scheduler's plugins and are tried in its order. Volumes, affinity
+between pods, topology spread, extenders and preemption of other pods are not emulated; the
+priorities of the lab's pods are never compared.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class PodNeeds:
 
     @classmethod
     def of(cls, pod: Obj) -> PodNeeds:
-        """Work it out from the pod's spec."""
+        """Compute the needs from the pod's spec."""
         spec = pod["spec"]
         ports = tuple(
             (port.get("hostIP") or "0.0.0.0", port.get("protocol", "TCP"), port["hostPort"])
@@ -67,7 +68,7 @@ class NodeState:
 
     node: Obj
     pods: dict[str, PodNeeds] = field(default_factory=dict)
-    """By uid."""
+    """The pods by uid."""
     used: dict[str, Decimal] = field(default_factory=dict)
 
     def add(self, needs: PodNeeds) -> None:
@@ -76,7 +77,7 @@ class NodeState:
             self.used[name] = self.used.get(name, Decimal(0)) + amount
 
     def remove(self, uid: str) -> None:
-        """Count a pod out again, if it was in."""
+        """Remove a pod from the counts, if it is counted."""
         needs = self.pods.pop(uid, None)
         for name, amount in needs.resources.items() if needs else ():
             self.used[name] -= amount
@@ -101,7 +102,7 @@ def tolerates(tolerations: Sequence[Mapping[str, Any]], taint: Mapping[str, Any]
 
 
 def untolerated(needs: PodNeeds, node: Obj, effects: Iterable[str]) -> Mapping[str, Any] | None:
-    """Return the node's first taint of these effects that the pod does not tolerate."""
+    """Return the node's first taint with one of these effects that the pod does not tolerate."""
     taints = node["spec"].get("taints") or ()
     return next(
         (
@@ -114,8 +115,8 @@ def untolerated(needs: PodNeeds, node: Obj, effects: Iterable[str]) -> Mapping[s
 
 
 def required_node_names(pod: Obj) -> frozenset[str] | None:
-    """Return the nodes a pod is confined to by ``matchFields metadata.name`` in every term of its
-    affinity, if it is."""
+    """Return the nodes to which ``matchFields metadata.name`` in every term of a pod's affinity
+    restricts it; None if nothing does."""
     names: set[str] = set()
     for term in _required_node_terms(pod) or ():
         fields = term.get("matchFields") or ()
@@ -147,7 +148,7 @@ class Cluster:
         self.nodes: dict[str, NodeState] = {}
 
     def why_not(self, needs: PodNeeds, state: NodeState) -> Reasons | None:
-        """Return the first filter's reasons why the pod does not fit, or None when it does."""
+        """Return the first filter's reasons why the pod does not fit; None if it fits."""
         node = state.node
         pod = needs.pod
         names = required_node_names(pod)
@@ -186,8 +187,8 @@ class Cluster:
         return Reasons(tuple(texts), resolvable) if texts else None
 
     def score(self, needs: PodNeeds, state: NodeState) -> tuple[int, int, int, int]:
-        """Return how well a pod fits a node that can take it, best is largest: few PreferNoSchedule
-        taints, preferences, few pods of the same owner, few pods."""
+        """Return how well a pod fits a node that can take it; the largest is the best: few
+        PreferNoSchedule taints, preferences, few pods of the same owner, few pods."""
         pod = needs.pod
         node = state.node
         taints = node["spec"].get("taints") or ()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image pulls with the behaviour and words of a kubelet with containerd; ``Runtime.image`` knows
-the existing images.
-"""
+"""Image pulls with the behaviour and words of a kubelet with containerd; ``Runtime.image`` has the
+existing images."""
 
 import hashlib
 
@@ -9,7 +8,8 @@ from hybridlab.profiles.machines import Machine
 from hybridlab.runtime.model import ImageFacts
 
 WINDOWS_LTSC = (20348, 26100)
-"""Builds from which on containers of the previous long-term release also run (hcsshim's compatibility rule)."""
+"""The builds from which on containers of the previous long-term release also run (hcsshim's
+compatibility rule)."""
 
 
 class PullError(Exception):
@@ -37,7 +37,8 @@ def image_id(reference: str) -> str:
 
 
 def image_size(reference: str) -> int:
-    """Return a size in bytes for events: the same for each call with this reference, 1 to 64 MB."""
+    """Return a size in bytes for events, from 1 to 64 MB, the same for each call with this
+    reference."""
     return 10**6 + int(hashlib.sha256(reference.encode()).hexdigest()[:8], 16) % (63 * 10**6)
 
 

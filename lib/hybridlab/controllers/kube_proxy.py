@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy: from Services and EndpointSlices to each node's service table.
+"""kube-proxy: computes each node's service table from Services and EndpointSlices.
 
-One reader of the API programs all nodes; a table that would not change is not sent.  With it go the ports of Linux
-nodes that Calico's portmap plugin leads to pods (``hostPort``); Calico's configuration for Windows has no such plugin.
+One reader of the API programs all nodes; a table that would not change is not sent. The table also
+has the ports of Linux nodes that Calico's portmap plugin leads to pods (``hostPort``); Calico's
+configuration for Windows has no such plugin.
 """
 
 import asyncio
@@ -21,18 +22,19 @@ from hybridlab.dataplane.model import Backend, ServicePort, ServiceTable
 from hybridlab.profiles.machines import Machine
 
 SETTLE = 0.004
-"""Seconds that changes are gathered before nodes are programmed: many pods become ready together."""
+"""s. How long changes are gathered before nodes are programmed, since many pods become ready
+together."""
 
 
 STICKY_SINCE = 20348
 """The first Windows build with session affinity (Kubernetes, Networking on Windows: Windows Server 2022)."""
 
 Behind = dict[tuple[str, str, str], list[tuple[Backend, str]]]
-"""(namespace, service, port name) to backends, each with its node."""
+"""Map (namespace, service, port name) to backends, each with its node."""
 
 
 class ServiceWriter(Protocol):
-    """The receiver of nodes' services: the data plane, or a stage before it."""
+    """The receiver of nodes' services: the data plane, or a part in front of it."""
 
     async def set_services(self, node: str, table: ServiceTable) -> None:
         """Replace a node's services."""
@@ -50,9 +52,11 @@ class KubeProxies:
         snat_local_pods_to: Callable[[str], str | None],
         snat_node_ports_to: Callable[[str], str | None],
     ) -> None:
-        """``snat_local_pods_to``: source that a node's pods get on their way to a ClusterIP (Windows without DSR).
+        """Set up the kube-proxies. ``snat_local_pods_to``: the source address that a node's pods
+        get when they connect to a ClusterIP (Windows without DSR).
 
-        ``snat_node_ports_to``: source that NodePorts of a node give (Windows).
+        ``snat_node_ports_to``: the source address that the NodePorts of a node give traffic
+        (Windows).
         """
         self._dataplane = dataplane
         self._nodes = nodes
@@ -72,11 +76,11 @@ class KubeProxies:
         self._work.note("all")
 
     async def stop(self) -> None:
-        """End; the nodes keep their programmed services."""
+        """Stop updating; the nodes keep their programmed services."""
         await self._work.stop()
 
     def table(self, node: str) -> ServiceTable | None:
-        """Return the table that was programmed on a node last; None: nothing yet."""
+        """Return the table that was last programmed on a node; None: nothing yet."""
         return self._programmed.get(node)
 
     def _on_pod(self, new: Obj | None, old: Obj | None) -> None:
@@ -95,9 +99,8 @@ class KubeProxies:
         self._programmed.update(changed)
 
     def _backends(self, wanted: str) -> Behind:
-        """Map (namespace, service, port name) to backends with their node, each in a state of
-        :func:`_states`.
-        """
+        """Map (namespace, service, port name) to backends with their nodes, each in a state of
+        :func:`_states`."""
         found: Behind = defaultdict(list)
         for slice_ in self._slices:
             service = labels_of(slice_).get(SERVICE_LABEL)
@@ -138,7 +141,7 @@ class KubeProxies:
 
 
 def _states(conditions: Obj) -> set[str]:
-    """Return the states of an endpoint as a backend: ready or unready, and perhaps ending.
+    """Return the states of an endpoint as a backend: ready or unready, and possibly ending.
 
     Absent conditions have the API's defaults.
     """
@@ -233,12 +236,12 @@ class _Reached:
     """The backends that clients of a Service's port reach from one node."""
 
     inside: tuple[Backend, ...]
-    """By the cluster's address."""
+    """The backends for traffic to the cluster's address."""
     outside: tuple[Backend, ...]
-    """By a NodePort or an external address."""
+    """The backends for traffic to a NodePort or an external address."""
     unready: tuple[Backend, ...]
     everywhere: tuple[Backend, ...]
-    """Without a traffic policy."""
+    """The backends without a traffic policy."""
 
     def left_out(self, reached: tuple[Backend, ...]) -> tuple[Backend, ...]:
         """Return the backends that a traffic policy leaves out."""

@@ -27,12 +27,12 @@ class Kubelet:
     """A node's agent (implements :class:`hybridlab.api.contract.NodeAgent`)."""
 
     def __init__(self, context: NodeContext, node: Callable[[], Obj | None]) -> None:
-        """``node`` gives the Node object as it is now."""
+        """Set up the kubelet. ``node`` returns the present Node object."""
         self.context = context
         self._node = node
         self._workers: dict[str, PodWorker] = {}
         self._unnoticed: dict[str, Obj] = {}
-        """Pods that a fault keeps the kubelet from, as they are now."""
+        """The present pods of the node that a fault hides from the kubelet."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._execs: set[asyncio.Task[ExecOutcome]] = set()
 
@@ -62,14 +62,14 @@ class Kubelet:
                 self._admit(uid, pod)
 
     async def _notice(self, uid: str) -> None:
-        """Admit a pod as soon as no fault keeps the kubelet from noticing it."""
+        """Admit a pod as soon as no fault hides it from the kubelet."""
         await self.context.faults.passes("pods", self.context.machine.name)
         pod = self._unnoticed.pop(uid, None)
         if pod is not None:
             self._admit(uid, pod)
 
     def on_exit(self, ended: ContainerExit) -> bool:
-        """Note that a container ended; return False when no pod of this node waits for it."""
+        """Record that a container ended; return False if no pod of this node waits for it."""
         waiting = self.context.exits.get(ended.container)
         if waiting is None:
             return False
@@ -183,13 +183,13 @@ class Kubelet:
         return next((state for state in states if state.name == container), None)
 
     def container_id(self, pod: Obj, container: str) -> str:
-        """Return the runtime's id of a container's newest run; empty when it never ran."""
+        """Return the runtime's id of a container's newest run; empty if it never ran."""
         state = self._state(pod, container)
         return state.id if state else ""
 
     def environment(self, pod: Obj, container: str) -> dict[str, str]:
-        """Return the environment that a container (or init container) was last started with; empty
-        when it never was."""
+        """Return the environment with which a container (or init container) was last started; empty
+        if it never was."""
         state = self._state(pod, container)
         return dict(state.environment) if state else {}
 
@@ -198,8 +198,8 @@ class Kubelet:
     ) -> ExecOutcome:
         """Run a command in a running container.
 
-        Raise ApiError when there is no such container or it does not run, as a kubelet refuses the connection, and
-        StreamCut when :meth:`cut_streams` ends it.
+        Raise ApiError if there is no such container or it does not run, as a kubelet refuses the
+        connection, and StreamCut if :meth:`cut_streams` ends it.
         """
         work = asyncio.create_task(self._exec(pod, container, argv, streams))
         self._execs.add(work)
@@ -218,8 +218,7 @@ class Kubelet:
 
     def cut_streams(self) -> None:
         """Break the node's network for a moment: every running exec is cut off and its command
-        killed.
-        """
+        killed."""
         for work in self._execs:
             work.cancel()
 
@@ -298,8 +297,8 @@ class Kubelet:
         timestamps: bool,
         limit_bytes: int | None,
     ) -> AsyncIterator[bytes]:
-        """Yield the lines of a container's log.  Raise ApiError 400 in the kubelet's words when
-        there is none."""
+        """Yield the lines of a container's log. Raise ApiError 400 in the kubelet's words if there
+        is no log."""
         log = self._log_of(pod, container, previous=previous)
         skip = 0
         if tail_lines is not None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cloud's controller of load balancers: a Service of type LoadBalancer gets an address.
 
-The address is outside all networks of the cluster.  kube-proxy leads it to the Service's backends
-on every node, as it does wherever ``status.loadBalancer`` names an address.
+The address is outside all networks of the cluster. kube-proxy leads it to the Service's backends on
+every node, as it does for every address that ``status.loadBalancer`` names.
 """
 
 from hybridlab.api.contract import Client, Obj
@@ -10,8 +10,8 @@ from hybridlab.controllers.cache import Caches
 from hybridlab.controllers.work import Controller, Work, write_status
 
 BEGIN = "198.18"
-"""How addresses begin; they end as the Service's ClusterIP does, so that no two Services have the
-same.  The network is for tests of devices (RFC 2544): no host of anybody has such an address."""
+"""The beginning of addresses; they end as the Service's ClusterIP does, so that no two Services
+have the same. The network is for tests of devices (RFC 2544): no real host has such an address."""
 
 
 def addresses_of(service: Obj) -> list[str]:
@@ -21,7 +21,7 @@ def addresses_of(service: Obj) -> list[str]:
 
 
 class LoadBalancers(Controller):
-    """Gives an address to each Service that asks for a load balancer."""
+    """Gives an address to each Service that requests a load balancer."""
 
     def __init__(self, client: Client, caches: Caches) -> None:
         self._client = client

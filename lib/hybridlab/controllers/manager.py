@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control plane and all kubelets of a lab, assembled and started in the right order.
+"""The control plane and all kubelets of a lab, put together and started in the right order.
 
 First ``register()`` (machines in the data plane, namespaces, nodes), then components that need only
 those (Calico), then ``start()`` (controllers, kubelets, system workloads).
@@ -65,10 +65,11 @@ class ControlPlane:
         system_workloads: bool = True,
         kubelet_stalls: KubeletStalls | None = None,
     ) -> None:
-        """``client`` makes a client for a component's user name; ``resolvers`` take the DNS zone and ``proxied``
-        nodes' services (default: the data plane); ``snat_local_pods_to``, ``snat_node_ports_to`` and ``issue_token`` as
-        kube-proxy and volumes need them; ``system_workloads``: make the objects of ``workloads``,
-        and run Calico's operator where they say so."""
+        """Set up the control plane. ``client`` makes a client for a component's user name;
+        ``resolvers`` take the DNS zone and ``proxied`` nodes' services (default: the data plane).
+        kube-proxy uses ``snat_local_pods_to`` and ``snat_node_ports_to``, volumes use
+        ``issue_token``. ``system_workloads``: create the objects of ``workloads``, and run Calico's
+        operator if ``workloads`` has it."""
         self.profile = profile
         self.machines = machines(profile)
         self._client = client("system:kube-controller-manager")
@@ -188,7 +189,8 @@ class ControlPlane:
         await self._nodes.register()
 
     async def start(self) -> None:
-        """Start all components and make the system workloads; returns without waiting for their pods."""
+        """Start all components and create the system workloads; return without waiting for their
+        pods."""
         self.recorder.start()
         await self.caches.start()
         self.caches.of("pods").subscribe(self._on_pod)
@@ -217,7 +219,8 @@ class ControlPlane:
         await self.caches.stop()
 
     async def ready(self) -> None:
-        """Returns when every system workload has all its pods ready; they exist once ``start`` has returned."""
+        """Return when every system workload has all its pods ready; the workloads exist once
+        ``start`` has returned."""
         wanted: dict[str, list[Obj]] = {"deployments.apps": [], "daemonsets.apps": []}
         for resource, obj in self._workloads.objects() if self._system else ():
             if resource in wanted:
@@ -231,7 +234,7 @@ class ControlPlane:
             await cache.informer.wait_for(complete)
 
     def node_agent(self, name: str) -> NodeAgent | None:
-        """Return the kubelet of a node, for exec and logs; None when there is no such node."""
+        """Return the kubelet of a node, for exec and logs; None if there is no such node."""
         return self.kubelets.get(name)
 
     async def kill_container(self, pod: Obj, container: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shared context of all parts of a node's kubelet."""
+"""The data that all parts of a node's kubelet share."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ ContainerHook = Callable[[str, Obj, str], None]
 
 @dataclass(kw_only=True)
 class NodeContext:
-    """A node's surroundings."""
+    """The data of a node's kubelet."""
 
     machine: Machine
     profile: Profile
@@ -43,7 +43,7 @@ class NodeContext:
     images: set[str] = field(default_factory=set)
     """Images that were pulled."""
     exits: dict[str, asyncio.Future[ContainerExit]] = field(default_factory=dict)
-    """By container id; set when a main process ends."""
+    """Map each container's id to a future that is set when its main process ends."""
 
     def event(
         self,

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node objects like their kubelets would register them, and the leases that show they are alive.
+"""Node objects as their kubelets would register them, and the leases that show that the kubelets
+are alive.
 
 The facts come from the profile; identifiers (machine id, system UUID) are derived from the node's
-name, so that a lab started twice looks the same.  Node status does not follow the machine this runs
-on: a lab's nodes are always Ready while the lab lives, except when a fault has ended their kubelet.
-Then they become Ready Unknown and get their taints, as by kube-controller-manager's node lifecycle.
+name, so that a lab that is started twice looks the same. A Node's status does not depend on the
+machine on which the lab runs: a lab's nodes are always Ready as long as the lab lives, except when
+a fault has ended their kubelet. Then they become Ready Unknown and get their taints, as by
+kube-controller-manager's node lifecycle.
 """
 
 import asyncio
@@ -23,7 +25,7 @@ from hybridlab.runtime.stalls import KubeletStalls
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40
 RENEW_SECONDS = 10.0
-"""How often a kubelet renews its lease."""
+"""s. The interval at which a kubelet renews its lease."""
 
 WINDOWS_NAMES = {
     17763: "Windows Server 2019 Datacenter",
@@ -35,14 +37,14 @@ WINDOWS_NAMES = {
     25398: "Windows Server Datacenter",
     26100: "Windows Server 2025 Datacenter",
 }
-"""ProductName in the registry by build, which is what a Windows kubelet reports as osImage."""
+"""Map each build to the ProductName in the registry, which a Windows kubelet reports as osImage."""
 
 LINUX_IMAGE = "Ubuntu 24.04.3 LTS"
 LINUX_KERNEL = "6.8.0-87-generic"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 SILENT = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 LOOK_SECONDS = 0.25
-"""Between two looks at whether kubelets are silent; the real one looks every 5 s."""
+"""s. The interval of checks for silent kubelets; the real controller checks every 5 s."""
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 PRESSURES = (
@@ -53,9 +55,8 @@ PRESSURES = (
 
 
 def node_object(machine: Machine, profile: Profile, labels: Mapping[str, str]) -> Obj:
-    """Return the whole Node, status included; ``labels`` are added to the labels that every
-    kubelet sets.
-    """
+    """Return the whole Node, including its status; ``labels`` are added to the labels that every
+    kubelet sets."""
     spec: dict[str, Any] = {}
     cidr = pod_cidr(machine, profile)
     if cidr and profile.network.ipam != "platform":
@@ -191,7 +192,8 @@ class Nodes:
         self._cached = caches.of("nodes")
         self._stalls = stalls
         self._silent: dict[str, float] = {}
-        """Node to when its kubelet was silent first, on the loop's clock."""
+        """Map each node to the time when its kubelet was first found silent, on the loop's clock.
+        """
         self._unknown: set[str] = set()
         """Nodes that count as dead."""
         self._machines = machines
@@ -240,8 +242,8 @@ class Nodes:
                         raise
 
     async def _watch_kubelets(self) -> None:
-        """Mark a node Unknown when its kubelet has been silent for long, and Ready again when it is
-        back."""
+        """Mark a node Unknown when its kubelet has been silent for a long time, and Ready again
+        when the kubelet is back."""
         patience = self._profile.timing.node_unknown_ms / 1000
         loop = asyncio.get_running_loop()
         while True:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calico's operator: writes Calico's workloads from Installation and FelixConfiguration, and
-undoes edits of them.
+reverts edits of them.
 
 It follows FelixConfiguration ``default``, and the Service networks and BGP of Installation
 ``default``. When one of them changes, it renders calico-node-windows and the Windows CNI
-configuration anew; DaemonSets then roll. It works while its own Deployment has a ready pod. Other
-fields of an Installation, such as node images or resource requests, change nothing here.
+configuration again; DaemonSets then roll. It works as long as its own Deployment has a ready pod.
+Other fields of an Installation, such as node images or resource requests, change nothing here.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from hybridlab.profiles.model import Profile
 INSTALLATIONS = "installations.operator.tigera.io"
 RENDERED = ("daemonsets.apps", "deployments.apps", "configmaps")
 RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
-"""Annotation of ``kubectl rollout restart``; the operator keeps it."""
+"""The annotation of ``kubectl rollout restart``; the operator keeps it."""
 OWN = ("tigera-operator", "tigera-operator")
 DELAY = 0.005
 
@@ -42,7 +42,7 @@ class Operator(Controller):
         self._caches = {resource: caches.of(resource) for resource in RENDERED}
         self._wanted: dict[Key, Obj] = {}
         self._as_laid: dict[Key, Any] = {}
-        """The API's version of the objects rendered last: with all defaults."""
+        """The objects that were last rendered, in the API's version with all defaults."""
         self.work = Work("operator", self._sync, delay=DELAY)
 
     def start(self) -> None:
@@ -76,7 +76,7 @@ class Operator(Controller):
         return bool(own and (own.get("status") or {}).get("readyReplicas"))
 
     def _render(self) -> dict[Key, Obj]:
-        """Return the objects that the current FelixConfiguration and Installation demand."""
+        """Return the objects that the current FelixConfiguration and Installation require."""
         felix = (self._felix.get("", "default") or {}).get("spec") or {}
         installation = (self._installations.get("", "default") or {}).get("spec") or {}
         return {
@@ -133,8 +133,8 @@ def _without_restart(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _laid_over(current: Obj, wanted: Obj) -> Obj:
-    """Return the rendered part for a current object, with the mark of a restart that a user asked
-    for."""
+    """Return the rendered part for a current object, with the mark of a restart that a user
+    requested."""
     if "data" in wanted:
         return {"data": wanted["data"]}
     spec = wanted["spec"]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects by their controller, up to date at once: a controller's own change counts before its
-watch reports it.
-"""
+watch reports it."""
 
 from collections.abc import Callable
 
@@ -33,7 +32,8 @@ class Owned:
     """The objects of a resource by the uid of their controller."""
 
     def __init__(self, cache: Cache, kind: str, changed: Callable[[str, str], None]) -> None:
-        """``changed(namespace, name)`` is called with the controller's name whenever one of its objects changed."""
+        """Set up the index. ``changed(namespace, name)`` is called with the controller's name
+        whenever one of its objects changed."""
         self._kind = kind
         self._changed = changed
         self._by_owner: dict[str, dict[str, Obj]] = {}
@@ -46,7 +46,7 @@ class Owned:
         return [obj for uid, obj in found.items() if uid not in self._doomed]
 
     def remember(self, obj: Obj) -> None:
-        """Take note of an object that was just made or changed."""
+        """Record an object that was just created or changed."""
         owner = controller_of(obj)
         if owner is None:
             return
@@ -56,7 +56,7 @@ class Owned:
             known[uid] = obj
 
     def doom(self, obj: Obj) -> None:
-        """Take note of an object that was just deleted."""
+        """Record an object that was just deleted."""
         self._doomed.add(obj["metadata"]["uid"])
 
     def _on_change(self, obj: Obj | None, before: Obj | None) -> None:
@@ -81,13 +81,13 @@ def _version(obj: Obj) -> int:
 
 
 def is_active(pod: Obj) -> bool:
-    """Return whether the pod is neither over nor being deleted."""
+    """Return whether the pod has neither ended nor is being deleted."""
     phase = pod.get("status", {}).get("phase")
     return phase not in {"Succeeded", "Failed"} and "deletionTimestamp" not in pod["metadata"]
 
 
 def ready_since(pod: Obj) -> str | None:
-    """Return when the pod became ready, empty when its status does not show it; None when it is not
+    """Return when the pod became ready; empty if its status does not show it; None if it is not
     ready."""
     for condition in pod.get("status", {}).get("conditions") or ():
         if condition["type"] == "Ready" and condition["status"] == "True":

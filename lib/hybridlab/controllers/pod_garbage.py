@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pod garbage collection: pods of missing nodes are removed, since they have no kubelet to end
+"""Pod garbage collection: pods of missing nodes are removed, since they have no kubelet that ends
 them."""
 
 import asyncio
@@ -13,9 +13,9 @@ from hybridlab.controllers.times import timestamp
 logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 20.0
-"""How often pods are looked through, as kube-controller-manager does it."""
+"""s. The interval at which pods are checked, as in kube-controller-manager."""
 QUARANTINE_SECONDS = 40.0
-"""How long a node must be missing before its pods go."""
+"""s. How long a node must be missing before its pods are removed."""
 
 
 class PodGarbage:
@@ -29,7 +29,7 @@ class PodGarbage:
         check: float = CHECK_SECONDS,
         quarantine: float = QUARANTINE_SECONDS,
     ) -> None:
-        """Set up the collector. ``check``: seconds between two looks. ``quarantine``: seconds for
+        """Set up the collector. ``check``: seconds between two checks. ``quarantine``: seconds for
         which a node must have been missing."""
         self._client = client
         self._pods = caches.of("pods")
@@ -37,7 +37,7 @@ class PodGarbage:
         self._check = check
         self._quarantine = quarantine
         self._missing: dict[str, float] = {}
-        """Nodes that pods name and that are not there, with the time they were first missed."""
+        """Nodes that pods name but that do not exist, with the time when they were first missed."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -58,7 +58,7 @@ class PodGarbage:
                     logger.debug("pod %s not collected: %s", pod["metadata"]["name"], error)
 
     def _orphans(self) -> list[Obj]:
-        """Return the pods with a node that has been missing for long enough."""
+        """Return the pods whose node has been missing for long enough."""
         now = time.monotonic()
         lost = [
             pod

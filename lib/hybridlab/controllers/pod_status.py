@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The status a kubelet writes for a pod: phase, conditions, addresses, containers."""
+"""The status that a kubelet writes for a pod: phase, conditions, addresses, containers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from hybridlab.api.contract import Obj
 from hybridlab.controllers.container_state import ContainerState
 
 OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
-"""Conditions that the kubelet writes; others (PodScheduled, DisruptionTarget) are kept as they are."""
+"""Conditions that the kubelet writes; others (PodScheduled, DisruptionTarget) stay as they are."""
 
 
 @dataclass
 class PodState:
-    """Everything a pod's status is made from."""
+    """Everything from which a pod's status is made."""
 
     start_time: str
     host_address: str
@@ -32,7 +32,7 @@ def _sidecar(container: Obj) -> bool:
 
 
 def initialized(state: PodState) -> bool:
-    """Return whether all init containers are through: ended well, or (side-cars) started."""
+    """Return whether all init containers are finished: they ended well, or (side-cars) started."""
     return all(
         (each.running_since is not None and bool(each.started))
         if _sidecar(each.spec)
@@ -92,7 +92,7 @@ def status(pod: Obj, state: PodState, now: str) -> Obj:
 
 
 def ready(state: PodState) -> bool:
-    """Return whether all containers are ready, side-cars included."""
+    """Return whether all containers are ready, including side-cars."""
     side_cars = [each for each in state.init if _sidecar(each.spec)]
     return all(each.ready for each in (*state.containers, *side_cars))
 
@@ -117,7 +117,7 @@ _GATED = ("ReadinessGatesNotReady", "corresponding condition is not true")
 
 
 def _why_unready(state: PodState, current: str) -> tuple[str, str]:
-    """Return reason and message of the condition ContainersReady; both empty while it holds."""
+    """Return reason and message of the condition ContainersReady; both empty while it is true."""
     if current in _OVER:
         return _OVER[current], ""
     unready = [each.name for each in state.containers if not each.ready]
@@ -133,7 +133,7 @@ def _why_uninitialized(state: PodState, current: str, through: bool) -> tuple[st
 
 
 _OVER = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
-"""Reasons of the conditions of a pod that has ended, by its phase."""
+"""The reasons of the conditions of a pod that has ended, by its phase."""
 
 
 def _gates_open(pod: Obj, conditions: dict[str, Obj]) -> bool:

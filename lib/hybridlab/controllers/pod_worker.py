@@ -26,11 +26,11 @@ from hybridlab.runtime.contract import RuntimeRefused
 logger = logging.getLogger(__name__)
 
 STATUS_RETRY = 0.05
-"""Seconds before a refused status write is tried again."""
+"""s. The pause before a refused status write is tried again."""
 
 
 class PodWorker:
-    """Everything the kubelet does for one pod."""
+    """Everything that the kubelet does for one pod."""
 
     def __init__(self, context: NodeContext, pod: Obj) -> None:
         self.pod = pod
@@ -49,7 +49,7 @@ class PodWorker:
             for each in self.state.containers:
                 each.waiting = ("PodInitializing", "")
         self.runners: dict[str, ContainerRunner] = {}
-        """By container name, once its turn has come."""
+        """The runners by container name; a container has one once its turn has come."""
         self._volumes: dict[str, Volume] = {}
         self._dirty = asyncio.Event()
         self._clean = asyncio.Event()
@@ -77,7 +77,8 @@ class PodWorker:
             self.terminate(float(meta.get("deletionGracePeriodSeconds") or 0))
 
     def deleted(self) -> None:
-        """End at once and write nothing: the pod object is gone.  Do nothing if we deleted it."""
+        """End at once and write nothing, because the pod object is gone. Do nothing if this kubelet
+        deleted it."""
         if self._gone:
             return
         self._gone = True
@@ -137,7 +138,7 @@ class PodWorker:
             self._writer.cancel()
 
     async def _until_terminating(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run ``work`` to its end, or cancel it once the pod has to terminate."""
+        """Run ``work`` to its end, or cancel it once the pod must terminate."""
         task = asyncio.create_task(work, name=f"life of {self._name}")
         ending = asyncio.create_task(self._terminating.wait())
         try:
@@ -306,7 +307,7 @@ class PodWorker:
                 continue
 
     async def _sync_volumes(self) -> None:
-        """Bring changed ConfigMaps and Secrets to the running containers."""
+        """Copy changed ConfigMaps and Secrets to the running containers."""
         while not self._terminating.is_set():
             await self._sources_changed.wait()
             self._sources_changed.clear()
@@ -393,7 +394,7 @@ class PodWorker:
                 self._clean.set()
 
     async def _write_once(self) -> bool:
-        """Write the status if it is new; False when that has to be tried again."""
+        """Write the status if it is new; return False if the write must be tried again."""
         wanted = pod_status.status(self.pod, self.state, timestamp())
         if wanted == self._written:
             return True

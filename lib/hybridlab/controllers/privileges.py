@@ -11,7 +11,7 @@ from hybridlab.runtime.model import USUAL_CAPABILITIES
 PORT_START = "net.ipv4.ip_unprivileged_port_start"
 PING_GROUPS = "net.ipv4.ping_group_range"
 KERNELS = {PORT_START: "1024", PING_GROUPS: "1 0"}
-"""Defaults of a new network namespace (ip-sysctl.rst); some runtimes change them, the lab does
+"""The defaults of a new network namespace (ip-sysctl.rst); some runtimes change them, the lab does
 not."""
 
 
@@ -21,15 +21,15 @@ class Privileges:
 
     capabilities: tuple[str, ...]
     port_start: int
-    """Lowest port of the pod that needs no NET_BIND_SERVICE."""
+    """The lowest port in the pod that a process can open without NET_BIND_SERVICE."""
     may_ping: bool
 
 
 def privileges(pod: Obj, container: Obj) -> Privileges:
-    """Return the privileges of a container's processes. Images count as root's, as most of the
-    lab's images are.
+    """Return the privileges of a container's processes. Images are assumed to run as root, as most
+    of the lab's images do.
 
-    Raise ConfigError where the kubelet does not start the container.
+    Raise ConfigError if the kubelet does not start the container.
     """
     of_pod = pod["spec"].get("securityContext") or {}
     context = {**of_pod, **(container.get("securityContext") or {})}
@@ -61,10 +61,10 @@ def _check_not_root(pod: Obj, name: str, context: Obj) -> None:
 
 
 def _capabilities(context: Obj) -> tuple[str, ...]:
-    """Return what is left of the usual capabilities.
+    """Return the usual capabilities without those that the container drops.
 
-    A user other than root has none, whichever the container may have: an execve of such a user
-    takes them away (capabilities(7)).
+    A user other than root has none, whatever the container may have: an execve by such a user
+    removes them (capabilities(7)).
     """
     if context.get("runAsUser"):
         return ()

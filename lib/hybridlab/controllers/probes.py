@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Startup, readiness and liveness probes of a running container, and its hooks.
 
-gRPC probes and https are not emulated: they fail with a message that names the gap.
+gRPC probes and https are not emulated: they fail with a message that says so.
 """
 
 import asyncio
@@ -42,9 +42,8 @@ class Prober:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin; a container without a startup probe counts as started at once, without a
-        readiness probe as ready.
-        """
+        """Begin; a container without a startup probe counts as started at once, and one without a
+        readiness probe as ready."""
         startup = self._container.get("startupProbe")
         if startup:
             self._changed(False, False)
@@ -79,7 +78,8 @@ class Prober:
         self._kill("liveness")
 
     async def _until_failed(self, kind: str, probe: Obj, *, once: bool) -> bool:
-        """Probe until it failed ``failureThreshold`` times in a row (False), or, with ``once``, succeeded (True)."""
+        """Probe until the probe failed ``failureThreshold`` times in a row (return False), or, with
+        ``once``, succeeded (return True)."""
         failures = 0
         await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
         while True:
@@ -137,8 +137,8 @@ class Prober:
         return hook in (self._container.get("lifecycle") or {})
 
     async def hook(self, name: str, limit: float = 3600.0) -> bool:
-        """Run a lifecycle hook, at most for ``limit`` seconds; return whether it succeeded, True
-        without a hook.
+        """Run a lifecycle hook, at most for ``limit`` seconds; return whether it succeeded, True if
+        there is no hook.
 
         For postStart a kubelet waits without a limit.
         """
@@ -161,7 +161,7 @@ class Prober:
             return ProbeResult(ok=False, message=str(error))
 
     def _spec(self, probe: Obj) -> ProbeSpec | str:
-        """Return the probe for the runtime, or why there is none."""
+        """Return the probe for the runtime, or why it cannot be run."""
         node = self._context.machine.name
         timeout = float(probe.get("timeoutSeconds") or 1)
         if "exec" in probe:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ReplicaSets: the wanted number of pods, made from the template, and a status that counts them.
+"""ReplicaSets: keep the wanted number of pods, made from the template, and a status that counts
+them.
 
 Orphaned pods with matching labels are not adopted: they keep their owner.
 """
@@ -18,7 +19,7 @@ from hybridlab.controllers.work import Controller, Work, write_status
 RESOURCE = "replicasets.apps"
 COMPONENT = "replicaset-controller"
 DELAY = 0.003
-"""Seconds to gather changes of pods before one look at their set."""
+"""s. How long changes of pods are gathered before their ReplicaSet is checked once."""
 
 
 class ReplicaSets(Controller):
@@ -44,7 +45,7 @@ class ReplicaSets(Controller):
         await self._write_status(found, problem)
 
     async def _scale(self, owner: Obj) -> str:
-        """Make or delete pods; return the error that prevented a new pod."""
+        """Create or delete pods; return the error that prevented a new pod."""
         pods = [pod for pod in self._pods.of(owner["metadata"]["uid"]) if is_active(pod)]
         missing = owner["spec"].get("replicas", 1) - len(pods)
         for _ in range(missing):
@@ -118,7 +119,7 @@ def _available(since: str, soak: int) -> bool:
 
 
 def new_pod(owner: Obj) -> Obj:
-    """Return a pod from the template of a controller, with a name made from the controller's."""
+    """Return a pod from the template of a controller; its name is made from the controller's."""
     template = owner["spec"]["template"]
     meta = template.get("metadata") or {}
     annotations = {"annotations": dict(meta["annotations"])} if meta.get("annotations") else {}

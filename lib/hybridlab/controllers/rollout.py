@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conditions of a Deployment: Available and Progressing, with the reasons kubectl's rollout status reads."""
+"""The conditions of a Deployment: Available and Progressing, with the reasons that kubectl's
+rollout status reads."""
 
 import time
 
@@ -10,11 +11,11 @@ from hybridlab.controllers.times import seconds_of, timestamp
 def deployment_conditions(
     owner: Obj, new: Obj | None, counts: dict[str, int], enough: int, progress: bool
 ) -> tuple[list[Obj], float | None]:
-    """Return the conditions now, and the Unix time at which missing progress becomes a failure
+    """Return the present conditions, and the Unix time at which missing progress becomes a failure
     (None: nothing is missing).
 
-    ``enough``: available replicas below which the Deployment is not Available; ``progress``: counts
-    have changed.
+    ``enough``: the number of available replicas below which the Deployment is not Available;
+    ``progress``: counts have changed.
     """
     before = {entry["type"]: entry for entry in (owner.get("status") or {}).get("conditions") or ()}
     if counts["availableReplicas"] >= enough:

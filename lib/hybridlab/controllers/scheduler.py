@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scheduler: binds waiting pods to nodes, and reports the reason when no node fits.
+"""The scheduler: binds waiting pods to nodes, and reports the reason if no node fits.
 
-A pod that fits nowhere is tried again after a change that could help: of a node, of a namespace's
+A pod that fits no node is tried again after a change that could help: of a node, of a namespace's
 labels, or of another pod or its labels.
 """
 

@@ -8,7 +8,7 @@ from hybridlab.api.contract import Obj
 
 
 def labels_of(obj: Obj) -> Mapping[str, str]:
-    """Return the labels of an object; empty when it has none."""
+    """Return the labels of an object; empty if it has none."""
     return obj["metadata"].get("labels") or {}
 
 
@@ -23,7 +23,7 @@ def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bo
 
 
 def expressions_match(expressions: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> bool:
-    """Return whether all of a list of ``{key, operator, values}`` hold."""
+    """Return whether all items of a list of ``{key, operator, values}`` hold."""
     return all(_holds(expression, labels) for expression in expressions)
 
 

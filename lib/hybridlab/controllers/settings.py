@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time-outs of the lab's kubelets: scaled down from a real kubelet's, so that a lab shows the
-same behaviour in less time."""
+"""The time-outs of the lab's kubelets. They are shorter than a real kubelet's, so that a lab shows
+the same behaviour in less time."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,18 @@ class KubeletSettings:
     """Times of the kubelets. They are seconds, unless stated otherwise."""
 
     back_off_first: float = 1.0
-    """Before the second restart of a container or the second pull of an image (the first is at once); a real
-    kubelet waits 10."""
+    """The wait before the second restart of a container or the second pull of an image (the first
+    is at once); a real kubelet waits 10."""
     back_off_last: float = 30.0
-    """The longest such wait; a real kubelet's is 300.  A container that ran twice as long starts from the first."""
+    """The longest such wait; a real kubelet's is 300. A container that ran twice as long starts
+    again with the first wait."""
     sandbox_retry: float = 0.2
-    """Between tries to create a pod's sandbox, doubling to ``back_off_last``."""
+    """The wait between attempts to create a pod's sandbox, doubling to ``back_off_last``."""
     mount_retry: float = 2.0
-    """Between looks at volumes that wait for a missing object; the object's appearance is noticed at once."""
+    """The wait between checks of volumes that wait for a missing object; the object's appearance is
+    noticed at once."""
     early_probe_period: float = 0.03
     early_probe_window: float = 1.0
-    """Within this time after a container's start, readiness and startup probes that fail are repeated every
-    ``early_probe_period`` and not counted: a real container takes longer to start than its first probe."""
+    """Within this time after a container's start, readiness and startup probes that fail are
+    repeated every ``early_probe_period`` and not counted: a real container takes longer to start
+    than its first probe."""

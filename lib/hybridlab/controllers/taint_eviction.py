@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taints with effect NoExecute: pods that do not tolerate one leave its node, at once or when their time is over."""
+"""Taints with effect NoExecute: pods that do not tolerate such a taint leave its node, at once or
+when their time is over."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -28,7 +29,7 @@ class TaintEviction(Controller):
         self._nodes = caches.of("nodes")
         self._pods = caches.of("pods")
         self._seen: dict[tuple[str, str, str], float] = {}
-        """(node, key, value) of a taint to the Unix time of its beginning."""
+        """Map (node, key, value) of a taint to the Unix time at which it began."""
         self.work = Work("taint eviction", self._sync)
         self._nodes.subscribe(self._on_node)
         self._pods.subscribe(self._on_pod)
@@ -92,9 +93,8 @@ def no_execute(node: Obj | None) -> list[Mapping[str, Any]]:
 def tolerated_for(
     tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]
 ) -> float | None:
-    """Return the seconds that a pod may stay under a taint, by the first matching toleration; 0
-    without one; None: for ever.
-    """
+    """Return the seconds that a pod may stay under a taint, by the first matching toleration; 0 if
+    there is none; None: for ever."""
     first = next((toleration for toleration in tolerations if tolerates([toleration], taint)), None)
     if first is None:
         return 0.0

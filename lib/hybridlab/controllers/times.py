@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timestamps as the API writes them."""
+"""Timestamps in the form of the API."""
 
 import time
 from datetime import UTC, datetime

@@ -2,7 +2,7 @@
 """The content of a pod's volumes: ConfigMaps, Secrets, downward API, projected tokens as files;
 emptyDirs by key.
 
-hostPath volumes of the cluster's own pods are left out (nothing of the lab reads them); in any
+hostPath volumes of the cluster's own pods are left out (no part of the lab reads them); in any
 other pod they, and every kind that needs storage, are refused as ``not emulated``.
 """
 
@@ -21,7 +21,8 @@ SYSTEM_NAMESPACES = frozenset(
 )
 
 TokenIssuer = Callable[[Obj, str, int], Awaitable[str]]
-"""A token for (pod, audience or '', seconds of validity), bound to the pod's service account."""
+"""Returns a token for (pod, audience or '', seconds of validity), bound to the pod's service
+account."""
 
 
 class MountError(Exception):
@@ -34,22 +35,22 @@ class Volume:
 
     name: str
     files: dict[str, bytes] = field(default_factory=dict)
-    """Relative path to content."""
+    """Map each relative path to its content."""
     empty_dir: bool = False
     absent: bool = False
-    """Not mounted anywhere (hostPath of a system pod)."""
+    """The volume is not mounted anywhere (hostPath of a system pod)."""
 
 
 @dataclass(frozen=True)
 class Mounts:
-    """A container's mounts of the volumes, in the runtime's terms."""
+    """A container's mounts of the volumes, in the form that the runtime takes."""
 
     files: dict[str, str]
     empty_dirs: dict[str, str]
 
 
 async def load(facts: PodFields, sources: Sources, issue: TokenIssuer | None) -> dict[str, Volume]:
-    """Return every volume of a pod by name.  Raise :class:`MountError` when one cannot be set up
+    """Return every volume of a pod by name. Raise :class:`MountError` if a volume cannot be set up
     now."""
     found = {}
     for volume in facts.pod["spec"].get("volumes") or ():
@@ -148,8 +149,8 @@ def contents(obj: Obj) -> dict[str, bytes]:
 
 
 def mounts(container: Obj, volumes: dict[str, Volume], pod_uid: str, os: OS) -> Mounts:
-    """Return the mounts of ``container``.  Raise :class:`MountError` for a mount the lab cannot
-    do."""
+    """Return the mounts of ``container``. Raise :class:`MountError` for a mount that the lab does
+    not support."""
     files: dict[str, str] = {}
     empty_dirs: dict[str, str] = {}
     for mount in container.get("volumeMounts") or ():

@@ -25,7 +25,8 @@ _DOMAINS: Final = frozenset({"", "nt authority", "user manager"})
 
 
 def windows_option(pod: Obj, container: Obj, name: str) -> Any:
-    """Return a field of ``windowsOptions``: the container's own wins over the pod's; None where neither has it."""
+    """Return a field of ``windowsOptions``: the container's own has precedence over the pod's; None
+    if neither has it."""
     for context in (container.get("securityContext"), pod["spec"].get("securityContext")):
         chosen = ((context or {}).get("windowsOptions") or {}).get(name)
         if chosen is not None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A queue of things to look at again: each key once however often it is noted, failures tried again with back-off."""
+"""A queue of keys to process: a key that is noted several times is processed once; failures are
+tried again with back-off."""
 
 import asyncio
 import logging
@@ -13,13 +14,15 @@ logger = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
 FIRST_RETRY = 0.02
-"""Seconds before the first new try; doubles with every failure (stale reads settle within milliseconds)."""
+"""s. The pause before the first new try; it doubles with every failure (outdated reads are
+corrected within milliseconds)."""
 LAST_RETRY = 10.0
-"""Seconds between tries at most."""
+"""s. The longest pause between tries."""
 
 
 class Work(Generic[Key]):
-    """Runs ``look(key)`` for every noted key, once at a time per key, for several keys at once."""
+    """Runs ``look(key)`` for every noted key: once at a time for each key, for several keys at
+    once."""
 
     def __init__(
         self,
@@ -29,7 +32,8 @@ class Work(Generic[Key]):
         workers: int = 8,
         delay: float = 0.0,
     ) -> None:
-        """``delay``: seconds to wait after a key is noted, so that a burst of changes is looked at once."""
+        """Set up the queue. ``delay``: seconds to wait after a key is noted, so that a burst of
+        changes is processed once."""
         self.name = name
         self._look = look
         self._limit = workers
@@ -47,7 +51,7 @@ class Work(Generic[Key]):
         self._pump()
 
     async def stop(self) -> None:
-        """End; work under way is cancelled."""
+        """Stop; work under way is cancelled."""
         self._running = False
         for timer in self._timers.values():
             timer.cancel()
@@ -57,14 +61,14 @@ class Work(Generic[Key]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def note(self, key: Key) -> None:
-        """Look at ``key`` soon; once more if it is being looked at right now."""
+        """Process ``key`` soon; if it is being processed right now, process it once more."""
         if self._delay:
             self.note_after(self._delay, key)
         else:
             self._ready(key)
 
     def note_after(self, seconds: float, key: Key) -> None:
-        """Look at ``key`` after some time, or when it is due anyway if that is sooner."""
+        """Process ``key`` after some time, or earlier if it is due earlier."""
         if not self._running:
             self._noted[key] = None
             return
@@ -120,20 +124,20 @@ class Work(Generic[Key]):
 
 
 def _passes(error: ApiError) -> bool:
-    """Return whether an error is part of ordinary life: something changed, or its namespace is
-    about to end."""
+    """Return whether an error is expected in normal operation: an object changed, or its namespace
+    is being deleted."""
     causes = error.details.get("causes") or ()
     ending = any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
     return error.code in {404, 409, 429} or (error.code == 403 and ending)
 
 
 class Controller:
-    """A component that only works off its queue: begins and ends with it."""
+    """A component that only processes its queue: it begins and ends with the queue."""
 
     work: Work[tuple[str, str]]
 
     def note(self, obj: Obj | None, _before: Obj | None = None) -> None:
-        """Have an object looked at; subscribes to a cache."""
+        """Note an object for processing. This method is the handler that subscribes to a cache."""
         if obj:
             self.work.note(_key(obj))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of the installed workloads for the control plane; the assembly decides on their
-installer."""
+"""The interface through which the control plane reads the installed workloads; the code that puts
+the lab together chooses their installer."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from hybridlab.profiles.machines import Machine
 
 
 class Workloads(Protocol):
-    """The system workloads of a cluster, as API objects with their real shape.
+    """The system workloads of a cluster, as API objects in their real form.
 
     Their programs run elsewhere in the lab (API server, Felix, kube-proxy ...).
     """
@@ -18,7 +18,7 @@ class Workloads(Protocol):
     operator: bool
     """Calico's operator maintains the workloads that it installed."""
     pod_prefix: str
-    """How the names of pods' interfaces on nodes begin."""
+    """The beginning of the names of pods' interfaces on nodes."""
 
     def namespaces(self) -> list[str]:
         """Return the namespaces that exist before anything else."""

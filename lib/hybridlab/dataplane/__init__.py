@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes, pods, routes, kube-proxy rules, policy enforcement and DNS, as namespaces and rule sets.
 
-Imports only kernel."""
+It imports only kernel.
+"""

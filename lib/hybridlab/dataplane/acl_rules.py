@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Windows endpoint's ACL list as nft rules: one chain for each direction, the entries by priority.
+"""A Windows endpoint's ACL list as nft rules: one chain for each direction, the entries by
+priority.
 
-Pure: text out.  What HNS decides for a packet, the chain decides: the first entry that matches, and without one the
-packet is dropped, unless the direction has no entry at all.  Entries for the host's firewall are none of the
-endpoint's.
+Pure: it returns text. The chain decides as HNS does for a packet: the first entry that matches
+decides; if none matches, the packet is dropped, unless the direction has no entry at all. Entries
+for the host's firewall do not belong to the endpoint.
 """
 
 from collections.abc import Iterable

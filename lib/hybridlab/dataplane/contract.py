@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data plane as the cluster's components see it: asynchronous calls that labd carries out in the kernel.
+"""The interface of the data plane for the cluster's components: asynchronous calls that labd
+carries out in the kernel.
 
-``dataplane.service`` implements it in labd; ``kernel.rpc`` carries the calls there.  Every call raises
-:class:`DataplaneError` with labd's own words when the kernel refuses.
+``dataplane.service`` implements it in labd; ``kernel.rpc`` carries the calls there. Every call
+raises :class:`DataplaneError` with labd's own words if the kernel refuses.
 """
 
 from collections.abc import Sequence
@@ -30,43 +31,41 @@ class Dataplane(Protocol):
     """Nodes, pods, routes, services, policy and DNS of a lab."""
 
     async def add_node(self, spec: NodeSpec) -> None:
-        """Make a namespace with ``eth0`` on the underlay and, if the spec has one, its tunnel."""
+        """Create a namespace with ``eth0`` on the network between the nodes and, if the spec has
+        one, its tunnel."""
 
     async def add_outside(self, address: str, mtu: int) -> None:
-        """Make a host beyond the cluster that existing nodes can reach; ``outside`` is its
-        sandbox.
-        """
+        """Create a host outside the cluster that existing nodes can reach; ``outside`` is its
+        sandbox."""
 
     async def set_tunnel(self, node: str, spec: Tunnel | None) -> None:
-        """Replace the tunnel by this tunnel (the kernel cannot change an identifier); routes must
-        be set again."""
+        """Replace the node's tunnel (the kernel cannot change an identifier); routes must be set
+        again."""
 
     async def set_routes(self, node: str, routes: NodeRoutes) -> None:
-        """Replace the node's pod routing. Routes that cannot be set are refused by name; all
-        others are in place.
-        """
+        """Replace the node's pod routing. Routes that cannot be set are refused by name; all others
+        are set."""
 
     async def set_fabric(self, table: FabricTable) -> None:
         """Replace the underlay's routes to nodes, and the list of nodes that may only send with
-        their own address.
-        """
+        their own address."""
 
     async def add_pod(self, spec: PodSpec) -> None:
-        """Make and wire the pod's namespace."""
+        """Create the pod's namespace and connect it."""
 
     async def remove_pod(self, pod_id: str) -> None:
         """Remove a pod. Its address can be used again on return; the kernel may finish later."""
 
     async def cut_off_pod(self, pod_id: str) -> None:
-        """Delete a pod's interface; its sandbox stays, without network, until ``remove_pod``.  No
-        such pod: nothing."""
+        """Delete a pod's interface; its sandbox stays, without network, until ``remove_pod``. Do
+        nothing if there is no such pod."""
 
     async def set_services(self, node: str, table: ServiceTable) -> None:
         """Replace the node's services."""
 
     async def update_policy(self, node: str, update: PolicyUpdate) -> None:
         """Program an update in an atomic nft transaction (on Windows nodes: whole endpoint lists
-        replaced)."""
+        are replaced)."""
 
     async def set_zone(self, zone: Zone) -> None:
         """Replace the records of the cluster's DNS."""
@@ -74,8 +73,8 @@ class Dataplane(Protocol):
     async def set_fault_rules(
         self, scope: str, name: str, rules: Sequence[tuple[str, str]]
     ) -> None:
-        """Inject rules. ``scope`` is a node's name or ``fabric``; rules are (chain, nft rule
-        text); a fault's earlier rules are replaced.
+        """Inject rules. ``scope`` is a node's name or ``fabric``; rules are (chain, nft rule text);
+        a fault's earlier rules are replaced.
 
         Chains: ``dataplane.injection.NODE_CHAINS`` and ``FABRIC_CHAINS``.
         """
@@ -90,15 +89,15 @@ class Dataplane(Protocol):
         """Return the delay that is set, in seconds."""
 
     async def fault_rules(self, scope: str) -> dict[str, list[str]]:
-        """Return what is really in the kernel now, by fault name: this verifies an injection or a
-        healing."""
+        """Return the rules that are in the kernel now, by fault name. This verifies an injection or
+        its removal."""
 
     async def add_address(self, pod_id: str, address: str) -> None:
         """Give a pod one more address and its node a route to it (fault: reserved addresses not
         reserved)."""
 
     async def remove_address(self, pod_id: str, address: str) -> None:
-        """Take an added address away."""
+        """Remove an added address."""
 
     async def facts(self, node: str) -> dict[str, object]:
         """Return the node's true state for host commands and tests: links, addresses, routes, fdb,

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cluster's DNS: answers from one zone over UDP and TCP, with the sockets that it is given.
 
-A, SRV, PTR and CNAME records (a CNAME with the addresses of its target, where the zone has them); any other type of
-an existing name is an empty answer, an unknown name under the cluster's domain NXDOMAIN.  Everything else is forwarded,
-as by the Corefile that kubeadm installs, to a server that knows nothing of it: NXDOMAIN too, and not with authority.
-It knows no Kubernetes; the zone is set from outside and holds for every server at once.
+It has A, SRV, PTR and CNAME records (a CNAME with the addresses of its target, if the zone has
+them). For any other type of an existing name the answer is empty, for an unknown name under the
+cluster's domain it is NXDOMAIN. All other names are forwarded, as by the Corefile that kubeadm
+installs, to a server that does not know them: also NXDOMAIN, but not authoritative. The module uses
+nothing of Kubernetes; the zone is set from outside and is the same for every server.
 """
 
 import asyncio
@@ -19,9 +20,9 @@ from hybridlab.dataplane.model import Zone
 
 PORT = 53
 TTL = 30
-"""Seconds, as in the Corefile that kubeadm installs."""
+"""s. The TTL in the Corefile that kubeadm installs."""
 _LONGEST_CHAIN = 8
-"""CNAMEs in one answer (CoreDNS, plugin/backend_lookup.go)."""
+"""The maximum number of CNAMEs in one answer (CoreDNS, plugin/backend_lookup.go)."""
 _UDP_LIMIT = 512
 _EDNS_LIMIT = 1232
 _REVERSE = ".in-addr.arpa"
@@ -121,8 +122,7 @@ class Resolver:
 
     def answer(self, dns: Any, query: bytes, *, stream: bool) -> bytes | None:
         """Return the packed answer to a packed query (``dns`` is the dnslib module); None if the
-        bytes are no query.
-        """
+        bytes are no query."""
         try:
             request = dns.DNSRecord.parse(query)
         except dns.DNSError:
@@ -181,7 +181,7 @@ class Resolver:
 
     def _follow(self, dns: Any, reply: Any, name: str) -> None:
         """Add the chain of CNAMEs and its last name's addresses, as CoreDNS'
-        plugin/backend_lookup.go."""
+        plugin/backend_lookup.go does."""
         question = reply.q
         shown = reply.q.qname
         if question.qtype not in (dns.QTYPE.A, dns.QTYPE.AAAA, dns.QTYPE.CNAME, dns.QTYPE.ANY):
@@ -197,7 +197,7 @@ class Resolver:
 
     @staticmethod
     def _forward(dns: Any, reply: Any) -> None:
-        """Answer like a recursive server beyond the cluster for a name that nobody has."""
+        """Answer as a recursive server outside the cluster does for a name that does not exist."""
         reply.header.rcode = dns.RCODE.NXDOMAIN
         reply.header.aa = 0
         reply.header.ra = 1

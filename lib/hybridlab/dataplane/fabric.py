@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The underlay: a bridge in its own network namespace, with every node's ``eth0`` as a port.
+"""The network between the nodes (underlay): a bridge in its own network namespace, with every
+node's ``eth0`` as a port.
 
 It switches frames. If nodes are in more than one subnet, or if it has routes to pods, it is also
 their router, like the network of a cloud.
@@ -17,7 +18,7 @@ from hybridlab.kernel.nft import Nft
 from hybridlab.kernel.rtnetlink import PROTO_BOOT, RouteSocket
 
 SCOPE = "fabric"
-"""How the underlay is called where a node's name is expected."""
+"""The underlay's name in places where a node's name is expected."""
 
 _ROUTER_MAC = "02:00:00:ff:ff:fe"
 _SOURCES_TABLE = """
@@ -32,13 +33,13 @@ _FIRST_WIRE_INDEX = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class FabricPort:
-    """The place of a node on the underlay."""
+    """A node's connection to the underlay."""
 
     number: int
     address: ipaddress.IPv4Interface
     mac: str
     gateway: str
-    """The address of the router, as the node has it."""
+    """The address of the router for the node."""
 
 
 class Fabric:
@@ -46,7 +47,7 @@ class Fabric:
 
     def __init__(self) -> None:
         self.netns = namespaces.new_netns()
-        """Descriptor, owned here."""
+        """A file descriptor that this object owns."""
         self._next_port = 1
         self._known_routes: set[str] = set()
         with namespaces.entered(self.netns):
@@ -69,8 +70,7 @@ class Fabric:
 
     def plug(self, netns: int, *, mac: str, mtu: int, index: int) -> int:
         """Give a namespace an ``eth0`` (down) with this interface index on the bridge; return the
-        port's number.
-        """
+        port's number."""
         number = self._next_port
         self._next_port += 1
         port = _FIRST_PORT_INDEX + number
@@ -125,10 +125,10 @@ class Fabric:
         self._nft.run("\n".join(commands))
 
     def unplug_into_wire(self, number: int, mtu: int) -> tuple[str, str]:
-        """Put a wire between a port and the bridge; return the names of the port and of the
-        wire's end.
+        """Put a wire between a port and the bridge; return the names of the port and of the wire's
+        end.
 
-        The wire carries nothing by itself.
+        The wire itself carries no packets.
         """
         bridged = _FIRST_WIRE_INDEX + 2 * number
         end = _FIRST_WIRE_INDEX + 2 * number + 1
@@ -149,7 +149,7 @@ class Fabric:
         return f"port{number}", f"wire{number}"
 
     def plug_again(self, number: int) -> None:
-        """Take the wire away and put the port on the bridge."""
+        """Remove the wire and put the port on the bridge."""
         self.route.delete_link(_FIRST_WIRE_INDEX + 2 * number, f"bridged{number}")
         self.route.set_link(
             _FIRST_PORT_INDEX + number, master=_BRIDGE_INDEX, what=f"port{number} on br0"

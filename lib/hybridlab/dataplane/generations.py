@@ -2,15 +2,15 @@
 """Generations in the connection mark, which end a Windows pod's connections when its policy
 changes.
 
-HNS loses the state of an endpoint's flows when its ACL list is replaced.  Here every list has a
-number, its generation.  A connection that policy allows is marked with the generations of the
-Windows pods at its ends: in the 16 upper bits that of the pod that opened it, in the lower bits
-that of its peer.  0 is no pod of this node, or a pod that its node connected to: such connections
-do not end.  A packet of an established connection with an outdated mark is stale: a packet for the
-pod is answered with a TCP reset to its sender, a packet of the pod vanishes (calico#10199 reports
-both).  Without TCP the new list decides about a stale packet as about a first packet, and marks
-allowed packets anew.  The number changes in the transaction that changes the rules: nothing passes
-by an old number.
+HNS loses the state of an endpoint's flows when its ACL list is replaced. Here every list has a
+number, its generation. A connection that policy allows is marked with the generations of the
+Windows pods at its ends: the 16 upper bits have that of the pod that opened it, the lower bits that
+of its peer. 0 means no pod of this node, or a pod that its node connected to: such connections do
+not end. A packet of an established connection with an outdated mark is stale. A stale packet for
+the pod is answered with a TCP reset to its sender; a stale packet of the pod vanishes (calico#10199
+reports both). For other protocols than TCP, the new list decides about a stale packet as about a
+first packet, and marks allowed packets again. The number changes in the transaction that changes
+the rules: no packet passes by an old number.
 
 Ends that receive nothing from the pod notice nothing of this: ``dataplane.resets`` resets them.
 """
@@ -18,14 +18,14 @@ Ends that receive nothing from the pod notice nothing of this: ``dataplane.reset
 from hybridlab.dataplane.table import Rules
 
 UNPROGRAMMED = 1
-"""The generation of a pod with a policy that was not programmed yet."""
+"""The generation of a pod whose policy was not programmed yet."""
 _LAST = 0xFFFF
 _OPENED_BY = 0xFFFF0000
 _OPENED_TO = 0x0000FFFF
 _HANDSHAKE = "tcp flags & (syn | ack | rst)"
 
 MARK_UNPROGRAMMED = f"ct mark set ct mark and {_OPENED_TO:#010x} or {UNPROGRAMMED << 16:#x}"
-"""A statement for what a pod may send before its first program."""
+"""The statement for packets that a pod may send before its policy is programmed."""
 
 FORWARD = """
     ct state established iifname vmap @fromest
@@ -49,27 +49,25 @@ TABLES = f"""
     type filter hook output priority filter; policy accept;
     ct state established meta l4proto tcp oifname vmap @toest
   }}"""
-"""Maps and chains that the rules need, and what the node itself sends on a connection that a pod
-opened to it."""
+"""Maps and chains that the rules need, and the packets that the node itself sends on a connection
+that a pod opened to it."""
 
 
 def after(generation: int) -> int:
-    """Return the generation that follows."""
+    """Return the next generation."""
     return generation + 1 if generation < _LAST else UNPROGRAMMED + 1
 
 
 def stale(mark: int, *, opened: bool, generation: int) -> bool:
-    """Return whether an earlier ACL list of the pod let the connection through; ``opened``: the
-    pod opened it.
-    """
+    """Return whether an earlier ACL list of the pod allowed the connection; ``opened``: the pod
+    opened it."""
     half = mark >> 16 if opened else mark & _OPENED_TO
     return half not in {0, generation}
 
 
 def chains(interface: str, generation: int) -> dict[str, Rules | None]:
-    """Return a pod's chains besides its policy; ``fn-`` and ``tn-`` call the policy, and mark the
-    connection after it.
-    """
+    """Return a pod's chains in addition to its policy; ``fn-`` and ``tn-`` call the policy, and
+    mark the connection after it."""
     upper = generation << 16
     as_opener = f"{{ 0x0, {upper:#x} }}"
     as_target = f"{{ 0x0, {generation:#x} }}"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that are deliberately wrong: ``table ip fault`` on every node, ``table bridge fault`` in the underlay.
+"""Rules that are deliberately wrong: ``table ip fault`` on every node, ``table bridge fault`` in
+the underlay.
 
-The tables exist, empty, from the start, so that an injection is one transaction and a healing another.  Every rule
-carries its fault's name as a comment, by which :meth:`Injections.in_kernel` reads back what is really there.
+The tables exist, empty, from the start, so that injecting and removing a fault are one transaction
+each. Every rule has its fault's name as a comment, by which :meth:`Injections.in_kernel` reads back
+the rules that are really there.
 """
 
 import re
@@ -66,7 +68,7 @@ class Injections:
         self._faults: dict[str, tuple[tuple[str, str], ...]] = {}
 
     def set(self, name: str, rules: Sequence[tuple[str, str]]) -> None:
-        """Put the rules of a fault in place of those of the same name; raise Refused, NftError."""
+        """Replace the rules of a fault by these rules; raise Refused, NftError."""
         if not _NAME.fullmatch(name):
             raise Refused(
                 f"fault name {name!r}: only letters, digits and _.:/- are possible, at most 80"
@@ -79,7 +81,7 @@ class Injections:
         self._replace({**self._faults, name: tuple(rules)})
 
     def clear(self, name: str) -> None:
-        """Take a fault's rules away; nothing when there are none."""
+        """Remove a fault's rules; do nothing if there are none."""
         self._replace({n: rules for n, rules in self._faults.items() if n != name})
 
     def _replace(self, faults: dict[str, tuple[tuple[str, str], ...]]) -> None:

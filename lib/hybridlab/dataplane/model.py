@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands to the data plane: plain frozen shapes that cross the socket from the cluster to
-labd.
+"""The commands to the data plane: plain frozen dataclasses that are sent through the socket from
+the cluster to labd.
 
-Every shape crosses as JSON (``kernel.shapes``).  Addresses are dotted quads, networks are
-``a.b.c.d/n``, MACs are lower-case with colons, sizes are bytes.  Nothing here knows Kubernetes.
+Every dataclass is sent as JSON (``kernel.shapes``). Addresses are dotted quads, networks are
+``a.b.c.d/n``, MACs are lower-case with colons, sizes are bytes. Nothing here depends on Kubernetes.
 """
 
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ from typing import Literal
 
 OS = Literal["linux", "windows"]
 Entry = Literal["route", "neighbour", "forwarding"]
-"""Entries that lead to another node's block: the route by its tunnel, the tunnel's MAC address, and
-the node that has it."""
+"""The entries that lead to another node's block: the route through its tunnel, the tunnel's MAC
+address, and the node that has it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class Tunnel:
     """
 
     device: str
-    """Its name."""
+    """The device's name."""
     identifier: int
     """Distinguishes this network's packets from another's; both ends must have the same."""
     port: int
@@ -43,17 +43,17 @@ class NodeSpec:
     underlay_mtu: int = 1500
     tunnel: Tunnel | None = None
     pod_prefix: str = "cali"
-    """How the names of its pods' interfaces begin."""
+    """The beginning of the names of its pods' interfaces."""
     service_cidr: str = "10.96.0.0/12"
     """The addresses that Services get."""
     reset: Literal["remote", "both"] = "remote"
-    """Windows: who gets a TCP reset when a pod's ACL list is replaced."""
+    """Windows: which end gets a TCP reset when a pod's ACL list is replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TunnelRoute:
-    """A network on another node that is reached by the tunnel: route, neighbour and fdb entry that
-    lead there."""
+    """A network on another node that is reached through the tunnel, with its route, neighbour and
+    fdb entry."""
 
     cidr: str
     node_address: str
@@ -68,14 +68,13 @@ class TunnelRoute:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectRoute:
-    """A network on another node that is reached by that node's own address, which has to be on
-    this underlay.
-    """
+    """A network on another node that is reached by that node's own address, which must be on this
+    underlay."""
 
     cidr: str
     via: str
     protocol: int
-    """Routing protocol, by the number of ``ip route``: 12 BIRD, 4 static, 3 boot, 80 Felix."""
+    """The routing protocol, by the number of ``ip route``: 12 BIRD, 4 static, 3 boot, 80 Felix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,18 +93,19 @@ class NodeRoutes:
 
     own_blocks: tuple[str, ...]
     own_protocol: int = 80
-    """Routing protocol of the blackholes that keep packets to addresses without a pod on the
+    """The routing protocol of the blackholes that keep packets to addresses without a pod on the
     node."""
     remote_blocks: tuple[TunnelRoute, ...] = ()
     direct: tuple[DirectRoute, ...] = ()
     by_ipip: tuple[str, ...] = ()
-    """Networks with a leftover route by the IPIP device, in a cluster that used IPIP before."""
+    """Networks with a leftover route through the IPIP device, in a cluster that used IPIP before.
+    """
     host_endpoint: HostEndpoint | None = None
     pools: tuple[str, ...] = ()
-    """All IP pools: traffic from a pod to an address outside them is source-NATed to the node when
-    ``nat_outgoing``."""
+    """All IP pools: traffic from a pod to an address outside them is source-NATed to the node's
+    address if ``nat_outgoing`` is set."""
     unmasqueraded: tuple[str, ...] = ()
-    """Networks outside the pools to which pods keep their addresses all the same."""
+    """Networks outside the pools for which pods keep their addresses nevertheless."""
     nat_outgoing: bool = True
 
 
@@ -114,12 +114,13 @@ class PodPort:
     """The wiring of a pod's ``eth0`` to its node."""
 
     gateway: str = "169.254.1.1"
-    """Gateway of the pod's default route; no device needs to have the address."""
+    """The gateway of the pod's default route; no device needs to have the address."""
     mtu: int = 1450
     mac: str | None = None
-    """The pod's own; None: one by its address."""
+    """The pod's own MAC address; None: it is derived from the pod's address."""
     initial: Literal["closed", "open"] = "closed"
-    """Until policy is programmed: what Calico's plugin allows the pod, or everything."""
+    """What the pod may do until policy is programmed: what Calico's plugin allows, or everything.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +133,8 @@ class PodSpec:
     name: str
     namespace: str
     address: str | None
-    """None: the pod uses its node's network namespace (hostNetwork, HostProcess)."""
+    """The pod's address; None: the pod uses its node's network namespace (hostNetwork,
+    HostProcess)."""
     port: PodPort = PodPort()
     hostname: str = ""
     nameservers: tuple[str, ...] = ()
@@ -140,7 +142,7 @@ class PodSpec:
     resolver_options: tuple[str, ...] = ("ndots:5",)
     """Options in the format of resolv.conf."""
     etc_hosts: str = ""
-    """The content of its hosts file; empty: it has its own name alone."""
+    """The content of its hosts file; empty: it has only its own name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,27 +178,26 @@ class ServicePort:
     """A port of a Service as kube-proxy programs it."""
 
     name: str
-    """``namespace/service:port``, for reading rule sets."""
+    """``namespace/service:port``, for people who read rule sets."""
     protocol: Literal["tcp", "udp"]
     cluster_ip: str | None
     port: int
     node_port: int | None
     backends: tuple[Backend, ...]
     node_port_keeps_client: bool = False
-    """Traffic by the NodePort keeps its source (externalTrafficPolicy Local; on Windows with DSR
-    only)."""
+    """Traffic to the NodePort keeps its source address (externalTrafficPolicy Local; on Windows
+    with DSR only)."""
     external_ips: tuple[str, ...] = ()
-    """More addresses at which it is served on ``port``; what comes in by them is treated as by the
-    NodePort."""
+    """Further addresses at which it is served on ``port``; traffic to them is treated as traffic to
+    the NodePort."""
     sticky: int | None = None
     """Seconds for which a client stays with its backend after its last connection; 0: as long as the backends stay the
     same; None: each connection may get another one."""
     unready: tuple[Backend, ...] = ()
-    """Backends that are not ready, which no connection may get to; nothing but a fault reads
-    them."""
+    """Backends that are not ready, to which no connection may go; only a fault uses them."""
     elsewhere: tuple[Backend, ...] = ()
-    """Backends of other nodes that a traffic policy of the Service leaves out; nothing but a fault
-    reads them."""
+    """Backends of other nodes that a traffic policy of the Service leaves out; only a fault uses
+    them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,13 +206,14 @@ class ServiceTable:
 
     ports: tuple[ServicePort, ...]
     snat_local_pods_to: str | None = None
-    """Windows without DSR: the source that pods of this node get on their way through a ClusterIP to a pod (to another
-    address it is the node's); None keeps the pod's."""
+    """Windows without DSR: the source address that pods of this node get when they connect through
+    a ClusterIP to a pod (for another target it is the node's address); None: they keep the pod's.
+    """
     snat_node_ports_to: str | None = None
-    """Windows: the source of what comes in by a NodePort, on its way to a pod; None: the node's, by
-    masquerading."""
+    """Windows: the source address of traffic to a NodePort when it goes on to a pod; None: the
+    node's, by masquerading."""
     host_ports: tuple[ServicePort, ...] = ()
-    """Ports of this node that lead to one of its own pods (portmap): by a NodePort or an address,
+    """Ports of this node that lead to one of its own pods (portmap): from a NodePort or an address
     to one backend."""
     flows_stay: bool = False
     """Flows of datagrams to endpoints that are gone are left as they are."""
@@ -221,9 +223,9 @@ class ServiceTable:
 class Match:
     """The criteria of a rule; every given criterion must hold, an empty one always does.
 
-    ``*_nets`` are any-of, ``*_sets`` are all-of (each an IP set's name), ports are inclusive
-    ranges, any-of.  ``*_ip_port_sets`` hold ``address,protocol,port`` members (named ports, service
-    rules), all-of.
+    For ``*_nets`` any of the networks is enough; for ``*_sets``, IP sets by name, all must contain
+    the address; ports are inclusive ranges, of which any is enough. ``*_ip_port_sets`` have
+    ``address,protocol,port`` members (named ports, service rules), and all must match.
     """
 
     protocol: str | None = None
@@ -249,7 +251,7 @@ class Match:
     icmp_code: int | None = None
     not_icmp_type: int | None = None
     not_icmp_code: int | None = None
-    """Together with the type, which is then not matched when both are these."""
+    """Together with the type: a packet with exactly this type and code is not matched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,7 +261,7 @@ class Rule:
     action: Literal["allow", "deny", "pass", "log"]
     match: Match = Match()
     comment: str = ""
-    """Origin of the rule: ``kind namespace/name rule N``."""
+    """The origin of the rule: ``kind namespace/name rule N``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +281,7 @@ class Acl:
     action: Literal["Allow", "Block"]
     direction: Literal["In", "Out"]
     priority: int
-    """Entries with lower numbers come first, the first that matches decides."""
+    """Entries with lower numbers come first; the first that matches decides."""
     protocol: int = 256
     """256: any."""
     local: tuple[str, ...] = ()
@@ -288,7 +290,8 @@ class Acl:
     remote_ports: tuple[tuple[int, int], ...] = ()
     id: str = ""
     rule_type: Literal["Switch", "Host"] = "Switch"
-    """``Host``: for the host's firewall, decides nothing about the endpoint's packets."""
+    """``Host``: the entry is for the host's firewall, and decides nothing about the endpoint's
+    packets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,8 +301,8 @@ class EndpointProgram:
     ingress: tuple[Tier, ...] = ()
     egress: tuple[Tier, ...] = ()
     acls: tuple[Acl, ...] = ()
-    """On Windows, in the place of tiers: the ACL list.  What no entry of a direction matches is blocked; a direction
-    without entries is open."""
+    """On Windows, in place of tiers: the ACL list. A packet that no entry of a direction matches is
+    blocked; a direction without entries is open."""
 
     def named_sets(self) -> frozenset[str]:
         """Return every IP set that a rule names."""
@@ -323,29 +326,29 @@ class EndpointProgram:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdate:
-    """An atomic change of a node's policy; everything that it does not name stays."""
+    """An atomic change of a node's policy; everything that it does not mention stays."""
 
     sets: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Name to all members (addresses, networks, or ``address,protocol,port``); created or
-    replaced."""
+    """Map each name to all members (addresses, networks, or ``address,protocol,port``); the sets
+    are created or replaced."""
     removed_sets: tuple[str, ...] = ()
     endpoints: dict[str, EndpointProgram] = field(default_factory=dict)
-    """Pod id to its whole program."""
+    """Map each pod's id to its whole program."""
     removed_endpoints: tuple[str, ...] = ()
     reset: tuple[str, ...] = ()
-    """Endpoints that lose their established TCP connections with this change.  On Windows nodes:
-    those with an ACL list that HNS gets anew."""
+    """Endpoints that lose their established TCP connections with this change. On Windows nodes:
+    those whose ACL list is written to HNS again."""
     held: tuple[str, ...] = ()
-    """Fault: endpoints with rules that stay as they are in the kernel."""
+    """Fault: endpoints whose rules stay as they are in the kernel."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Zone:
     """Everything that the cluster's DNS answers; replaces the earlier zone.
 
-    ``a``: full lower-case name without final dot to addresses; ``srv``: name to ``(port,
-    target)``; ``ptr``: dotted quad to name. Other names under ``domain`` are NXDOMAIN, all other
-    names REFUSED (there is no upstream).
+    ``a``: maps each full lower-case name without final dot to addresses; ``srv``: maps each name to
+    ``(port, target)``; ``ptr``: maps each dotted quad to a name. Other names under ``domain`` are
+    NXDOMAIN, all other names REFUSED (there is no upstream).
     """
 
     domain: str
@@ -353,9 +356,9 @@ class Zone:
     srv: dict[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     ptr: dict[str, str] = field(default_factory=dict)
     cname: dict[str, str] = field(default_factory=dict)
-    """Name to the name that it stands for, which may be one of another zone."""
+    """Map each name to the name that it stands for, which may be in another zone."""
     denied: tuple[str, ...] = ()
-    """Names of ``a`` that are NXDOMAIN where any other record than A is asked for (fault)."""
+    """Names of ``a`` for which queries of any other type than A are answered NXDOMAIN (fault)."""
     late: tuple[tuple[str, float], ...] = ()
-    """Networks of clients, each with the seconds by which its questions are answered late
-    (fault)."""
+    """Networks of clients, each with the seconds by which their queries are answered late (fault).
+    """

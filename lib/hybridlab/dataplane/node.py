@@ -2,8 +2,8 @@
 """A machine of the lab: a network namespace with ``eth0``, the tunnel and the routes that Felix
 sets.
 
-Holds the node's sockets to the kernel (rtnetlink, nftables, conntrack) and the state programmed
-through them. Every method runs on the programming thread. Pods' own namespaces:
+It has the node's sockets to the kernel (rtnetlink, nftables, conntrack) and the state that is
+programmed through them. Every method runs on the programming thread. Pods' own namespaces are in
 ``dataplane.pod``.
 """
 
@@ -45,11 +45,13 @@ _PROTO_BIRD = 12
 _FIRST_FREE_INDEX = 10
 _NOBODY_MAC = "02:00:00:ff:ff:ff"
 _TIMEOUTS = {"time_wait": 2, "syn_sent": 10}
-"""TCP state to the seconds that a connection is listed in it at most (Linux: 120 each).  After a while most
-connections would be in these, and policy changes have the list read: of those that are over only late packets remain,
-and a first packet that nobody answered is soon repeated or given up."""
+"""Map each TCP state to the maximum seconds for which a connection is listed in it (Linux: 120
+each). After a while most connections would be in these states, and each policy change reads the
+list. Of connections that are over, only late packets remain, and a first packet without an answer
+is soon repeated or given up."""
 SOURCES_BETWEEN_PODS = {"own": "", "client's node": "ip saddr @pools ip daddr @pools"}
-"""The address that servers see of a Windows client pod to what is translated for that."""
+"""Map the source address that servers receive from a Windows client pod to the traffic that is
+translated for it."""
 _GONE = frozenset({errno.ESRCH, errno.ENOENT, errno.ENODEV})
 
 _OUTGOING_TABLE = """
@@ -72,8 +74,9 @@ table ip overlay {
   chain x_out { type filter hook output priority raw; policy accept; jump untracked; }
 }
 """
-"""Felix has the tunnel's own packets not tracked, since their two directions never meet: the source ports differ
-(Calico's felix/rules/static.go).  Every connection between nodes would leave two entries that nobody looks at."""
+"""Packets of the tunnel itself are not tracked, as with Felix, since their two directions never
+match: the source ports differ (Calico's felix/rules/static.go). Otherwise every connection between
+nodes would leave two entries that nothing uses."""
 
 
 class Node:
@@ -82,13 +85,13 @@ class Node:
     def __init__(self, spec: NodeSpec, fabric: Fabric) -> None:
         self.spec = spec
         self.netns = namespaces.new_netns()
-        """Descriptor, owned here."""
+        """A file descriptor that this object owns."""
         self._next_index = _FIRST_FREE_INDEX
         self._tunnel_index: int | None = None
         self._routes = NodeRoutes(own_blocks=(), remote_blocks=())
         self._host_endpoint: tuple[int, HostEndpoint] | None = None
         self._pods: dict[str, int] = {}
-        """Address to the index of the pod's interface."""
+        """Map each address to the index of the pod's interface."""
         self._departed: set[str] = set()
         self._ends: dict[str, tuple[str, str, str]] = {}
         self._resets: Resets | None = None
@@ -132,22 +135,20 @@ class Node:
         self.route.flush()
 
     def finish_frames(self, *, finish: bool) -> None:
-        """Have the kernel complete frames that leave by ``eth0`` (checksums, segments), or leave
-        this to ``eth0`` again.
-        """
+        """Make the kernel complete frames that leave through ``eth0`` (checksums, segments), or
+        leave this to ``eth0`` again."""
         with namespaces.entered(self.netns):
             slow_wire.finish_frames("eth0", finish=finish)
 
     def know_outside(self, address: str, mac: str) -> None:
-        """Make a host beyond the cluster reachable from here."""
+        """Make a host outside the cluster reachable from this node."""
         self.route.set_neighbour(_ETH0_INDEX, address, mac)
         self.route.set_route(f"{address}/32", index=_ETH0_INDEX, protocol=PROTO_BOOT)
         self.route.flush()
 
     def meet_router(self, mac: str | None) -> None:
         """Route packets without a more specific route to the underlay's router; None: there is no
-        router, they vanish.
-        """
+        router, and they vanish."""
         self.route.set_neighbour(_ETH0_INDEX, _gateway(self.spec), mac or _NOBODY_MAC)
         self.route.flush()
 
@@ -166,7 +167,8 @@ class Node:
         return self._next_index
 
     def set_tunnel(self, spec: Tunnel | None) -> None:
-        """Replace the tunnel; its routes, neighbours and forwarding entries go with the old one."""
+        """Replace the tunnel; its routes, neighbours and forwarding entries are removed with the
+        old tunnel."""
         if self._tunnel_index is not None:
             self.route.delete_link(self._tunnel_index, "the tunnel")
             self.route.flush()
@@ -246,8 +248,8 @@ class Node:
             self.route.set_route(remote.cidr, via=remote.tunnel_address, index=tunnel, onlink=True)
 
     def _ipip_device(self) -> int:
-        """Return the index of ``tunl0``, which a kernel with IPIP has; else of a device that takes
-        anything."""
+        """Return the index of ``tunl0``, which a kernel with IPIP has; otherwise that of a device
+        that accepts any packet."""
         with namespaces.entered(self.netns), contextlib.suppress(OSError):
             return socket.if_nametoindex(_IPIP)
         index = self.new_index()
@@ -256,8 +258,8 @@ class Node:
         return index
 
     def _set_host_endpoint(self, wanted: HostEndpoint | None) -> None:
-        """Create or remove the node's own device among its pods. The node's traffic to its pods is
-        sent from this device."""
+        """Create or remove the node's own device in its pods' network. The node's traffic to its
+        pods is sent from this device."""
         before = self._host_endpoint
         if wanted == (before and before[1]):
             return
@@ -330,7 +332,7 @@ class Node:
         self._nft.run("\n".join(commands))
 
     def add_pod_route(self, index: int, address: str, mac: str) -> None:
-        """Lead an address to a pod's host-side interface."""
+        """Route an address to a pod's host-side interface."""
         if address in self._departed:
             self._forget_departed()
         self._pods[address] = index
@@ -351,9 +353,9 @@ class Node:
         """Delete tracked connections of removed addresses, so that the next pod with such an
         address does not inherit them.
 
-        Felix does this when a pod leaves. The kernel walks the whole machine's table for it (10
-        ms). So it is done only when such an address is used again, for all addresses removed
-        since the last time.
+        Felix does this when a pod is deleted. The kernel then searches the whole machine's table
+        (10 ms). Therefore it is done only when such an address is used again, for all addresses
+        removed since the last time.
         """
         departed = self._departed
         self._departed = set()
@@ -365,9 +367,8 @@ class Node:
     def add_endpoint(
         self, endpoint: str, interface: str, address: str, mac: str, *, open_at_first: bool
     ) -> None:
-        """Note that the pod's host-side interface exists; a program that arrived earlier takes
-        effect now.
-        """
+        """Record that the pod's host-side interface exists; a program that arrived earlier takes
+        effect now."""
         self._ends[endpoint] = (address, interface, mac)
         self.policy.add_interface(endpoint, interface, open_at_first=open_at_first)
 

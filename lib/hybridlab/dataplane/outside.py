@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host beyond the cluster: its own namespace on the underlay, which knows the nodes but not
-their pods.
+"""A host outside the cluster: its own namespace on the underlay, with entries for the nodes but not
+for their pods.
 
 It answers ping (its kernel does). On port 80 it answers HTTP and datagrams, and reports the
 client's address as the echo servers of docs/probe-protocol.md do. It cannot answer packets with a
-pod's own address: like hosts outside a cluster, it has no route there. Nothing leaves it: it has
-no other interface and does not forward.
+pod's own address: like hosts outside a cluster, it has no route there. No packet leaves it for
+another network: it has no other interface and does not forward.
 """
 
 import asyncio
@@ -19,20 +19,21 @@ from hybridlab.kernel import namespaces, sysctl
 from hybridlab.kernel.rtnetlink import LO_INDEX, RouteSocket
 
 PORT = 80
-"""The port of its servers, HTTP and UDP, which tell each client the address they saw."""
+"""The port of its servers, HTTP and UDP, which report to each client the address that they
+received."""
 MAC = "02:00:00:02:00:01"
 _ETH0_INDEX = 2
 _HEAD_LIMIT = 8192
-"""Bytes of a request's head."""
+"""The maximum number of bytes of a request's head."""
 
 
 class Outside:
-    """The host; every method but :meth:`serve` runs on the programming thread."""
+    """The host; every method except :meth:`serve` runs on the programming thread."""
 
     def __init__(self, address: str, mtu: int, fabric: Fabric) -> None:
         self.address = address
         self.netns = namespaces.new_netns()
-        """Descriptor, owned here."""
+        """A file descriptor that this object owns."""
         fabric.plug(self.netns, mac=MAC, mtu=mtu, index=_ETH0_INDEX)
         with namespaces.entered(self.netns):
             sysctl.write("net/ipv6/conf/all/disable_ipv6", 1, optional=True)
@@ -81,7 +82,7 @@ async def serve(new_socket: Callable[[socket.SocketKind], socket.socket]) -> Ser
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """Answers each datagram with the identity line and the datagram."""
+    """Answers each datagram with the identity line, followed by the datagram."""
 
     def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
         self._transport = transport

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod sandbox: a network namespace wired to its node by a veth, like by Calico's CNI plugin.
+"""A pod sandbox: a network namespace connected to its node by a veth, as Calico's CNI plugin does
+it.
 
 Inside: ``eth0`` with the pod's /32, a default route over a gateway address that no device needs to
-have, and a permanent neighbour for it.  On the node: ``caliXXXXXXXXXXX`` with Calico's fixed MAC,
-the /32 route and a permanent neighbour.  No ARP anywhere: the kernel's table is shared by all
-namespaces of the machine and overflows at about a thousand entries.
+have, and a permanent neighbour for it. On the node: ``caliXXXXXXXXXXX`` with Calico's fixed MAC,
+the /32 route and a permanent neighbour. ARP is not used anywhere: the kernel's table is shared by
+all namespaces of the machine and overflows at about a thousand entries.
 """
 
 import errno
@@ -29,13 +30,13 @@ class Pod:
     spec: PodSpec
     address: str
     netns: int
-    """Descriptor; owned by the sandbox registry once registered."""
+    """A file descriptor; the sandbox registry owns it once it is registered."""
     interface: str
     """Name of the host-side interface."""
     index: int
     mac: str
     extra: list[str] = field(default_factory=list)
-    """Addresses given besides the pod's own."""
+    """Addresses in addition to the pod's own."""
 
 
 def interface_name(namespace: str, name: str, prefix: str) -> str:
@@ -45,7 +46,7 @@ def interface_name(namespace: str, name: str, prefix: str) -> str:
 
 
 def add_pod(node: Node, spec: PodSpec, address: str) -> Pod:
-    """Make the namespace and wire it; on failure nothing is left.  1 to 2 ms."""
+    """Create the namespace and connect it; after a failure nothing is left. It takes 1 to 2 ms."""
     netns = namespaces.new_netns()
     try:
         pod = Pod(
@@ -106,9 +107,9 @@ def _add_veth(node: Node, pod: Pod) -> None:
 
 
 def remove_pod(node: Node, pod: Pod) -> None:
-    """Take its addresses and policy from the node at once.
+    """Remove its addresses and policy from the node at once.
 
-    Closing the namespace is the registry's; the kernel then ends the rest.
+    The registry closes the namespace; the kernel then removes the rest.
     """
     for address in (pod.address, *pod.extra):
         node.remove_pod_route(pod.index, address)
@@ -134,7 +135,7 @@ def add_address(node: Node, pod: Pod, address: str) -> None:
 
 
 def remove_address(node: Node, pod: Pod, address: str) -> None:
-    """Take an added address away again."""
+    """Remove an added address again."""
     node.remove_pod_route(pod.index, address)
     with namespaces.entered(pod.netns):
         route = RouteSocket()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface between kubelets and the network plugin (CNI): give a pod an address and wire it,
-take it back.
+"""The interface between kubelets and the network plugin (CNI): give a pod an address and connect
+it, and undo both.
 
 Calico implements it (IPAM and ``Dataplane.add_pod``), kubelets use it; neither imports the other.
 It is not used for pods on the host network: their kubelet registers them with
@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 
 class SandboxError(Exception):
-    """The pod cannot be wired now; the message is the plugin's own and becomes the FailedCreatePodSandBox event.
+    """The pod cannot be connected now; the message is the plugin's own and becomes the
+    FailedCreatePodSandBox event.
 
     The kubelet tries again.
     """
@@ -21,7 +22,7 @@ class SandboxError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class PodAttachment:
-    """The wiring of a pod."""
+    """The result of connecting a pod."""
 
     address: str
     gateway: str
@@ -36,7 +37,7 @@ class PodNetwork(Protocol):
     """The network plugin of every node."""
 
     async def attach(self, pod: Mapping[str, Any], node: str) -> PodAttachment:
-        """Wire the pod on the node.  Raise :class:`SandboxError`; idempotent per pod uid."""
+        """Connect the pod on the node. Raise :class:`SandboxError`; idempotent per pod uid."""
 
     async def detach(self, pod_uid: str) -> None:
-        """Take the pod's address and interface back; nothing when there are none."""
+        """Remove the pod's interface and release its address; do nothing if there are none."""

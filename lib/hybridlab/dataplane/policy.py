@@ -45,7 +45,7 @@ DENIALS = {
     "TIMED_OUT": "drop",
     "REFUSED": "meta l4proto tcp reject with tcp reset\n    reject with icmp port-unreachable",
 }
-"""What a client sees of a denial by Windows to the rules that do it."""
+"""Map each way in which clients observe a denial by Windows to the rules that cause it."""
 EARLY = "early"
 """Counts the TCP packets that opened connections of Windows pods without a program."""
 
@@ -116,7 +116,7 @@ table ip cali {{
 
 
 class PolicyTable:
-    """All of a node's endpoints: their interfaces, programs and the IP sets that programs name."""
+    """All of a node's endpoints: their interfaces, programs and the IP sets that the programs use."""
 
     def __init__(self, nft: Nft, node_os: OS) -> None:
         self._table = Table(nft, "cali")
@@ -129,10 +129,10 @@ class PolicyTable:
         self._generations: dict[str, int] = {}
         self._early = 0
         self._early_before: dict[str, int] = {}
-        """For endpoints without a program: the count at the last read before they came."""
+        """For endpoints without a program: the count at the last read before they were created."""
 
     def add_interface(self, endpoint: str, interface: str, *, open_at_first: bool = False) -> None:
-        """Note that the pod's host-side interface exists; a program that arrived earlier takes
+        """Record that the pod's host-side interface exists; a program that arrived earlier takes
         effect now.
 
         Without a program the pod receives nothing, or everything with ``open_at_first``.
@@ -164,9 +164,10 @@ class PolicyTable:
         return self._generations.get(endpoint, generations.UNPROGRAMMED)
 
     def update(self, update: PolicyUpdate) -> tuple[str, ...]:
-        """Apply an update as one transaction; returns those of ``update.reset`` that may have connections to end.
+        """Apply an update as one transaction; return those of ``update.reset`` that may have
+        connections to end.
 
-        Raise Refused for a set that is named but was never sent.
+        Raise Refused for a set that is used but was never sent.
         """
         self._refuse_unknown_sets(update)
         known = [endpoint for endpoint in update.reset if endpoint in self._interfaces]
@@ -250,8 +251,8 @@ class PolicyTable:
     def _change_sets(
         self, change: TableChange, needed: set[tuple[SetKind, str]], update: PolicyUpdate | None
     ) -> None:
-        """Change sets, which exist in the kernel from the first rule that names them and gives
-        their kind."""
+        """Change sets. A set exists in the kernel from the first rule on that uses it, since that
+        rule determines its kind."""
         kinds: tuple[SetKind, ...] = ("addresses", "endpoints")
         for name in update.sets if update else ():
             needed |= {
@@ -284,7 +285,7 @@ class PolicyTable:
         return chains, frozenset(sets)
 
     def _entries(self, interface: str) -> dict[tuple[str, str], str]:
-        """Return the verdict map entries for a pod's interface: which chain each map leads to."""
+        """Return the verdict map entries for a pod's interface: the chain to which each map leads."""
         if self._by_lists:
             return generations.entries(interface)
         key = f'"{interface}"'

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resets of pods' established TCP connections at once, also of silent connections.
+"""Resets pods' established TCP connections at once, including silent connections.
 
-The kernel's rules (``dataplane.generations``) act on packets, so a packet has to come.  A forged
-segment far outside the window makes the pod's own kernel answer with its true sequence numbers (RFC
-5961, section 5), which shows the form of a reset that an end accepts.
+The kernel's rules (``dataplane.generations``) act only on packets. Therefore a forged segment far
+outside the window makes the pod's own kernel answer with its true sequence numbers (RFC 5961,
+section 5), which show the form of a reset that an end accepts.
 """
 
 import contextlib
@@ -23,13 +23,14 @@ logger = logging.getLogger(__name__)
 
 _OPEN = frozenset({"SYN_RECV", "ESTABLISHED", "FIN_WAIT", "CLOSE_WAIT", "LAST_ACK"})
 _SEQUENCES = (0, 1 << 31, 1 << 30)
-"""Tried one after the other: a window that holds one of them (at most 1 in 4 million) does not hold
-the next."""
+"""Sequence numbers that are tried one after the other: a window that contains one of them (at most
+1 in 4 million) does not contain the next."""
 _AT_ONCE = 200
-"""Segments sent before the answers are read: they fit in the socket's buffer."""
+"""The number of segments that are sent before the answers are read: they fit into the socket's
+buffer."""
 _ANSWER_SECONDS = 0.1
-"""A pod's kernel answers within microseconds, unless its socket is in use or the machine is
-busy."""
+"""s. How long to wait for answers. A pod's kernel answers within microseconds, unless its socket is
+in use or the machine is busy."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class ResetTarget:
     interface: str
     mac: str
     generation: int | None
-    """Connections of older generations only; None: all connections."""
+    """Only connections of older generations end; None: all connections do."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class _Flow:
 
 
 class Resets:
-    """The resets of a node.  A thread of its own serves together all requests that came
-    meanwhile."""
+    """The resets of a node. A thread of its own handles all requests that arrived meanwhile
+    together."""
 
     def __init__(self, netns: int, *, both: bool) -> None:
         self._both = both
@@ -71,7 +72,7 @@ class Resets:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resets")
 
     def request(self, targets: Sequence[ResetTarget]) -> None:
-        """Begin; returns at once."""
+        """Begin the resets; return at once."""
         with self._lock:
             idle = not self._asked
             self._asked |= {target.address: target for target in targets}
@@ -95,7 +96,7 @@ class Resets:
             logger.exception("connections of %s could not be reset", ", ".join(targets))
 
     def _end(self, targets: Mapping[str, ResetTarget]) -> None:
-        """Provoke an answer from every pod, and reset the peers of the connections that end."""
+        """Provoke an answer from every pod, and reset the peers of the connections that must end."""
         theirs = concerning(targets)
         entries = self._conntrack.entries(lambda entry: alive(entry) and theirs(entry))
         waiting = dict.fromkeys(
@@ -131,7 +132,7 @@ class Resets:
         self, waiting: dict[_Flow, None], targets: Mapping[str, ResetTarget], asked: Sequence[_Flow]
     ) -> None:
         """Reset the far ends of the flows for which an answer arrives. Stop once all have answered,
-        or none has for a while.
+        or no answer arrives for a while.
 
         Other flows of the pods may send at any time; they are ignored.
         """
@@ -180,7 +181,7 @@ class Resets:
 
 
 def _flows(connection: Connection, targets: Mapping[str, ResetTarget]) -> Iterator[_Flow]:
-    """Yield the connections to end, each from the point of view of the pods at its ends."""
+    """Yield the connections that must end, each from the point of view of the pods at its ends."""
     for opened, there in ((True, connection.original), (False, connection.reply)):
         target = targets.get(there.source)
         if target is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy rule of a Linux node as nft text, with named sets.  Pure: text in, text out.
+"""A policy rule of a Linux node as nft text, with named sets. Pure: it reads text and returns text.
 
 The entries of a Windows endpoint's ACL list are in ``acl_rules``.
 """
@@ -21,7 +21,7 @@ DENY = "goto deny"
 _NEVER = None
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _COMMENT_MAX = 120
-"""Bytes; the kernel keeps 128 with the terminator and a header."""
+"""bytes. The longest comment; the kernel stores 128 with the terminator and a header."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Rendered:
 
 
 def append_rule(rule: Rule, *, accept: str, next_tier: str, into: Rendered) -> None:
-    """Append the rule; nothing when its match can never hold."""
+    """Append the rule; append nothing if its match can never hold."""
     criteria = _match(rule.match, into.sets)
     if criteria is _NEVER:
         return
@@ -80,7 +80,7 @@ def _icmp(match: Match) -> list[str]:
 
 
 def nft_set_name(kind: SetKind, name: str) -> str:
-    """Return the nft name of an IP set: readable where the characters allow it, else a hash."""
+    """Return the nft name of an IP set: readable if the characters allow it, otherwise a hash."""
     if not _SAFE_NAME.fullmatch(name):
         readable = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:30]
         name = f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
@@ -158,7 +158,7 @@ def ranges(ports: tuple[tuple[int, int], ...]) -> list[str]:
 
 
 def any_of(selector: str, operator: str, values: list[str]) -> str:
-    """Return the match of any of some values, or with the operator ``!= `` of none of them."""
+    """Return the match of any of some values, or, with the operator ``!= ``, of none of them."""
     if values == ["0.0.0.0/0"]:
         return ""
     if len(values) == 1:
@@ -167,7 +167,8 @@ def any_of(selector: str, operator: str, values: list[str]) -> str:
 
 
 def comment(text: str) -> list[str]:
-    """Return a rule's comment, as far as the kernel keeps it; nothing without text."""
+    """Return a rule's comment, cut to the length that the kernel stores; nothing if there is no
+    text."""
     clean = (
         text.replace('"', "'").replace("\n", " ").encode()[:_COMMENT_MAX].decode(errors="ignore")
     )

@@ -3,8 +3,8 @@
 kernel.
 
 One thread does all programming, in the order of the calls, so that the event loop stays free and
-two changes never collide. State outside the kernel: the fabric, the nodes, the pods, and the DNS
-zone.
+two changes never collide. The state that is not in the kernel: the fabric, the nodes, the pods, and
+the DNS zone.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from hybridlab.kernel.wire import Refused
 
 T = TypeVar("T")
 OUTSIDE = "outside"
-"""Sandbox of the host beyond the cluster."""
+"""The sandbox of the host outside the cluster."""
 
 
 class DataplaneService:
@@ -52,7 +52,8 @@ class DataplaneService:
     def __init__(self, sandboxes: Sandboxes) -> None:
         namespaces.home_netns()  # the programming thread starts in this thread's namespace, and must return to it
         self.resolver = Resolver()
-        """Give :meth:`Resolver.serve` to whoever runs the DNS server's pod."""
+        """The DNS resolver; the part that runs the DNS server's pod calls its
+        :meth:`Resolver.serve`."""
         self._sandboxes = sandboxes
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="programming")
         self._fabric: Fabric | None = None
@@ -61,14 +62,14 @@ class DataplaneService:
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, pods.Pod] = {}
         self._wires: dict[str, SlowWire] = {}
-        """Node to what makes its way to the underlay slow."""
+        """Map each node to the device that makes its path to the underlay slow."""
 
     async def start(self) -> None:
         self._fabric = await self._program(Fabric)
         self._register(SCOPE, self._fabric.netns, node="", name=SCOPE, address="")
 
     def close(self) -> None:
-        """Give up everything. For the kernel it is enough that the descriptors are closed."""
+        """Close everything. For the kernel it is enough that the descriptors are closed."""
         self._thread.shutdown(wait=True, cancel_futures=True)
         for sandbox in self._sandboxes:
             self._sandboxes.remove(sandbox.id)

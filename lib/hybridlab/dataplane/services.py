@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """kube-proxy's work on one node: ``table ip kube``, changed by difference.
 
-A ClusterIP or a NodePort is translated to a random ready endpoint, for pods and for the node itself.  The source is
-kept, except (as kube-proxy does in iptables mode): traffic to a NodePort, an endpoint that reaches itself, and
-all that does not come from a pod get the node's address by masquerading; on Windows what comes in by a NodePort gets
-``snat_node_ports_to`` and, without DSR, this node's pods get ``snat_local_pods_to``, where the backend is a pod (where
-it is not, the node's address).  An external address of a Service is treated as a NodePort.  A service port without
-endpoints is refused: a reset for TCP, port unreachable for UDP.  A client of a sticky port keeps its backend by a set
-of clients for each backend, as in kube-proxy's nftables mode, or by a hash of its address, as HNS distributes.  When a
-UDP port loses endpoints its tracked flows to them are forgotten, so that a client (a resolver, say) does not stick to a
-dead one.
+A ClusterIP or a NodePort is translated to a random ready endpoint, for pods and for the node
+itself. The source address is kept, with the exceptions of kube-proxy in iptables mode: traffic to a
+NodePort, an endpoint that reaches itself, and all traffic that does not come from a pod get the
+node's address by masquerading. On Windows, traffic to a NodePort gets ``snat_node_ports_to``.
+Without DSR, this node's pods get ``snat_local_pods_to`` if the backend is a pod, otherwise the
+node's address. An external address of a Service is treated as a NodePort. A service port without
+endpoints is refused: a reset for TCP, port unreachable for UDP. A client of a sticky port keeps its
+backend by a set of clients for each backend, as in kube-proxy's nftables mode, or by a hash of its
+address, as HNS distributes. When a UDP port loses endpoints, the tracked flows to them are deleted,
+so that a client such as a resolver does not keep a dead endpoint.
 """
 
 import hashlib
@@ -24,18 +25,20 @@ from hybridlab.kernel.nft import Nft
 _MASQUERADE = "0x4000"
 """kube-proxy's packet mark; the connection mark stays free."""
 TRANSLATED = "0x8000"
-"""Packet mark on Windows: to a pod here, by the source that it will get; after policy it has its
-own again."""
+"""Packet mark on Windows: before policy, the packet to a pod of this node got the source that it
+will have in the end; after policy it gets its own source again."""
 _KEPT = "0x2000"
-"""Packet mark of what came in by a NodePort that keeps its clients' addresses."""
+"""Packet mark of traffic to a NodePort that keeps its clients' addresses."""
 
 
 def base_table(prefix: str, service_cidr: str) -> str:
-    """Return the fixed part of the table; ``prefix``: how the names of pods' interfaces begin.
+    """Return the fixed part of the table; ``prefix``: the beginning of the names of pods'
+    interfaces.
 
-    What goes to an address of ``service_cidr`` that no Service has is dropped, as kube-proxy's
-    nftables mode does.  Sent on, its connection would be tracked without a translation for seconds,
-    in which a client that gets the same port again would not reach a Service that came meanwhile.
+    Packets to an address of ``service_cidr`` that no Service has are dropped, as in kube-proxy's
+    nftables mode. Otherwise their connection would be tracked without a translation for seconds, in
+    which a client that gets the same port again would not reach a Service that was created
+    meanwhile.
     """
     return f"""
 table ip kube {{
@@ -127,7 +130,7 @@ class Services:
         self._translation: tuple[str | None, str | None] = (None, None)
 
     def set(self, table: ServiceTable) -> None:
-        """Replace all services in one transaction; then forget UDP flows to endpoints that are gone
+        """Replace all services in one transaction; then delete UDP flows to endpoints that are gone
         or were missing."""
         ports = {_chain_name(port): port for port in (*table.ports, *table.host_ports)}
         change = TableChange()
@@ -149,9 +152,8 @@ class Services:
             self._forget_flows(before)
 
     def set_pools(self, pools: tuple[str, ...], own_blocks: tuple[str, ...]) -> None:
-        """Set the pods' networks, and this node's part of them: all other clients of a service
-        are masqueraded.
-        """
+        """Set the pods' networks, and this node's part of them: all other clients of a service are
+        masqueraded."""
         self._table.apply(
             TableChange(
                 sets={"pools": _set("pools", pools)},
@@ -180,7 +182,7 @@ class Services:
 
 
 _Ends = set[tuple[str, int]]
-"""Addresses and ports of backends."""
+"""The addresses and ports of backends."""
 
 
 def _with_stale_flows(
@@ -306,8 +308,8 @@ def _translations(
     """Return the source translations, and the early translations for the policy of pods on this
     node.
 
-    In the kernel source translation comes after policy, but Windows' ACLs are at the pod's port
-    of the virtual switch and match the packet as the pod sends it. So the source is set before
+    In the kernel source translation comes after policy, but Windows' ACLs are at the pod's port of
+    the virtual switch and match the packet as the pod sends it. Therefore the source is set before
     policy and restored after it.
     """
     by_node_port = f"meta mark and {_MASQUERADE} == {_MASQUERADE}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When pods send a SYN again, where that is assumed to be later than Linux does.
+"""Delays the SYNs that pods repeat, if they are assumed to be repeated later than Linux does.
 
-The kernel repeats a SYN 1, 3, 7, ... seconds after the first, and nobody but root of the machine
-can change that.  What it repeats too early ends at the sender's own node.
+The kernel repeats a SYN 1, 3, 7, ... seconds after the first, and only root of the machine can
+change that. A SYN that is repeated too early is dropped at the sender's own node.
 """
 
 from hybridlab import assumed
@@ -10,11 +10,11 @@ from hybridlab.dataplane.model import OS
 
 NAMES: dict[OS, str] = {"windows": "syn-again", "linux": "syn-again-linux"}
 HELD = {"1": 0, "3": 2500, "7": 6500}
-"""Seconds after which a SYN is sent again to milliseconds for which it is held back."""
+"""Map the seconds after which a SYN is sent again to the milliseconds for which it is held back."""
 
 
 def base_table(node_os: OS, prefix: str) -> str:
-    """Return the table for pods of a node; empty where the kernel does as is assumed."""
+    """Return the table for pods of a node; empty if the kernel's times are the assumed ones."""
     if not (held := assumed.one_of(NAMES[node_os], HELD)):
         return ""
     syn = f'iifname "{prefix}*" tcp flags & (fin | syn | rst | ack) == syn'

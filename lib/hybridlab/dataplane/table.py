@@ -2,10 +2,10 @@
 """An nft table that is changed by difference: chains, sets and verdict maps.
 
 Policy and services define the content of chains, sets and map entries. This module finds the
-differences from the kernel and applies them in one transaction. Base chains (with a hook) and
-fixed parts are made once from text and are not managed here. A transaction that exceeds an
-ordinary user's socket buffer (about 1,100 rules) is applied in parts: first sets and chains, then
-the entries that lead to them, so that at no time more is open than before or after.
+differences from the kernel and applies them in one transaction. Base chains (with a hook) and fixed
+parts are created once from text and are not managed here. A transaction that exceeds an ordinary
+user's socket buffer (about 1,100 rules) is applied in parts: first sets and chains, then the
+entries that lead to them, so that at no time more is open than before or after.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,12 +31,12 @@ class SetContent:
 
 @dataclass
 class TableChange:
-    """The new state of parts of a table; None removes a part. Parts that it does not name stay."""
+    """The new state of parts of a table; None removes a part. Parts that it does not mention stay."""
 
     chains: dict[str, Rules | None] = field(default_factory=dict)
     sets: dict[str, SetContent | None] = field(default_factory=dict)
     entries: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    """(map, key) to verdict."""
+    """Map (map, key) to the verdict."""
 
 
 class Table:
@@ -51,7 +51,7 @@ class Table:
         self._entries: dict[tuple[str, str], str] = {}
 
     def adopt(self, *, chains: Mapping[str, Rules], sets: Mapping[str, str]) -> None:
-        """Manage chains and empty sets (name to declaration) that the table was made with."""
+        """Manage the chains and empty sets (name to declaration) with which the table was created."""
         self.chains.update(chains)
         self._sets.update(
             {n: SetContent(declaration, frozenset()) for n, declaration in sets.items()}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliberate defects: each with its scope, injection, healing and verification."""
+"""Deliberate defects: each with its scope, injection, removal and verification."""

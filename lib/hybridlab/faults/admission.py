@@ -28,7 +28,8 @@ DOES = (
     "times-out",
 )
 PRIORITY = {"priorityClassName": "tenants", "preemptionPolicy": "Never"}
-"""Fields of the owner's PriorityClass that is the cluster's default (``globalDefault``)."""
+"""Fields of the PriorityClass of another owner that is the cluster's default (``globalDefault``).
+"""
 REFUSALS = {
     "quota": "failed quota: compute: must specify limits.cpu,limits.memory",
     "quota-exceeded": "exceeded quota: compute, requested: pods=1, used: pods=20, limited: pods=20",
@@ -90,10 +91,10 @@ def _refusal(does: str, name: str) -> ApiError:
     Parameter("does", ", ".join(DOES), choices=DOES),
     Parameter(
         "of",
-        "plural name of a resource: namespaces for restricted, any for denies and times-out",
+        "plural name of a resource: namespaces for restricted, any resource for denies and times-out",
         "pods",
     ),
-    Parameter("namespaces", "only in namespaces whose names begin so", ""),
+    Parameter("namespaces", "only in namespaces whose names begin with this text", ""),
     scope="all, namespace",
 )
 def admission(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:

@@ -14,8 +14,10 @@ TYPES = Types()
 PARAMETERS = (
     Parameter("seconds", "for how long"),
     Parameter("namespace", "only requests about objects in this namespace", ""),
-    Parameter("first", "only so many requests (0: all)", "0"),
-    Parameter("of", "only requests whose path and query end so: eviction", ""),
+    Parameter("first", "maximum number of requests (0: all)", "0"),
+    Parameter(
+        "of", "only requests whose path with query ends with this text, such as eviction", ""
+    ),
 )
 
 
@@ -65,11 +67,11 @@ _refuses(503, "Service Unavailable")
     "watch-silent",
     "api",
     Parameter("namespace", "only watches of objects in this namespace", ""),
-    Parameter("first", "only so many watches (0: all)", "0"),
+    Parameter("first", "maximum number of watches (0: all)", "0"),
     scope="all, namespace",
 )
 def watch_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Watches deliver nothing any more and stay open, as behind a gateway that forgot them."""
+    """Watches no longer deliver events but stay open, as behind a gateway that forgot them."""
     made = lab.interference
     namespace = parameters["namespace"]
     evidence = [f"watches{f' in namespace {namespace}' if namespace else ''} fall silent"]

@@ -14,7 +14,7 @@ TYPES = Types()
     "cni-token-old",
     "pods",
     WINDOWS_OR_ALL,
-    Parameter("hours", "how long ago it was asked for", "25"),
+    Parameter("hours", "the token's age", "25"),
 )
 def cni_token_old(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The token of a Windows node's CNI plugin, which lives for 24 h, is this old; pods start all

@@ -23,7 +23,7 @@ from hybridlab.faults.rules import RuleFault
 
 TYPES = Types()
 WRONG_ADDRESS = "203.0.113.9"
-"""Address in a range for documentation (RFC 5737): nothing answers there."""
+"""An address in a range for documentation (RFC 5737), at which nothing answers."""
 ANOTHER: Final = "another-address"
 EXTRA: Final = "extra-address"
 AAAA_DENIED: Final = "aaaa-nxdomain"
@@ -32,7 +32,7 @@ NAME: Final = "another-name"
 ANSWERS = {
     ANOTHER: f"names are answered with {WRONG_ADDRESS}",
     EXTRA: f"names are answered with {WRONG_ADDRESS} too",
-    AAAA_DENIED: "names are answered with NXDOMAIN where another record than A is asked for",
+    AAAA_DENIED: "queries for other records than A are answered with NXDOMAIN",
     PORT: "names are answered with the next port",
     NAME: "addresses are answered with another name",
 }
@@ -108,7 +108,7 @@ def dns_stale(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fa
     return _of_zone(lab, identity, ["names keep the addresses that they had first"], stale)
 
 
-@TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "how much later"))
+@TYPES.fault("dns-slow", "dns", NODE_OR_ALL, Parameter("seconds", "the delay"))
 def dns_slow(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The cluster's DNS answers queries of a node's pods late."""
     late = seconds("seconds", parameters["seconds"])
@@ -163,7 +163,7 @@ class DnsPodSilent(RuleFault):
 
 @TYPES.fault("dns-backend-dead", "dns", NODE_OR_ALL)
 def dns_backend_dead(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Kube-proxy of a node keeps, beside the DNS pods, an address that nobody has any more: a share
+    """Kube-proxy of a node keeps, in addition to the DNS pods, an address that no host has any longer: a share
     of the questions to the cluster's DNS gets no answer."""
     gate = lab.service_gate
     if gate is None:
@@ -183,7 +183,8 @@ def dns_backend_dead(lab: LabParts, identity: str, parameters: Mapping[str, str]
 
 
 def _with_dead(port: ServicePort) -> ServicePort:
-    """Return a port of the DNS Service with a backend that nobody has any more."""
+    """Return a port of the DNS Service with an additional backend whose address no pod has any
+    more."""
     dead = Backend(address=WRONG_ADDRESS, port=53)
     is_dns = port.name.startswith("kube-system/kube-dns:") and port.port == 53
     return replace(port, backends=(*port.backends, dead)) if is_dns else port

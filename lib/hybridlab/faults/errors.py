@@ -7,4 +7,4 @@ class BadFault(ValueError):
 
 
 class FaultFailed(Exception):
-    """A fault is not in effect after its injection, or still is after its healing."""
+    """A fault is not in effect after its injection, or is still in effect after its removal."""

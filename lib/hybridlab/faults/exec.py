@@ -15,8 +15,8 @@ from hybridlab.runtime import start_errors
 PARAMETERS = (
     Parameter("node", "only execs in pods of this node", ""),
     Parameter("namespace", "only execs in pods of this namespace", ""),
-    Parameter("pod", "only execs in pods of this name", ""),
-    Parameter("first", "only so many execs (0: all)", "0"),
+    Parameter("pod", "only execs in pods with this name", ""),
+    Parameter("first", "maximum number of execs (0: all)", "0"),
 )
 
 
@@ -101,27 +101,27 @@ def _failure(name: str, kind: str, description: str, *more: Parameter) -> FaultT
 
 
 TYPES = (
-    _failure("exec-hangs", "hang", "Execs are not started, and of those that run nothing arrives any more"),
-    _failure("exec-empty-output", "empty-output", "Exec answers with the exit status and without any output"),
-    _failure("exec-half-output", "half-output", "Of each piece that a command writes only the first half arrives"),
-    _failure("exec-loses-status", "lost-status", "Exec ends without saying how the command ended"),
+    _failure("exec-hangs", "hang", "Execs are not started, and the output of running ones is lost"),
+    _failure("exec-empty-output", "empty-output", "An exec returns its exit status, but no output"),
+    _failure("exec-half-output", "half-output", "Only the first half of each piece of a command's output arrives"),
+    _failure("exec-loses-status", "lost-status", "An exec ends without the command's exit status"),
     _failure("exec-cut", "cut", "The connection of an exec is cut at its next output"),
-    _failure("exec-missing-binary", "missing-binary", "Exec says that there is no such program"),
+    _failure("exec-missing-binary", "missing-binary", "An exec reports that there is no such program"),
     _failure(
         "exec-dial-fails", "dial-fails",
-        "The API server upgrades the connection and then says that it does not reach the kubelet",
+        "The API server upgrades the connection and then reports that it does not reach the kubelet",
     ),
-    _failure("exec-start-times-out", "start-times-out", "The runtime says that it could not start the command in time"),
+    _failure("exec-start-times-out", "start-times-out", "The runtime reports that it could not start the command in time"),
     _failure(
-        "exec-wrong-binary", "wrong-binary", "Another program answers than the one that was to be executed",
-        Parameter("program", "what is executed instead", "hostname"),
+        "exec-wrong-binary", "wrong-binary", "Another program runs instead of the requested program",
+        Parameter("program", "the program that runs instead", "hostname"),
     ),
-    _failure("exec-slow", "slow", "Commands start late", Parameter("seconds", "how much later")),
+    _failure("exec-slow", "slow", "Commands start late", Parameter("seconds", "the delay")),
     _failure(
-        "exec-other-words", "other-words", "Of what commands write certain words arrive as others",
-        Parameter("words", "what is replaced, such as ConnectionRefused/10061"),
-        Parameter("instead", "what arrives in its place"),
+        "exec-other-words", "other-words", "Certain words in the output of commands are replaced",
+        Parameter("words", "the replaced words, such as ConnectionRefused/10061"),
+        Parameter("instead", "the words that arrive instead"),
     ),
-    _failure("exec-killed", "killed", "A command is killed as soon as it runs, or is given input"),
+    _failure("exec-killed", "killed", "A command is killed as soon as it runs, or gets input"),
 )  # fmt: skip
 """Faults of execs."""

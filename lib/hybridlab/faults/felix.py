@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of Calico's components: policy that is late or misread, reserved addresses that pods
-get.
-"""
+"""Faults of Calico's components: policy that is late or misread, reserved addresses that pods get."""
 
 import asyncio
 import contextlib
@@ -47,7 +45,7 @@ def of_felix(
     return Entries(identity, value, tables, partial(all_do, put), partial(all_do, taken))
 
 
-@TYPES.fault("policy-late", "policy", NODE_OR_ALL, Parameter("seconds", "how much later"))
+@TYPES.fault("policy-late", "policy", NODE_OR_ALL, Parameter("seconds", "the delay"))
 def policy_late(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """Policy changes take effect later."""
     late = seconds("seconds", parameters["seconds"])
@@ -81,7 +79,7 @@ class ReservedNotReserved(Fault):
             raise BadFault(f"the addresses of node {self._node} are not reserved already")
 
     async def inject(self) -> None:
-        """Give the reservation up, in IPAM and in the IPAMBlock object."""
+        """End the reservation, in IPAM and in the IPAMBlock object."""
         self._lab.calico.ipam.unreserve(self._node)
         await self._lab.calico.ipam_saved()
 
@@ -110,9 +108,9 @@ class ReservedNotReserved(Fault):
 
 
 CONTAINERS = {"calico-node": "calico-node", "calico-node-windows": "felix"}
-"""``k8s-app`` label of the pod to the container that Felix runs in."""
+"""Map the ``k8s-app`` label of the pod to the container in which Felix runs."""
 LOOK_EVERY = 0.3
-"""Seconds between looks for a container that runs again."""
+"""s. The interval of checks for a container that runs again."""
 
 
 @TYPES.fault("felix-crash-loops", "policy", NODE_OR_ALL)
@@ -127,7 +125,8 @@ class FelixCrashLoops(Fault):
         self._killing: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
-        """End each Felix at its start from now on; one that is a process of its host stays away."""
+        """End each Felix at its start from now on; a Felix that is a process of its host is not
+        started again."""
         for felix in self._felixes.values():
             felix.faults.dead[self._identity] = True
         in_pods = {pod["spec"].get("nodeName") for pod in await self._pods()}

@@ -2,8 +2,8 @@
 """Gates before the data plane: writes of kube-proxies and of the DNS controller pass a seam, and
 can be repeated.
 
-The composition gives the gates to the kube-proxies and the DNS controller in the data plane's
-place.
+When the lab is put together, the kube-proxies and the DNS controller get the gates in place of the
+data plane.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -28,7 +28,7 @@ class Gate(Generic[T]):
         ``programmed`` table.
         """
         self.seam: Seam[T] = Seam()
-        """About: the place; what was served there before, or None."""
+        """The seam; about: the place. Before: the table that was served there, or None."""
         self.written: dict[str, T] = {}
         self.served: dict[str, T] = {}
         self._serve = serve
@@ -50,7 +50,7 @@ class Gate(Generic[T]):
 
 
 class ZoneGate(Gate[Zone]):
-    """Offers ``set_zone`` of the data plane."""
+    """A gate with the data plane's method ``set_zone``."""
 
     def __init__(self, dataplane: Dataplane) -> None:
         super().__init__(lambda _, zone: dataplane.set_zone(zone), lambda zone: zone)
@@ -61,7 +61,7 @@ class ZoneGate(Gate[Zone]):
 
 
 class ServiceGate(Gate[ServiceTable]):
-    """Offers ``set_services`` of the data plane."""
+    """A gate with the data plane's method ``set_services``."""
 
     def __init__(self, dataplane: Dataplane) -> None:
         super().__init__(dataplane.set_services, _programmed)

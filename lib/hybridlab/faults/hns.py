@@ -35,7 +35,7 @@ def services_lost_with_network(
     lab: LabParts, identity: str, parameters: Mapping[str, str]
 ) -> Fault:
     """Services of a Windows node stay dead after its HNS network is removed, until its
-    kube-proxy's pod is made anew.
+    kube-proxy's pod is replaced.
     """
     words = "has no Services once its network is removed, until kube-proxy starts again"
     return hns_habit(lab, identity, parameters["node"], lambda faults: faults.loses_services, words)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Injects and heals faults, and verifies both in the true state."""
+"""Injects and removes faults, and verifies both in the true state."""
 
 import asyncio
 import difflib
@@ -28,9 +28,8 @@ class Injector:
     def __init__(
         self, lab: LabParts, offered: Mapping[str, FaultType], elsewhere: Collection[str] = ()
     ) -> None:
-        """Hold the faults of a lab. ``offered``: the faults that it can have; ``elsewhere``: the
-        faults of planes that it has not.
-        """
+        """Set up the injector. ``offered``: the faults that this lab can have; ``elsewhere``: the
+        faults of planes that it does not have."""
         self._lab = lab
         self._offered = offered
         self._elsewhere = elsewhere
@@ -40,7 +39,8 @@ class Injector:
 
     @staticmethod
     def catalogue(faults: Iterable[FaultType]) -> list[dict[str, Any]]:
-        """Return faults' names, layers, scopes, descriptions and parameters with their meaning."""
+        """Return the names of faults, with layers, scopes, descriptions and the meaning of
+        parameters."""
         return [
             {
                 "name": kind.name,
@@ -86,7 +86,7 @@ class Injector:
             return identity
 
     async def heal(self, identity: str) -> None:
-        """Heal a fault. Raise BadFault for an unknown id, FaultFailed if parts of it remain."""
+        """Remove a fault. Raise BadFault for an unknown id, FaultFailed if parts of it remain."""
         async with self._one_at_a_time:
             found = self._active.get(identity)
             if found is None:
@@ -102,7 +102,7 @@ class Injector:
             del self._active[identity]
 
     async def heal_all(self) -> None:
-        """Heal every fault. Raise FaultFailed, naming all that remain."""
+        """Remove every fault. Raise FaultFailed with the names of all that remain."""
         failed: list[str] = []
         for identity in list(self._active):
             try:
@@ -113,7 +113,7 @@ class Injector:
             raise FaultFailed("; ".join(failed))
 
     def active(self) -> list[dict[str, Any]]:
-        """Return the faults that were injected and not healed: id, name and parameters."""
+        """Return the faults that were injected and not removed: id, name and parameters."""
         return [
             {"id": active.id, "fault": active.type.name, "parameters": dict(active.parameters)}
             for active in self._active.values()

@@ -13,7 +13,7 @@ from hybridlab.runtime.stalls import Stall
 TYPES = Types()
 
 LOOK = 0.25
-"""s.  Between two looks at whether a pod has started."""
+"""s. The interval of checks whether a pod has started."""
 WORDS: Mapping[Stall, str] = {
     "pods": "takes no note of new pods",
     "pulls": "pulls images without end",
@@ -39,7 +39,7 @@ def _stuck(lab: LabParts, identity: str, given: str, what: Stall) -> Fault:
     "node-dead",
     "pods",
     NODE,
-    Parameter("after", "only so many seconds after the next pod has started there", ""),
+    Parameter("after", "wait for this number of seconds after the next pod has started there", ""),
 )
 class NodeDead(Fault):
     """A node is switched off: its kubelet and lease stop, it sends nothing, and its condition
@@ -59,7 +59,7 @@ class NodeDead(Fault):
         self._dying: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
-        """End the node's kubelet now, or so many seconds after the next pod has started there."""
+        """End the node's kubelet now, or a number of seconds after the next pod has started there."""
         if self._after == "":
             await self._die()
             return
@@ -95,7 +95,7 @@ class NodeDead(Fault):
         await self._network.heal()
 
     async def evidence(self) -> list[str]:
-        """Return the effects on kubelet and network, or that the node is going to die."""
+        """Return the effects on kubelet and network, or that the node is about to die."""
         if self._dying is not None and not self._dying.done():
             return [f"{self._node} dies {self._after} s after the next pod has started there"]
         return [*await self._kubelet.evidence(), *await self._network.evidence()]

@@ -28,17 +28,17 @@ class LabParts:
     kill_container: Callable[[Obj, str], Awaitable[None]]
     """Kills the main process of a pod's container, as the kernel's OOM killer would."""
     service_gate: ServiceGate | None = None
-    """None: no kube-proxies run."""
+    """The gate of Services; None: no kube-proxies run."""
     kubelets: KubeletStalls = field(default_factory=KubeletStalls)
     host_answers: Seam[object] = field(default_factory=Seam)
-    """Answers of Windows hosts; about: the node, the question."""
+    """The answers of Windows hosts; about: the node, the question."""
 
     def nodes(self, given: str) -> list[str]:
         """Return the named node, or all of them for ``all``.  Raise BadFault."""
         return list(self.calico.nodes) if given == "all" else [self.node(given)]
 
     def node(self, name: str) -> str:
-        """Return the node's name.  Raise BadFault when there is none such."""
+        """Return the node's name. Raise BadFault if there is no such node."""
         if name not in self.calico.nodes:
             raise BadFault(f"there is no node {name!r}; there are {', '.join(self.calico.nodes)}")
         return name
@@ -49,8 +49,8 @@ class LabParts:
         return self._having(os) if given == "all" else [self.node_of(os, given)]
 
     def node_of(self, os: OS, name: str) -> str:
-        """Return the name of a node of an operating system.  Raise BadFault when there is none
-        such."""
+        """Return the name of a node of an operating system. Raise BadFault if there is no such
+        node."""
         having = self._having(os)
         if name not in having:
             raise BadFault(

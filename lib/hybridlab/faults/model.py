@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model of a fault: a deliberate defect that can be put in place, read back, and removed
-again."""
+"""The model of a fault: a deliberate defect that can be injected, read back, and removed again."""
 
 import inspect
 import math
@@ -22,7 +21,7 @@ class Parameter:
     name: str
     meaning: str
     default: str | None = None
-    """None: it must be given.  Empty: it may be left out."""
+    """The default; None: the parameter must be given. Empty: it may be left out."""
     choices: tuple[str, ...] = ()
     scope: str = ""
     """Scope of a parameter that names a place: ``all, node``."""
@@ -38,7 +37,7 @@ LINUX_OR_ALL = Parameter("node", "name of a Linux node, or all", "all", scope="a
 
 
 class Fault(ABC):
-    """A fault with its parameters, at one lab."""
+    """A fault with its parameters, in one lab."""
 
     @abstractmethod
     async def inject(self) -> None:
@@ -58,12 +57,12 @@ class Fault(ABC):
 
 
 class Switch(Fault):
-    """A fault that a call, or coroutine, puts in place, and another removes."""
+    """A fault that a call, or coroutine, injects, and another removes."""
 
     def __init__(
         self, on: Callable[[], object], off: Callable[[], object], evidence: Callable[[], list[str]]
     ) -> None:
-        """``evidence``: returns the present effects; empty: none."""
+        """Set up the switch. ``evidence``: returns the present effects; empty: none."""
         self._on = on
         self._off = off
         self._evidence = evidence
@@ -132,12 +131,12 @@ class FaultType:
     """Scope of the fault, in words: ``all, node or pair`` ..."""
     description: str
     make: Make
-    """(lab, unique id, complete parameters) to the fault.  Raise BadFault."""
+    """Makes the fault from (lab, unique id, complete parameters). Raises BadFault."""
     parameters: tuple[Parameter, ...] = ()
 
     def complete(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Return the parameters with defaults filled in.  Raise BadFault for what is unknown,
-        missing or no choice."""
+        """Return the parameters with defaults filled in. Raise BadFault for an unknown, missing or
+        invalid parameter."""
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in given:
             if name not in known:
@@ -159,10 +158,10 @@ class FaultType:
 
 @dataclass(frozen=True)
 class Taps:
-    """Additions of tests to a lab when they start it; a lab of ``hybridlab up`` has none."""
+    """Additions by tests to a lab that they start; a lab of ``hybridlab up`` has none."""
 
     faults: Mapping[str, FaultType] = field(default_factory=dict)
-    """More kinds of fault, by name."""
+    """Additional kinds of fault, by name."""
     put: Callable[[LabParts], None] = lambda lab: None
     """Called once before the lab's parts start: puts taps at their seams."""
 
@@ -198,8 +197,8 @@ class Types(list[FaultType]):
 
 
 def seconds(name: str, value: str, *, for_good: bool = False) -> float:
-    """Return a duration that a parameter gives; with ``for_good`` it may be 0, for one without end.
-    Raise BadFault."""
+    """Return a duration that a parameter gives. With ``for_good`` it may be 0, which means without
+    end. Raise BadFault."""
     try:
         number = float(value)
     except ValueError:
@@ -213,7 +212,7 @@ def seconds(name: str, value: str, *, for_good: bool = False) -> float:
 
 
 def count(name: str, value: str) -> int:
-    """Return a number of times that a parameter gives, 0 for no limit.  Raise BadFault."""
+    """Return a number of times that a parameter gives, 0 for no limit. Raise BadFault."""
     if not value.isdecimal():
         raise BadFault(f"{name} is {value!r}, expected a whole number, 0 or more")
     return int(value)

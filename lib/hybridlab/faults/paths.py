@@ -13,10 +13,11 @@ from hybridlab.faults.rules import NOWHERE, RuleFault, expression
 TYPES = Types()
 
 FLOW = "ct original ip saddr . ct original ip daddr . ct original proto-src . ct original proto-dst"
-"""Key of a flow, from its first packet: the same for all of its packets, answers and repetitions
-among them, whatever Services and NAT make of the addresses."""
+"""The key of a flow, from its first packet: the same for all of its packets, including answers and
+repetitions, whatever Services and NAT change in the addresses."""
 SEED = "0xf10"
-"""One for all nodes: between two nodes that both lose flows no more are lost than by one of them."""
+"""The same seed for all nodes: between two nodes that both lose flows, no more flows are lost than
+by one of them."""
 MOST = 1000
 LONGEST_MS = 10_000
 
@@ -25,11 +26,11 @@ LONGEST_MS = 10_000
     "flows-dropped",
     "underlay",
     NODE,
-    Parameter("every", "which share is lost: one flow in so many", "5"),
-    Parameter("port", "only of flows to this one", ""),
+    Parameter("every", "one in this number of flows is lost", "5"),
+    Parameter("port", "only flows to this port", ""),
 )
 def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """One in every so many TCP and UDP flows that leave or enter a node is lost, with all its
+    """A share of the TCP and UDP flows that leave or enter a node is lost, each with all its
     packets.
     """
     node = lab.node(parameters["node"])
@@ -52,7 +53,7 @@ def flows_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
 
 
 def _devices(lab: LabParts) -> str:
-    """Return the devices by which packets come from other nodes, and go there."""
+    """Return the devices through which packets come from other nodes, and go there."""
     return f"{{ {', '.join(sorted({chr(34) + name + chr(34) for name in ('eth0', lab.calico.plane.device)}))} }}"
 
 
@@ -63,10 +64,12 @@ WAYS = ("in", "out", "both", "within", "own")
     "packets-dropped",
     "underlay",
     NODE,
-    Parameter("match", "which packets, in words of nft with _ between them, such as tcp_dport_443"),
+    Parameter(
+        "match", "packets that match this nft expression, with _ for blanks, such as tcp_dport_443"
+    ),
     Parameter(
         "way",
-        "in, out or both, seen from the node; within it; or own: what it sends itself",
+        "in, out or both, seen from the node; within: inside the node; own: packets of the node itself",
         "both",
         WAYS,
     ),
@@ -135,7 +138,7 @@ class PathSlow(Fault):
 
 @TYPES.fault("ping-natted", "underlay", WINDOWS_OR_ALL)
 def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes source-NAT their pods' ping beyond the cluster, so that it is answered."""
+    """Windows nodes source-NAT their pods' ping to targets outside the cluster, so that it is answered."""
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
     rules = {}
     for node in lab.nodes_of("windows", parameters["node"]):
@@ -152,11 +155,11 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     "underlay",
     NODE_OR_ALL,
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
-    Parameter("to", "all addresses beyond the pools, or nodes", "all", ("all", "nodes")),
+    Parameter("to", "all addresses outside the pools, or nodes", "all", ("all", "nodes")),
     Parameter("pods", "all, or those with odd or even addresses", "all", ("all", "odd", "even")),
 )
 def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Packets that a node's pods send beyond the pools keep the pods' addresses, of all or of one
+    """Packets of a node's pods to addresses outside the pools keep the pods' addresses, of all or of one
     protocol, of all pods or of some, to all addresses or to nodes alone.
     """
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)

@@ -65,7 +65,7 @@ class PodRestarts(Fault):
 
 
 def _running(pod: Obj, container: str) -> str:
-    """Return the id of the container's run, empty when it does not run."""
+    """Return the id of the container's run; empty if it does not run."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     found = next(
         (

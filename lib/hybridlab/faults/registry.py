@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every fault that a lab has on any plane; faults of a single plane are in that plane's folder of
-``networks``."""
+"""Every fault that a lab can have on any plane; faults of a single plane are in that plane's folder
+of ``networks``."""
 
 from hybridlab.faults import (
     admission,

@@ -29,7 +29,7 @@ Uids = tuple[str, ...]
     "no-reset-recovery",
     "policy",
     WINDOWS_OR_ALL,
-    Parameter("seconds", "for how long; 0: for good", "0"),
+    Parameter("seconds", "duration; 0: until it is healed", "0"),
 )
 class NoResetRecovery(Fault):
     """A Windows pod gets no new TCP connections after its policy was reprogrammed."""
@@ -38,14 +38,14 @@ class NoResetRecovery(Fault):
         self._lab = lab
         self._identity = identity
         self._seconds = seconds("seconds", parameters["seconds"], for_good=True)
-        """0: for good."""
+        """s. The duration; 0: for good."""
         self._felixes = {
             node: lab.calico.felixes[node] for node in lab.nodes_of("windows", parameters["node"])
         }
         self._cut: dict[str, dict[str, asyncio.Task[None] | None]] = {
             node: {} for node in self._felixes
         }
-        """By node: addresses that are cut off, with what ends that."""
+        """Map each node to the addresses that are cut off, each with the task that ends this."""
 
     async def inject(self) -> None:
         for node, felix in self._felixes.items():
@@ -133,7 +133,7 @@ def acl_not_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]
 
 @TYPES.fault("acl-always-replaced", "policy", WINDOWS_OR_ALL)
 def acl_always_replaced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows pods get their ACL list anew with every update, also with a label's change."""
+    """Windows pods get a new ACL list with every update, also with a change of labels."""
     nodes = lab.nodes_of("windows", parameters["node"])
     return of_felix(
         lab, nodes, identity, "gives lists anew with every update", lambda faults: faults.eager
@@ -207,7 +207,7 @@ class PolicyHitsNode(CompositeFault):
         )
 
 
-@TYPES.fault("open-before-policy", "policy", NODE_OR_ALL, Parameter("seconds", "how much later"))
+@TYPES.fault("open-before-policy", "policy", NODE_OR_ALL, Parameter("seconds", "the delay"))
 class OpenBeforePolicy(CompositeFault):
     """New pods accept all traffic until they are programmed, which happens late."""
 

@@ -15,9 +15,9 @@ TYPES = Types()
 
 FABRIC = "fabric"
 NOWHERE = "192.0.2.1"
-"""Nobody's address (RFC 5737): what is sent there vanishes."""
+"""An address that no host has (RFC 5737): packets to it vanish."""
 NodeRules = Mapping[str, list[tuple[str, str]]]
-"""Scope (a node's name or ``fabric``) to (chain, rule)."""
+"""Map each scope (a node's name or ``fabric``) to (chain, rule)."""
 
 
 class RuleFault(Fault):
@@ -60,11 +60,10 @@ class RuleFault(Fault):
 
 
 def expression(name: str, words: str) -> str:
-    """Return a parameter's match, written in words of nft with _ for each space.  Raise
-    BadFault."""
+    """Return a parameter's match, written in nft's language with _ for each space. Raise BadFault."""
     if not re.fullmatch(r"[A-Za-z0-9_.:/<>=!{},&*-]*", words):
         raise BadFault(
-            f"{name} is {words!r}, expected words of nft with _ between them, such as tcp_dport_443"
+            f"{name} is {words!r}, expected an nft expression with _ for blanks, such as tcp_dport_443"
         )
     return words.replace("_", " ")
 
@@ -74,10 +73,14 @@ def expression(name: str, words: str) -> str:
     "policy",
     NODE,
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
-    Parameter("only", "what of it, in words of nft with _ between them, such as tcp_dport_443", ""),
+    Parameter(
+        "only",
+        "only packets that match this nft expression, with _ for blanks, such as tcp_dport_443",
+        "",
+    ),
 )
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node lets all traffic, or all traffic of one protocol or kind, past policy."""
+    """A node does not enforce policies on all traffic, or on all traffic of one protocol or kind."""
     node = lab.node(parameters["node"])
     protocol = parameters["protocol"]
     what = "" if protocol == "all" else f"meta l4proto {protocol} "
@@ -117,7 +120,7 @@ REFUSALS = {
     Parameter("with", "rst (TCP only) or icmp", "rst", tuple(REFUSALS)),
 )
 def policy_refuses(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Traffic that policy denies is refused (TCP reset or ICMP) instead of vanishing."""
+    """Traffic that policy denies is refused (TCP reset or ICMP) instead of being dropped."""
     rules = [("f_deny", REFUSALS[parameters["with"]])]
     return RuleFault(lab.dataplane, identity, dict.fromkeys(lab.nodes(parameters["node"]), rules))
 
@@ -141,7 +144,11 @@ def dns_silent(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> F
     "services",
     NODE,
     Parameter("protocol", "all, tcp or udp", "all", ("all", "tcp", "udp")),
-    Parameter("only", "what of it, in words of nft with _ between them, such as th_dport_443", ""),
+    Parameter(
+        "only",
+        "only packets that match this nft expression, with _ for blanks, such as th_dport_443",
+        "",
+    ),
 )
 def snat_pod_to_pod(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node rewrites the source of its pods on their way to other pods, of all or of one protocol."""

@@ -25,7 +25,7 @@ from hybridlab.windows.reserved import source_vip
 TYPES = Types()
 
 _OWN = "ip saddr"
-"""The source that a packet comes with."""
+"""The source address with which a packet arrives."""
 
 
 @TYPES.fault(
@@ -84,7 +84,7 @@ def _fault(
 
 @TYPES.fault("hairpin-dropped", "services", NODE_OR_ALL)
 def hairpin_dropped(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Traffic of a pod to itself by way of a Service is lost."""
+    """Traffic of a pod to itself through a Service is lost."""
     rules: dict[str, list[tuple[str, str]]] = {}
     for node in lab.nodes(parameters["node"]):
         own = [str(address) for block in lab.blocks(node) for address in IPv4Network(block)]

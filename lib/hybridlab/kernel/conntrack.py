@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection table of a network namespace by ctnetlink: list, and delete single entries.
+"""The connection table of a network namespace by ctnetlink: list it, and delete single entries.
 
-A :class:`ConntrackSocket` belongs to the namespace of the thread that makes it. Only IPv4 TCP and
+A :class:`ConntrackSocket` belongs to the namespace of the thread that creates it. Only IPv4 TCP and
 UDP entries are returned. An ended connection is listed for two minutes more, and most of a busy
 node's entries have ended: decoding them all takes longer than all other work with them. A caller
-that can recognize irrelevant messages by their bytes skips them (``worth``).
+that can recognise irrelevant messages by their bytes skips them (``worth``).
 """
 
 import socket
@@ -41,8 +41,8 @@ _ENOENT = 2
 _TCP_STATE = 1
 _PROTOCOL = 1
 _PORT = 3
-"""Attributes of a byte in CTA_PROTOINFO_TCP and CTA_TUPLE_PROTO, and there the destination's port,
-of two bytes."""
+"""Attributes of one byte in CTA_PROTOINFO_TCP and CTA_TUPLE_PROTO; in the latter, also the
+destination's port, which has two bytes."""
 _UNANSWERED, _OVER = (
     struct.pack("HHB", 5, _TCP_STATE, _TCP_STATES.index(s)) for s in ("SYN_SENT", "TIME_WAIT")
 )
@@ -71,7 +71,7 @@ class Connection:
     original: Tuple
     reply: Tuple
     state: str
-    """TCP's; empty for UDP."""
+    """The state of TCP; empty for UDP."""
     mark: int
     key: bytes
     """The original tuple as the kernel wrote it, for deleting."""
@@ -86,10 +86,10 @@ class ConntrackSocket:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
 
     def entries(self, worth: Worth = lambda _: True) -> Iterator[Connection]:
-        """Yield every TCP and UDP connection that is ``worth`` it; exhaust it before any other
-        call.
+        """Yield every TCP and UDP connection for which ``worth`` returns True; read all of them
+        before any other call.
 
-        10 ms even when empty.
+        This takes 10 ms even if there are none.
         """
         body = struct.pack("!BBH", socket.AF_INET, 0, 0)
         for message in dump(self._socket, _CT_GET, body, "connections"):
@@ -112,7 +112,7 @@ class ConntrackSocket:
             )
 
     def delete(self, connection: Connection) -> None:
-        """Forget a connection; a connection that ended meanwhile is no error."""
+        """Delete the entry of a connection; it is no error if the connection ended meanwhile."""
         body = struct.pack("!BBH", socket.AF_INET, 0, 0) + attribute(
             _TUPLE_ORIGINAL | _NESTED, connection.key
         )

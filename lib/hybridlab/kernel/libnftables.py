@@ -8,7 +8,7 @@ from pathlib import Path
 
 LIBRARY = "libnftables.so.1"
 NEEDED = ("libmnl.so.0", "libnftnl.so.11", "libjansson.so.4", "libxtables.so.12")
-"""Libraries that libnftables needs beyond the C library and libgmp, ordered by their
+"""Libraries that libnftables needs in addition to the C library and libgmp, ordered by their
 dependencies."""
 FETCHED = Path(sys.prefix, "lib", "hybridlab")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of a process of the lab: bounded, with repeated messages counted.
+"""The log of a process of the lab: limited, with repeated messages counted.
 
-The caller that starts a lab keeps its log: a defect that is logged thousands of times a second
-must not fill the disk.
+The caller that starts a lab keeps its log: a defect that is logged thousands of times a second must
+not fill the disk.
 """
 
 import logging
@@ -14,7 +14,7 @@ from hybridlab.kernel import open_files
 TIMES = 10
 """How often a message is written in full; further repetitions are only counted."""
 SIZE = 8 << 20
-"""Bytes that a process writes at most; a lab has two that log."""
+"""bytes. The most that a process writes; a lab has two processes that log."""
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 
 
@@ -61,5 +61,5 @@ def _repeated(alike: str, times: int) -> str:
 
 
 def begin(prefix: str) -> None:
-    """Log to standard error from here on, warnings and worse."""
+    """Log warnings and worse to standard error from now on."""
     logging.basicConfig(handlers=[BoundedHandler(prefix)])

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Namespaces by system call: unshare, setns, mount and prctl through the C library, held by descriptor only.
+"""Namespaces by system call: unshare, setns, mount and prctl through the C library, held only by
+descriptors.
 
-Python 3.11 has no ``os.setns``, hence ctypes.  A network namespace belongs to a *thread*; every function here
-changes the calling thread only and puts it back.  Nothing here is named or mounted anywhere: a namespace lives
-as long as a descriptor, a socket or a process in it.
+Python 3.11 has no ``os.setns``, therefore ctypes. A network namespace belongs to a *thread*; every
+function here changes only the calling thread and restores it. No namespace here has a name or a
+mount: it exists as long as a descriptor, a socket or a process in it.
 """
 
 import contextlib
@@ -58,7 +59,8 @@ def unshare(flags: int, what: str) -> None:
 
 
 def setns(fd: int, flags: int = CLONE_NEWNET) -> None:
-    """Move the calling thread into the namespace behind ``fd``; prefer :func:`entered`, which comes back."""
+    """Move the calling thread into the namespace of the descriptor ``fd``; prefer :func:`entered`,
+    which returns to the old one."""
     _checked(f"setns to descriptor {fd}", _libc.setns, fd, flags)
 
 
@@ -118,8 +120,8 @@ def current_netns() -> int:
 
 
 def home_netns() -> int:
-    """Return the process's home: the namespace of the first caller, which must be where every
-    thread starts."""
+    """Return the process's home: the namespace of the first caller, in which every thread must
+    start."""
     global _home  # noqa: PLW0603 - one home per process is the point
     if _home is None:
         _home = current_netns()
@@ -127,7 +129,8 @@ def home_netns() -> int:
 
 
 def new_netns() -> int:
-    """Create a network namespace and return its descriptor; the calling thread is home again."""
+    """Create a network namespace and return its descriptor; the calling thread is then in its home
+    namespace again."""
     home = home_netns()
     unshare(CLONE_NEWNET, "network namespace")
     try:
@@ -138,9 +141,11 @@ def new_netns() -> int:
 
 @contextlib.contextmanager
 def entered(netns: int) -> Iterator[None]:
-    """Be in a network namespace for the length of the block; home again after it, also after an error.
+    """Enter a network namespace for the duration of the block; afterwards, also after an error, the
+    thread is in its home namespace again.
 
-    3 us there and back.  Never ``await`` inside: the thread's other coroutines would be in there too.
+    Both changes take 3 us. Never ``await`` inside: the thread's other coroutines would run in the
+    namespace, too.
     """
     home = home_netns()
     setns(netns)

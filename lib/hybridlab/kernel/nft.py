@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """nftables in process: libnftables by ctypes, one context per network namespace.
 
-A context's netlink socket is born where the thread is when the context is made and stays there, so that running
-commands later needs no setns.  0.3 ms for a chain of ten rules, against 16 ms for the command line tool.  Text in,
-text out: what the rules mean is not known here.
+A context's netlink socket belongs to the namespace in which the thread is when the context is
+created, so that running commands later needs no setns. A chain of ten rules takes 0.3 ms, against
+16 ms for the command line tool. The module reads and returns text; it does not interpret the rules.
 """
 
 import contextlib
@@ -19,7 +19,8 @@ from hybridlab.kernel.libnftables import LIBRARY, NftMissing, load
 _OUTPUT_STATELESS = 1 << 2
 _NETLINK_NETFILTER = 12
 _SNDBUF = 8 << 20
-"""Bytes asked for; the kernel grants up to net.core.wmem_max without privileges in the first user namespace."""
+"""bytes. The requested size of the send buffer; the kernel grants up to net.core.wmem_max without
+privileges in the first user namespace."""
 
 
 FD_SETSIZE = 1_024
@@ -29,7 +30,7 @@ _kept: list[int] = []
 
 
 class NftError(Exception):
-    """nftables refused a command; the message holds its own words and the line it refused."""
+    """nftables refused a command; the message has its own words and the line that it refused."""
 
 
 class NftTooLong(NftError):
@@ -57,7 +58,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _sockets() -> dict[str, int]:
-    """Return this process's sockets: inode to descriptor."""
+    """Map the inodes of this process's sockets to their descriptors."""
     found = {}
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # closed by another thread meanwhile
@@ -70,29 +71,29 @@ def _sockets() -> dict[str, int]:
 def keep_numbers(contexts: int) -> None:
     """Reserve low descriptors for ``contexts`` contexts; call it before anything else is opened.
 
-    A few more are reserved, since another thread may take a number between its release and the
-    context.
+    A few more are reserved, since another thread may take a number after it is released and before
+    the context takes it.
     """
     for _ in range(contexts + 16):
         _kept.insert(0, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
 
 class Nft:
-    """A libnftables context, bound to the network namespace of the thread that makes it.
+    """A libnftables context, bound to the network namespace of the thread that creates it.
 
     Not safe for two threads at once.
     """
 
     def __init__(self, where: str) -> None:
         self.where = where
-        """Name of the namespace, for messages."""
+        """The name of the namespace, for messages."""
         self._lib = _library()
         self._context: int | None = self._open()
         self._lib.nft_ctx_buffer_output(self._context)
         self._lib.nft_ctx_buffer_error(self._context)
 
     def _open(self) -> int:
-        """Return a context whose socket has a descriptor number that libnftables can wait for
+        """Return a context whose socket has a descriptor number for which libnftables can wait
         (:func:`keep_numbers`)."""
         while True:
             last = not _kept

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of open files: of the lab's processes, of the programs that they start, and the need
-of a lab.
+"""The limits of open files: of the lab's processes, of the programs that they start, and the number
+that a lab needs.
 
-A descriptor of every exec, pod and node is held by either of two processes. The limit that a login
-usually has (1,024) is low for programs that use select(). The lab's own processes do not use it:
-they raise their limit, and restore the login's limit in every program that they start.
+Each of two processes holds a descriptor of every exec, pod and node. The limit that a login usually
+has (1,024) is low for programs that use select(). The lab's own processes do not use it: they raise
+their limit, and restore the login's limit in every program that they start.
 """
 
 import errno
@@ -12,13 +12,13 @@ import resource
 from collections.abc import Callable
 
 LIMIT = 65_536
-"""Limit of the lab's processes, where the hard limit allows it."""
+"""The limit of the lab's processes, if the hard limit allows it."""
 FOR_A_RUN = 1_280
-"""Need of a process of a small lab while one worker runs the whole suite on it: 1,148 of labd,
-measured."""
+"""The number of open files that a process of a small lab needs while one worker runs the whole
+suite on it: 1,148 of labd, measured."""
 FOR_A_NODE = 8
-"""Need of each further node: 7.2 descriptors of labd, measured from 50 to 300 nodes, with their
-system pods."""
+"""The number for each further node: 7.2 descriptors of labd, measured from 50 to 300 nodes, with
+their system pods."""
 LACK = "this machine lacks open files"
 """The beginning of every line about open files."""
 LACKS = (errno.EMFILE, errno.ENFILE)
@@ -28,14 +28,14 @@ _login = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 def raise_limit() -> None:
-    """Let this process open as many files as the hard limit allows, up to :data:`LIMIT`."""
+    """Raise this process' limit to the hard limit, at most to :data:`LIMIT`."""
     soft, hard = _login
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, LIMIT)), hard))
 
 
 def restore_limit() -> None:
-    """Restore the limit that this process was started with, in a child before it becomes another
-    program."""
+    """Restore the limit with which this process was started; called in a child before it becomes
+    another program."""
     resource.setrlimit(resource.RLIMIT_NOFILE, _login)
 
 

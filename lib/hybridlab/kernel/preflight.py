@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's requirements of this machine, tested in throw-away namespaces, never guessed from
-versions.
+"""The features that the lab needs from this machine, tested in temporary namespaces, never guessed
+from versions.
 
-labd runs the same steps while it starts (:func:`start_probe`), so that a machine that has
-everything loses almost no time; :func:`check` runs them without a lab. Nothing is left behind:
-the probing processes end, and their namespaces with them.
+labd runs the same steps while it starts (:func:`start_probe`), so that a machine with all features
+loses almost no time; :func:`check` runs them without a lab. Nothing is left behind: the probing
+processes end, and their namespaces with them.
 """
 
 import json
@@ -28,7 +28,8 @@ REMEDY = "hybridlab fetch-nftables (takes no root), or the system's package nfta
 
 
 def check() -> list[Lack]:
-    """Try everything in a forked child; the list is empty when a lab can run here.  About 20 ms, no threads needed.
+    """Try everything in a forked child; the list is empty if a lab can run here. It takes about 20
+    ms, and needs no threads.
 
     Call it from a single-threaded process.
     """
@@ -36,13 +37,13 @@ def check() -> list[Lack]:
 
 
 def start_probe() -> int:
-    """Start the tests in a child, from labd inside its namespaces; give the descriptor to
+    """Start the tests in a child, from labd inside its namespaces; pass the returned descriptor to
     :func:`read_probe`."""
     return _fork_with_pipe(_probe_inside)
 
 
 def read_probe(pipe: int) -> list[Lack]:
-    """Wait for a probing child's findings and collect it."""
+    """Wait for the findings of a probing child, and for its end."""
     with os.fdopen(pipe, "rb") as stream:
         findings = stream.read()
     os.waitpid(_children.pop(pipe), 0)
@@ -125,9 +126,8 @@ def _userns_remedy() -> str:
 
 
 def _probe_inside() -> list[Lack]:
-    """Test everything else inside the namespaces; every step is tried, so that all lacks are
-    reported at once.
-    """
+    """Test everything else inside the namespaces; every step is tried, so that all missing features
+    are reported at once."""
     lacks = []
     for what, step, remedy in _STEPS:
         try:

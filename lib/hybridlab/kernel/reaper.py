@@ -24,11 +24,11 @@ class Child:
 
     def __init__(self, pid: int, ended: asyncio.Future[int]) -> None:
         self.pid = pid
-        """Inside labd's pid namespace."""
+        """The process id inside labd's pid namespace."""
         self._ended = ended
 
     async def wait(self) -> int:
-        """Return the exit status, or minus the signal's number."""
+        """Return the exit status, or the negative signal number."""
         return await asyncio.shield(self._ended)
 
     @property
@@ -38,8 +38,7 @@ class Child:
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send the process a signal, unless it was collected (its number may belong to another
-        process by then).
-        """
+        process by then)."""
         if self.running:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
@@ -55,9 +54,10 @@ class Reaper:
         self._loop.add_signal_handler(signal.SIGCHLD, self._collect)
 
     def spawn(self, start: Callable[[], int]) -> Child:
-        """Start a process and own it; ``start`` returns its pid.  May be called from any thread.
+        """Start a process and own it; ``start`` returns its pid. May be called from any thread.
 
-        The lock keeps the collector away until the pid is known, so that a process that ends at once is not missed.
+        The lock stops the collector until the pid is known, so that a process that ends at once is
+        not missed.
         """
         ended: asyncio.Future[int] = self._loop.create_future()
         with self._lock:

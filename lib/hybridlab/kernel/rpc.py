@@ -2,10 +2,11 @@
 """The calls of a Protocol over a channel: :func:`client` makes the calling end, :class:`Server` the
 answering end.
 
-Both are made from the Protocol alone: a new call is its contract and its implementation.  Arguments
-and results cross as JSON by the Protocol's type hints (``shapes`` lists the types that can), under
-the method's qualified name, such as ``Dataplane.add_node``.  A call that carries descriptors is no
-such call: it keeps an explicit form on both ends, and is handed to :func:`client` ``by_hand``.
+Both are made only from the Protocol: a new call needs only its contract and its implementation.
+Arguments and results are sent as JSON by the Protocol's type hints (``shapes`` lists the possible
+types), under the method's qualified name, such as ``Dataplane.add_node``. A call that transfers
+descriptors is different: it has an explicit form on both ends, and is passed to :func:`client` as
+``by_hand``.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Server(Generic[T]):
         self._channel = channel
 
     def answer_with(self, implementation: T) -> None:
-        """Answer with an implementation's methods; arguments of another shape are refused."""
+        """Answer with an implementation's methods; arguments of another form are refused."""
         for call in _calls(self._contract):
             self._channel.register(
                 call.method, _answering(call, getattr(implementation, call.name))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read links, addresses, routes, neighbours and forwarding entries from the kernel, for
+"""Reads links, addresses, routes, neighbours and forwarding entries from the kernel, for
 verification.
 
-Plain dictionaries with the keys of ``ip -j`` and ``bridge -j`` where they overlap.  Changes:
-``kernel.rtnetlink``.
+The results are plain dictionaries with the keys of ``ip -j`` and ``bridge -j`` where they overlap.
+``kernel.rtnetlink`` makes changes.
 """
 
 import socket
@@ -44,8 +44,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
 
 
 def dump(sock: socket.socket, kind: int, body: bytes, what: str) -> Iterator[bytes]:
-    """Yield the payloads of a netlink dump request; raise KernelError when the kernel refuses
-    it."""
+    """Yield the payloads of a netlink dump request; raise KernelError if the kernel refuses it."""
     sock.send(struct.pack("IHHII", 16 + len(body), kind, _NLM_F_DUMP, 0, 0) + body)
     done = False
     while not done:

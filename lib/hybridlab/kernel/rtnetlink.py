@@ -2,10 +2,10 @@
 """Links, addresses, routes, neighbours and forwarding entries by raw rtnetlink: 1 to 2 ms for a
 whole pod.
 
-A :class:`RouteSocket` belongs to the network namespace of the thread that makes it and can be used
-from anywhere later.  Changes are queued and sent in a single datagram by :meth:`RouteSocket.flush`,
-which raises for the first change that the kernel refused.  Only the lab's needs are here, only
-IPv4; reading back is ``kernel.rtdump``.
+A :class:`RouteSocket` belongs to the network namespace of the thread that creates it and can be
+used from any namespace later. Changes are queued and sent in a single datagram by
+:meth:`RouteSocket.flush`, which raises for the first change that the kernel refused. Only the
+functions that the lab needs are here, only for IPv4; ``kernel.rtdump`` reads.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def attribute(kind: int, payload: bytes = b"") -> bytes:
 
 
 def _optional(kind: int, value: _T | None, packed: Callable[[_T], bytes]) -> bytes:
-    """Return the attribute of a value; nothing where it is None."""
+    """Return the attribute of a value; nothing if it is None."""
     return b"" if value is None else attribute(kind, packed(value))
 
 
@@ -113,7 +113,7 @@ def _network(value: str) -> tuple[bytes, int]:
 class RouteSocket:
     """A rtnetlink socket with a queue of changes; a context manager that closes it.
 
-    Not safe for two threads at once.  Every change has a description, which is what the error names.
+    Not safe for two threads at once. Every change has a description, which the error contains.
     """
 
     def __init__(self) -> None:
@@ -276,7 +276,7 @@ class RouteSocket:
     def set_link(
         self, index: int, *, up: bool = True, master: int | None = None, what: str = ""
     ) -> None:
-        """Bring a link up or down, and put it into a bridge."""
+        """Set a link up or down, and put it into a bridge."""
         header = _link_header(index, up=up, change=True)
         body = header + _optional(_IFLA_MASTER, master, _u32)
         self._add(RTM_NEWLINK, body, 0, f"set link {what or index} {'up' if up else 'down'}")
@@ -286,7 +286,7 @@ class RouteSocket:
         self._add(RTM_DELLINK, _link_header(index), 0, f"delete link {what}")
 
     def delete_link_named(self, name: str, *, tolerated: frozenset[int] = frozenset()) -> None:
-        """Delete a link like :meth:`delete_link`, by name if its index is not known."""
+        """Delete a link as :meth:`delete_link` does, by name if its index is not known."""
         body = _link_header(0) + attribute(_IFLA_IFNAME, _name(name))
         self._add(RTM_DELLINK, body, 0, f"delete link {name}", tolerated=tolerated)
 
@@ -347,7 +347,7 @@ class RouteSocket:
         *,
         tolerated: frozenset[int] = frozenset(),
     ) -> None:
-        """Remove a VXLAN forwarding entry; ``identifier`` as it was set."""
+        """Remove a VXLAN forwarding entry; ``identifier`` is the value with which it was set."""
         body = _forwarding(index, mac, destination, identifier)
         what = f"delete forwarding entry {mac} to {destination}"
         self._add(RTM_DELNEIGH, body, 0, what, tolerated=tolerated)
@@ -382,7 +382,7 @@ class RouteSocket:
 
 
 def _ack_words(message: bytes, flags: int) -> str:
-    """Return the kernel's extended explanation; empty without one."""
+    """Return the kernel's extended explanation; empty if there is none."""
     if not flags & _NLM_F_ACK_TLVS:
         return ""
     offset = 16 + 4 + 16

@@ -34,14 +34,16 @@ class Sandbox:
     id: str
     """The pod's id (``PodSpec.id``), or ``node:NAME``."""
     netns: int
-    """Descriptor of the network namespace; owned by the registry, valid until the sandbox is removed."""
+    """The descriptor of the network namespace; the registry owns it, and it is valid until the
+    sandbox is removed."""
     node: str
     name: str
     namespace: str
     """Kubernetes namespace; empty for a node."""
     hostname: str
     address: str
-    """The pod's address; the node's for a node and for pods that use the node's network."""
+    """The pod's address; for a node, and for pods that use the node's network, the node's address.
+    """
     nameservers: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
     resolver_options: tuple[str, ...] = ()
@@ -50,7 +52,7 @@ class Sandbox:
     def socket(
         self, family: int = sockets.AF_INET, kind: int = sockets.SOCK_STREAM, proto: int = 0
     ) -> sockets.socket:
-        """Return a socket born in this namespace: non-blocking, close-on-exec.  Raise OSError as
+        """Return a socket created in this namespace: non-blocking, close-on-exec. Raise OSError as
         ``socket()`` does."""
         with namespaces.entered(self.netns):
             return sockets.socket(family, kind | sockets.SOCK_NONBLOCK, proto)
@@ -61,7 +63,8 @@ class Sandbox:
 
 
 class Sandboxes:
-    """The registry; one per labd.  Used from the event loop's thread only, except :meth:`get`."""
+    """The registry; there is one per labd. Only the event loop's thread may use it, except
+    :meth:`get`."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, Sandbox] = {}
@@ -75,7 +78,7 @@ class Sandboxes:
         self._by_id[sandbox.id] = sandbox
 
     def get(self, sandbox_id: str) -> Sandbox:
-        """Raise :class:`UnknownSandbox`."""
+        """Return the sandbox with this id. Raise :class:`UnknownSandbox`."""
         try:
             return self._by_id[sandbox_id]
         except KeyError:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP segments made and read by hand, and the two sockets that carry them past the network stack
-of a node.
+"""TCP segments written and read by own code, and the two sockets that send them past the network
+stack of a node.
 
-A segment sent into an interface by :class:`LinkSocket` meets no netfilter hook; a segment sent by
-:func:`raw_socket` is tracked and translated like the connection's own packets. Both sockets
-belong to the namespace of the thread that makes them.
+A segment that :class:`LinkSocket` sends into an interface passes no netfilter hook; a segment that
+:func:`raw_socket` sends is tracked and translated like the connection's own packets. Both sockets
+belong to the namespace of the thread that creates them.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ _TCP = 6
 _SO_ATTACH_FILTER = 26
 _RECEIVE_BUFFER = 1 << 20
 _LONGEST_BARE = 120
-"""Bytes of the longest TCP segment without data: both headers with all options that there can be."""
+"""bytes. The longest TCP segment without data: both headers with all possible options."""
 
 _NOTHING = ((0x06, 0, 0, 0),)
 _BARE_INCOMING_TCP = (
@@ -35,7 +35,7 @@ _BARE_INCOMING_TCP = (
     (0x06, 0, 0, 0xFFFF),
     (0x06, 0, 0, 0),
 )
-"""Classic BPF: (code, jump if true, jump if false, operand)."""
+"""A filter in classic BPF: (code, jump if true, jump if false, operand)."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def encode(segment: Segment, data: bytes = b"") -> bytes:
 
 
 def decode(packet: bytes) -> Segment | None:
-    """Return the headers of an IPv4 packet; None when it is no whole TCP segment's beginning."""
+    """Return the headers of an IPv4 packet; None if it is not the beginning of a whole TCP segment."""
     if len(packet) < 40 or packet[9] != _TCP:
         return None
     start = (packet[0] & 15) * 4
@@ -120,7 +120,7 @@ class LinkSocket:
             pass
 
     def send(self, interface: str, mac: str, packet: bytes) -> None:
-        """Put a packet on an interface.  Raise OSError when the interface is gone."""
+        """Put a packet on an interface. Raise OSError if the interface is gone."""
         self._socket.sendto(packet, (interface, _IPV4, 0, 0, bytes.fromhex(mac.replace(":", ""))))
 
     def receive(self, seconds: float) -> Iterator[Segment]:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON values to frozen dataclasses and arguments of calls, by their type hints; orjson writes them.
+"""Converts JSON values to frozen dataclasses and arguments of calls, by their type hints; orjson
+writes them.
 
-Covers what the lab's shapes and calls use: nested dataclasses, ``tuple[X, ...]`` and fixed tuples, ``list[X]`` and
-``Sequence[X]`` (both arrive as lists), ``dict[str, X]``, ``X | None``, ``None``, ``Literal`` and scalars.  An unknown
-key or a missing field is an error that says where.  No renaming, no defaults of its own, no general validation.
+It covers what the lab's dataclasses and calls use: nested dataclasses, ``tuple[X, ...]`` and fixed
+tuples, ``list[X]`` and ``Sequence[X]`` (both arrive as lists), ``dict[str, X]``, ``X | None``,
+``None``, ``Literal`` and scalars. An unknown key or a missing field is an error that names its
+place. There is no renaming, no defaults of its own, and no general validation.
 """
 
 import dataclasses
@@ -18,7 +20,8 @@ _Decoder = Callable[[Any, str], Any]
 
 
 class ShapeError(Exception):
-    """The JSON value does not have the wanted shape; the message starts with the path to the wrong place."""
+    """The JSON value does not have the wanted form; the message starts with the path to the wrong
+    place."""
 
 
 def from_json(cls: type[T], value: Any) -> T:
@@ -31,7 +34,7 @@ def from_json(cls: type[T], value: Any) -> T:
 @cache
 def decoder(hint: Any) -> _Decoder:
     """Return the function from (JSON value, its place for messages) to a value of a type; raise
-    TypeError for a type that cannot cross."""
+    TypeError for a type that cannot be sent."""
     origin = typing.get_origin(hint)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return _dataclass_decoder(hint)

@@ -2,8 +2,8 @@
 """A wire that delays every frame, for kernels without netem: two interfaces, and this process
 between them.
 
-Frames are read from each interface as they come in and sent out of the other later.  The offloads
-of an interface, checksums and segments, must have been done before: :func:`finish_frames`.
+Frames are read from each interface as they arrive and sent out of the other later. The work of an
+interface's offloads, checksums and segments, must have been done before: :func:`finish_frames`.
 """
 
 import array
@@ -20,13 +20,12 @@ _PACKET_OUTGOING = 4
 _SIOCETHTOOL = 0x8946
 _ETHTOOL_STXCSUM = 0x17
 _LARGEST = 65536
-"""bytes.  Of a frame."""
+"""bytes. The largest frame."""
 
 
 def finish_frames(interface: str, *, finish: bool) -> None:
-    """Have the kernel complete frames that leave by an interface of this namespace, or leave this
-    to the interface again.
-    """
+    """Make the kernel complete frames that leave through an interface of this namespace, or leave
+    this to the interface again."""
     value = array.array("I", [_ETHTOOL_STXCSUM, 0 if finish else 1])
     request = struct.pack("16sP8x", interface.encode(), value.buffer_info()[0])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
@@ -38,7 +37,7 @@ class SlowWire:
     loop's thread."""
 
     def __init__(self, netns: int, ends: tuple[str, str], seconds: float) -> None:
-        """``seconds``: how long a frame takes, each way."""
+        """Set up the wire. ``seconds``: how long a frame takes in each direction."""
         self.seconds = seconds
         with namespaces.entered(netns):
             self._ends = tuple(_tap(interface) for interface in ends)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Per-namespace kernel settings, written in the network namespace the calling thread is in."""
+"""Per-namespace kernel settings, written in the network namespace of the calling thread."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ _ROOT = Path("/proc/sys")
 
 
 def write(name: str, value: int | str, *, optional: bool = False) -> None:
-    """Set ``net/...`` for the thread's network namespace; ``optional``: silently nothing when this kernel lacks it."""
+    """Set ``net/...`` for the thread's network namespace; ``optional``: do nothing, without an
+    error, if this kernel lacks it."""
     try:
         (_ROOT / name).write_text(str(value))
     except FileNotFoundError as error:

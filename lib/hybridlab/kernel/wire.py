@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 _CHUNK = 256 * 1024
 _END = "channel.end"
 _MAX_FDS = 253
-"""The kernel's SCM_MAX_FD: descriptors in one message."""
+"""The kernel's SCM_MAX_FD: the maximum number of descriptors in one message."""
 _FD_SPACE = socket.CMSG_SPACE(_MAX_FDS * array.array("i").itemsize)
 
 
@@ -67,7 +67,8 @@ class Refused(Exception):
 
 
 class CallFailed(Exception):
-    """The other side refused or broke; ``kind`` is its exception's class name, the message its words."""
+    """The other side refused or broke; ``kind`` is its exception's class name, the message its
+    words."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -75,7 +76,7 @@ class CallFailed(Exception):
 
 
 class ChannelClosed(CallFailed):
-    """A call on a channel with a dead other side."""
+    """A call on a channel whose other side is dead."""
 
     def __init__(self, message: str) -> None:
         super().__init__("ChannelClosed", message)
@@ -83,7 +84,7 @@ class ChannelClosed(CallFailed):
 
 @dataclass(frozen=True)
 class DescriptorReply:
-    """A result with descriptors; they are closed on this side once sent."""
+    """A result with descriptors; they are closed on this side once they are sent."""
 
     result: object
     fds: Sequence[int] = ()
@@ -101,7 +102,7 @@ class Channel:
         on_event: Callable[[str, Any], None] | None = None,
     ) -> None:
         self.peer = peer
-        """Name of the process at the other end, for messages."""
+        """The name of the process at the other end, for messages."""
         self.on_event = on_event
         """Called with (event, params) for each unsolicited event."""
         self._handlers: dict[str, CallHandler] = dict(handlers or {})
@@ -120,7 +121,7 @@ class Channel:
     async def call(self, method: str, params: object = None, *, fds: Sequence[int] = ()) -> Any:
         """Call the other side and return its result; descriptors in the answer are closed.
 
-        Raise :class:`CallFailed` with the other side's words, :class:`ChannelClosed` when it is gone.
+        Raise :class:`CallFailed` with the other side's words, :class:`ChannelClosed` if it is gone.
         """
         result, received = await self.call_fds(method, params, fds=fds)
         _close_all(received)
@@ -129,8 +130,8 @@ class Channel:
     async def call_fds(
         self, method: str, params: object = None, *, fds: Sequence[int] = ()
     ) -> tuple[Any, list[int]]:
-        """Call like :meth:`call`, and also return the descriptors of the answer, which are the
-        caller's from then on."""
+        """Call as :meth:`call` does, and also return the descriptors of the answer, which belong to
+        the caller from then on."""
         self._next_id += 1
         number = self._next_id
         future: asyncio.Future[tuple[Any, list[int]]] = self._loop.create_future()

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process inside the namespaces: pid 1 that holds nodes and pods by descriptor and is driven over a socketpair."""
+"""labd, the process inside the namespaces: pid 1, which holds nodes and pods by descriptors and is
+controlled through a socketpair."""

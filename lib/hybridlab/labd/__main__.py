@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m hybridlab.labd SOCKET PARENT SETTINGS``: enter the namespaces, then become pid 1 of the lab.
+"""``python -m hybridlab.labd SOCKET PARENT SETTINGS``: enter the namespaces, then become pid 1 of
+the lab.
 
-Started by ``labd.launch`` only.  Little is imported before the fork, so that the waiter stays small.
+Only ``labd.launch`` starts it. Few modules are imported before the fork, so that the waiter stays
+small.
 """
 
 import os

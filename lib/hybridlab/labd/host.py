@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Windows host for HostProcess containers in labd: requests go to the cluster at the other end
-of the channel.
-"""
+"""A Windows host for HostProcess containers in labd: requests are passed to the cluster at the
+other end of the channel."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -26,6 +25,5 @@ class RemoteHost:
 
 
 def remote_hosts(channel: Caller) -> WindowsHosts:
-    """Return the hosts that the cluster knows; a call that fails is a HostProblem of kind
-    ``unknown``."""
+    """Return the hosts of the cluster; a call that fails is a HostProblem of kind ``unknown``."""
     return client(WindowsHosts, channel, partial(HostProblem, "unknown"))

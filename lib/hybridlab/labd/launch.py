@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # asyncio costs 40 ms and is imported while labd already star
 
 READY = "labd.ready"
 FAILED = "labd.failed"
-"""The first event that labd sends is one of these."""
+"""The first event of labd if it could not start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +45,13 @@ class LabdSettings:
     """The settings of labd at its start."""
 
     applet_settings: dict[str, float | str | int] = field(default_factory=dict)
-    """Handed to every applet: ``powershell_start_ms`` and the like."""
+    """Settings that are passed to every applet: ``powershell_start_ms`` and the like."""
     nodes: int = 0
-    """How many nodes the lab will have."""
+    """The number of nodes that the lab will have."""
     powershell: PowerShell | None = None
-    """What runs the probe programs of Windows pods; None: the stand-in."""
+    """The program that runs the probe programs of Windows pods; None: the stand-in."""
     services: tuple[str, ...] = ("dataplane", "runtime")
-    """Services of labd; tests of a single service leave the other out."""
+    """The services of labd; tests of a single service leave the other out."""
 
 
 class LabdFailed(Exception):
@@ -65,17 +65,17 @@ class LabdFailed(Exception):
 
 
 class Labd:
-    """A labd that was started: its waiter's pid, and the channel to it once connected."""
+    """A labd that was started: its waiter's pid, and the channel to it once it is connected."""
 
     def __init__(self, pid: int, sock: socket.socket) -> None:
         self.pid = pid
-        """The waiter's, in the caller's pid namespace; killing it kills the lab."""
+        """The waiter's pid, in the caller's pid namespace; killing the waiter kills the lab."""
         self._socket = sock
         self._channel: Channel | None = None
 
     @property
     def channel(self) -> Channel:
-        """Raise RuntimeError before :meth:`connect`."""
+        """Return the channel. Raise RuntimeError before :meth:`connect`."""
         if self._channel is None:
             raise RuntimeError("Labd.connect() was not awaited yet")
         return self._channel
@@ -111,7 +111,7 @@ class Labd:
         return channel
 
     async def close(self, *, patience: float = 5.0) -> None:
-        """End labd and return when its waiter is collected, by force after ``patience`` seconds."""
+        """End labd and return when its waiter is collected; after ``patience`` seconds, kill it."""
         import asyncio
 
         if self._channel is not None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""labd: pid 1 of the lab's namespaces, one asyncio loop that answers the cluster's calls.
+"""labd: pid 1 of the lab's namespaces, with one asyncio loop that answers the cluster's calls.
 
-Composition only: it offers the contracts of the data plane and of the container runtime. labd
-ends with the channel to the cluster (end-of-file), and everything inside ends with labd.
+This module only puts parts together: it offers the contracts of the data plane and of the container
+runtime. labd ends with the channel to the cluster (end-of-file), and everything inside ends with
+labd.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ def report_failure(control: int, lacks: Sequence[Lack]) -> None:
 
 
 def run(control: int, settings_json: str, probe: int) -> int:
-    """Be labd until the cluster is gone; the exit status."""
+    """Run labd until the cluster is gone; return the exit status."""
     try:
         lacks = preflight.read_probe(probe)
         if lacks:

@@ -14,13 +14,13 @@ TYPES = Types()
 
 
 def _fabric(lab: LabParts) -> FabricTable:
-    """Return the underlay's table, with what faults change in it."""
+    """Return the underlay's table, with the changes that faults make to it."""
     return lab.calico.plane.fabric(lab.calico.typha.routing)
 
 
 @TYPES.fault("source-check-on", "underlay", NODE_OR_ALL)
 class SourceCheckOn(Entries):
-    """The fabric takes from a node only packets with the node's own address, as clouds do by
+    """The fabric accepts from a node only packets with the node's own address, as clouds do by
     default."""
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
@@ -45,7 +45,7 @@ class SourceCheckOn(Entries):
 @TYPES.fault("host-endpoint-missing", "underlay", WINDOWS_OR_ALL)
 class HostEndpointMissing(RuleFault):
     """A Windows host has no endpoint among its pods. It is their gateway, so they reach nothing
-    beyond the host.
+    outside the host.
     """
 
     def __init__(self, lab: LabParts, identity: str, parameters: Mapping[str, str]) -> None:
@@ -62,7 +62,7 @@ class HostEndpointMissing(RuleFault):
         ]
 
     async def inject(self) -> None:
-        """Take the endpoints away, and with them the way out."""
+        """Remove the endpoints, and with them the pods' way out."""
         for bare, routing in self._hosts:
             bare.add(self._identity)
             routing.due()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every implemented plane, by its name in profiles; only the assembly of a lab reads this
-registry.
-"""
+"""Every implemented plane, by its name in profiles; only the code that puts a lab together reads
+this registry."""
 
 from __future__ import annotations
 

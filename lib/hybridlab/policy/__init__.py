@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meaning of policies: objects in, rules and ACL lists out.  Pure: only the data plane's
-values."""
+"""The meaning of policies: computes rules and ACL lists from objects. Pure: it uses only the data
+plane's values."""
 
 from typing import Any
 
 Obj = dict[str, Any]
-"""An object of the API, as JSON has it."""
+"""An object of the API, in the form of JSON."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An endpoint's ACL list as HNS holds it on Windows: one flat list for both directions, with all
-set members.
+"""An endpoint's ACL list as HNS has it on Windows: one flat list for both directions, with all set
+members.
 
-From felix/dataplane/windows/endpoint_mgr.go: the host's addresses come first, then each
-direction's tiers as one list. The profile's allow-all follows if the default tier has no policy
-for that direction. The last entry is for the host's firewall. HNS' answer for a rule without Id
-is deduced: none.
+From felix/dataplane/windows/endpoint_mgr.go: the host's addresses come first, then each direction's
+tiers as one list. The profile's allow-all follows if the default tier has no policy for that
+direction. The last entry is for the host's firewall. For a rule without Id, HNS is assumed to show
+none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,14 +39,14 @@ it."""
 class AclListBuilder:
     """The builder of the lists of a node's endpoints.
 
-    ``hosts`` are the node's own addresses, ``a.b.c.d/32``, which always get in.
+    ``hosts`` are the node's own addresses, ``a.b.c.d/32``, which are always admitted.
     """
 
     release: Release
     members: Members
     hosts: tuple[str, ...]
     left_out: list[LeftOut] = field(default_factory=list)
-    """Rules left out of the newest list."""
+    """The rules that the newest list leaves out."""
 
     def __post_init__(self) -> None:
         self._policy_sets = PolicySets(self.release, self.members)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cluster-wide policies of the network-policy-api as Calico's GlobalNetworkPolicies.
 
-Up to v3.31 AdminNetworkPolicy and BaselineAdminNetworkPolicy (policy.networking.k8s.io/v1alpha1),
-from v3.32 on ClusterNetworkPolicy (v1alpha2) in their place, each in a tier of its own whose end
-passes (libcalico-go/lib/backend/k8s/conversion).  A rule that cannot be converted denies everything
-where it would have denied or passed, and is left out where it would have allowed.
+Up to v3.31 these are AdminNetworkPolicy and BaselineAdminNetworkPolicy
+(policy.networking.k8s.io/v1alpha1); from v3.32 on ClusterNetworkPolicy (v1alpha2) replaces them.
+Each is in a tier of its own whose end passes traffic on (libcalico-go/lib/backend/k8s/conversion).
+A rule that cannot be converted denies everything if it would have denied or passed, and is left out
+if it would have allowed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,11 +40,11 @@ _ACTIONS = {
 
 Written = Mapping[str, Any]
 PortOf = Callable[[Written], tuple[str, int | str | None]]
-"""An entry of a rule's ports to its protocol (empty: any) and port (None: all)."""
+"""Maps an entry of a rule's ports to its protocol (empty: any) and port (None: all)."""
 
 
 def from_admin(obj: Obj) -> Policy:
-    """Return an AdminNetworkPolicy or BaselineAdminNetworkPolicy.  Raise PolicyError,
+    """Convert an AdminNetworkPolicy or BaselineAdminNetworkPolicy. Raise PolicyError,
     SelectorError."""
     spec = obj["spec"]
     baseline = obj["kind"] == "BaselineAdminNetworkPolicy"
@@ -54,7 +55,7 @@ def from_admin(obj: Obj) -> Policy:
 
 
 def from_cluster(obj: Obj) -> Policy:
-    """Return a ClusterNetworkPolicy.  Raise PolicyError, SelectorError."""
+    """Convert a ClusterNetworkPolicy. Raise PolicyError, SelectorError."""
     spec = obj["spec"]
     tier = _TIERS.get(spec.get("tier", ""))
     if tier is None:
@@ -90,7 +91,7 @@ def _policy(obj: Obj, key: PolicyKey, tier: str, order: float) -> Policy:
 
 
 def _rules(kind: str, rule: Written) -> list[dict[str, Any]]:
-    """Return a rule in Calico's words; ``from`` or ``to`` says its direction."""
+    """Return a rule in the form of Calico's rules; ``from`` or ``to`` determines its direction."""
     ports, port_of = (
         ("protocols", _cluster_port) if kind == "ClusterNetworkPolicy" else ("ports", _admin_port)
     )
@@ -145,7 +146,7 @@ def _pods(selected: Written) -> tuple[str, str]:
 
 
 def _ports(given: Sequence[Written], port_of: PortOf) -> PortsByProtocol:
-    """Return the ports of each protocol, by name; an entry with neither opens everything."""
+    """Return the ports of each protocol, by name; an entry with neither opens all ports."""
     if not given:
         return {"": []}
     found: PortsByProtocol = {}

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiers of HNS rules as one list that decides the same, as Felix flattens them on Windows.
+"""Tiers of HNS rules as one list with the same decisions, as Felix flattens them on Windows.
 
-From felix/dataplane/windows (flattener.go, endpoint_mgr.go, policysets.go GetPolicySetRules), with two of its defects
-where the release has them: ports of Pass and of the rule behind it that have nothing in common become any port, and
-Felix panics when the highest port that they have in common is the highest of either.
+From felix/dataplane/windows (flattener.go, endpoint_mgr.go, policysets.go GetPolicySetRules), with
+two of its defects if the release has them: if the ports of a Pass rule and of the rule after it
+have nothing in common, the result has any port; and Felix panics if the highest port that they have
+in common is the highest of either.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,8 @@ from hybridlab.profiles.model import CalicoDefects
 FIRST_PRIORITY = 1000
 MAX_PRIORITY = 65000
 _SMALLEST_BITSET = 19
-"""Bits that a set of ports begins with (``2 ^ 16 + 1`` is 19 in Go, where ^ is exclusive or)."""
+"""The number of bits that a set of ports has at first (``2 ^ 16 + 1`` is 19 in Go, where ^ is
+exclusive or)."""
 
 
 class FelixPanic(RuntimeError):
@@ -28,7 +30,7 @@ class FelixPanic(RuntimeError):
 def tier_rules(
     policies: Iterable[Sequence[HnsRule]], end: Literal["deny", "pass"]
 ) -> list[HnsRule]:
-    """Return the rules of a tier's policies in order, and the tier's end."""
+    """Return the rules of a tier's policies in order, and the rule at the tier's end."""
     found: list[HnsRule] = []
     priority = FIRST_PRIORITY
     for rule in (rule for rules in policies for rule in rules):
@@ -93,9 +95,8 @@ def _addresses(networks: Networks, other: Networks) -> Networks | None:
 
 
 def _ports(ranges: PortRanges, other: PortRanges, defects: CalicoDefects) -> PortRanges | None:
-    """Return the ports in both lists, in order, neighbours merged; empty: any, None:
-    none at all.
-    """
+    """Return the ports in both lists, in order, with neighbours merged; empty: any, None: none at
+    all."""
     if not ranges or not other:
         return ranges or other
     met = merged(
@@ -108,8 +109,8 @@ def _ports(ranges: PortRanges, other: PortRanges, defects: CalicoDefects) -> Por
 
 
 def _numbered(rules: Sequence[HnsRule]) -> list[HnsRule]:
-    """Give rules rising priorities; of too many rules, neighbours that do the same share a
-    priority.
+    """Give rules rising priorities; if there are too many rules, neighbours with the same effect
+    share a priority.
 
     A single rule keeps the priority that it had in its tier.
     """

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IP sets: the addresses behind a selector, a named port or a service, kept up to date member by member.
+"""IP sets: the addresses that a selector, a named port or a service means, kept up to date member
+by member.
 
-One set per distinct selector (its canonical form), port name or service, shared by every rule that needs it.
+There is one set per distinct selector (its canonical form), port name or service, shared by every
+rule that needs it.
 """
 
 import base64
@@ -15,7 +17,7 @@ from hybridlab.policy.selectors import NAMESPACE_LABEL, Selector
 
 
 def unique_id(prefix: str, content: str) -> str:
-    """Return an id as Calico makes it from the described thing (libcalico-go/lib/hash)."""
+    """Return an id as Calico makes it from the described object (libcalico-go/lib/hash)."""
     digest = hashlib.sha224(f"{prefix}:{content}".encode()).digest()
     return f"{prefix}:{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
 
@@ -33,8 +35,8 @@ class SelectorSet:
 
 @dataclass(frozen=True)
 class PortSet:
-    """``address,protocol,port`` of matching endpoints with a port of this name; protocol empty:
-    of any (felix/calc/rule_scanner.go, from v3.32 on)."""
+    """``address,protocol,port`` of matching endpoints with a port of this name; empty protocol: of
+    any protocol (felix/calc/rule_scanner.go, from v3.32 on)."""
 
     selector: Selector
     protocol: str
@@ -72,10 +74,10 @@ class Endpoint:
     name: str
     node: str
     address: str | None
-    """None until the pod has one."""
+    """The address; None until the pod has one."""
     labels: Mapping[str, str]
-    """Full labels: the pod's own, the special labels, its namespace's and its service account's
-    with their prefixes."""
+    """All labels: the pod's own, the special labels, its namespace's and its service account's with
+    their prefixes."""
     ports: tuple[tuple[str, str, int], ...] = ()
     """(name, protocol, number) of its containers' named ports."""
 
@@ -96,7 +98,7 @@ class IPSet:
 
     key: SetKey
     contributions: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Contributor (endpoint uid, network set, endpoint slice) to its members."""
+    """Map each contributor (endpoint uid, network set, endpoint slice) to its members."""
     without_covered: bool = False
     """An address or a network that another member covers is left out."""
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kubernetes NetworkPolicy objects as Calico policies.
 
-The semantics are Kubernetes': an empty or missing ``from``/``to`` is any peer, a peer without namespaceSelector is
-in the policy's own namespace, an ipBlock's ``except`` is not matched, a rule without ports is for all of them,
-policyTypes default to Ingress, and Egress when there are egress rules.  The form is Calico's
-(libcalico-go/lib/backend/k8s/conversion): a rule for each protocol and peer, protocols by name, neighbouring ports
-merged, and pod selectors that only pods can satisfy, no network set.
+The semantics are those of Kubernetes. An empty or missing ``from``/``to`` is any peer, and a peer
+without namespaceSelector is in the policy's own namespace. An ipBlock's ``except`` is not matched.
+A rule without ports is for all of them. policyTypes default to Ingress, and to Egress if there are
+egress rules. The form is Calico's (libcalico-go/lib/backend/k8s/conversion): a rule for each
+protocol and peer, protocols by name, neighbouring ports merged, and pod selectors that only pods
+can satisfy, no network set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,16 +25,16 @@ from hybridlab.policy.policy import (
 )
 
 ORDER = 1000.0
-"""Order of Kubernetes' policies in the default tier."""
+"""The order of Kubernetes' policies in the default tier."""
 
 _ANY_PEER: tuple[Mapping[str, Any], ...] = ({},)
 
 PortsByProtocol = dict[str, list[int | str]]
-"""Protocol (empty: any) to its ports in Calico's words (empty: all)."""
+"""Map each protocol (empty: any) to its ports in Calico's form (empty: all)."""
 
 
 def from_kubernetes(obj: Obj) -> Policy | None:
-    """Return a networking.k8s.io/v1 NetworkPolicy, or a StagedKubernetesNetworkPolicy; None: a
+    """Convert a networking.k8s.io/v1 NetworkPolicy, or a StagedKubernetesNetworkPolicy; None: a
     staged deletion.
 
     Raise PolicyError, SelectorError.
@@ -63,7 +64,7 @@ def from_kubernetes(obj: Obj) -> Policy | None:
 
 
 def _rules(rule: Mapping[str, Any], peers: str, side: str) -> list[dict[str, Any]]:
-    """Return a rule of Kubernetes in Calico's words; ``side`` is where its peers are."""
+    """Return a rule of Kubernetes in Calico's form; ``side`` is the end at which its peers are."""
     found = []
     for protocol, ports in _ports(rule.get("ports") or ()).items():
         for peer in rule.get(peers) or _ANY_PEER:
@@ -94,7 +95,7 @@ def _peer(peer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ports(given: Sequence[Mapping[str, Any]]) -> PortsByProtocol:
-    """Return the ports of each protocol; a port without a number opens all of its protocol."""
+    """Return the ports of each protocol; a port without a number opens all ports of its protocol."""
     if not given:
         return {"": []}
     found: PortsByProtocol = {}

@@ -7,7 +7,7 @@ from typing import Any
 from hybridlab.policy.selectors import SelectorError
 
 PODS_ONLY = "projectcalico.org/orchestrator == 'k8s'"
-"""No network set and no host endpoint has this label."""
+"""A label that no network set and no host endpoint has."""
 _OPERATORS = {
     "In": "{} in {{ '{}' }}",
     "NotIn": "{} not in {{ '{}' }}",
@@ -17,12 +17,12 @@ _OPERATORS = {
 
 
 def pods_selected(selector: Mapping[str, Any] | None) -> str:
-    """Return a podSelector; a missing or empty one is every pod.  Raise SelectorError."""
+    """Convert a podSelector to text; a missing or empty one selects every pod. Raise SelectorError."""
     return " && ".join([PODS_ONLY, *_terms(selector or {})])
 
 
 def namespaces_selected(selector: Mapping[str, Any] | None) -> str:
-    """Return a namespaceSelector's text: an empty one selects all, a missing one gives no text.
+    """Convert a namespaceSelector to text: an empty one selects all, a missing one gives no text.
 
     Raise SelectorError.
     """

@@ -13,8 +13,8 @@ POD_IP = "cni.projectcalico.org/podIP"
 
 
 def pod_facts(pod: Obj) -> PodFacts | None:
-    """Return what policy rules match of a pod; None while it has no network of its own, or none any
-    more."""
+    """Return the properties of a pod that policy rules match; None if it has no network of its own
+    yet, or not any more."""
     meta = pod["metadata"]
     spec = pod["spec"]
     status = pod.get("status") or {}
@@ -48,9 +48,8 @@ def labels_and_name(obj: Obj) -> dict[str, str]:
 
 
 def slice_members(obj: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the addresses of an EndpointSlice, ready or not (felix/serviceindex), without and
-    with its ports.
-    """
+    """Return the addresses of an EndpointSlice, ready or not (felix/serviceindex), without and with
+    its ports."""
     addresses = tuple(
         address
         for endpoint in obj.get("endpoints") or ()
@@ -68,7 +67,7 @@ def slice_members(obj: Obj) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def network_set(obj: Obj) -> NetworkSet:
-    """Return a NetworkSet or GlobalNetworkSet."""
+    """Return the facts of a NetworkSet or GlobalNetworkSet."""
     meta = obj["metadata"]
     return NetworkSet(
         name=meta["name"],
@@ -79,7 +78,7 @@ def network_set(obj: Obj) -> NetworkSet:
 
 
 def tier_facts(obj: Obj) -> TierFacts:
-    """Return a Tier; a tier without an order comes last."""
+    """Return the facts of a Tier; a tier without an order comes last."""
     spec = obj.get("spec") or {}
     order = spec.get("order")
     return TierFacts(

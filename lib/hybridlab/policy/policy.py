@@ -3,11 +3,11 @@
 labels.
 
 An endpoint's labels are its pod's own, ``projectcalico.org/namespace`` and ``/serviceaccount``, its
-namespace's with the prefix ``pcns.`` and its service account's with ``pcsa.``; that turns
-namespaceSelector and serviceAccountSelector into parts of a single selector
-(libcalico-go/lib/backend/syncersv1/updateprocessors).  Selectors are composed as text in the very
-form in which Calico composes them, because the names of rules and sets are made from it.  The
-policies of Kubernetes are first written as Calico's: ``kubernetes_policy``, ``admin_policy``,
+namespace's with the prefix ``pcns.`` and its service account's with ``pcsa.``. Thereby
+namespaceSelector and serviceAccountSelector become parts of a single selector
+(libcalico-go/lib/backend/syncersv1/updateprocessors). Selectors are composed as text in the form in
+which Calico composes them, because the names of rules and sets are derived from it. The policies of
+Kubernetes are first converted to Calico's: ``kubernetes_policy``, ``admin_policy``,
 ``cluster_network_policy``.
 """
 
@@ -37,12 +37,12 @@ Spec = Mapping[str, Any]
 
 
 class PolicyError(ValueError):
-    """A policy that cannot be used; the message says which field and why."""
+    """A policy that cannot be used; the message has the field and the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """Numbers and names of a rule's side, any of them."""
+    """Numbers and names of ports at one side of a rule; any of them matches."""
 
     ranges: tuple[PortRange, ...] = ()
     names: tuple[str, ...] = ()
@@ -53,18 +53,19 @@ class Ports:
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """A side of a rule; every given criterion must hold.  Networks are of both families."""
+    """A side of a rule; every given criterion must hold. Networks may be of both IP versions."""
 
     nets: tuple[str, ...] = ()
     not_nets: tuple[str, ...] = ()
     selector: Selector | None = None
-    """All that selects endpoints, a notSelector beside it included."""
+    """Everything that selects endpoints, including a notSelector next to it."""
     not_selector: Selector | None = None
-    """Only where nothing else selects endpoints: it then also matches what is no endpoint."""
+    """Set only if nothing else selects endpoints: it then also matches peers that are no endpoints.
+    """
     ports: Ports = Ports()
     not_ports: Ports = Ports()
     service: tuple[str, str] | None = None
-    """(namespace, name): the addresses behind a Service; as a destination also its ports."""
+    """(namespace, name): the addresses of a Service; for a destination, also its ports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ class PolicyRule:
     ip_version: int | None = None
     """4 or 6, as written or as the protocol's name implies; None: both."""
     protocol: str | None = None
-    """Lower-case name, or number as text."""
+    """The name in lower case, or the number as text."""
     not_protocol: str | None = None
     icmp: tuple[int, int | None] | None = None
     """(type, code or any)."""
@@ -83,7 +84,7 @@ class PolicyRule:
     source: Peer = Peer()
     destination: Peer = Peer()
     written: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """The rule in Calico's words."""
+    """The rule in Calico's form."""
 
 
 @dataclass(frozen=True, order=True)
@@ -114,21 +115,21 @@ class Policy:
     ingress: tuple[PolicyRule, ...] = ()
     egress: tuple[PolicyRule, ...] = ()
     at_workloads: bool = True
-    """False: untracked (doNotTrack) or before DNAT (preDNAT), which is for host endpoints only."""
+    """False: untracked (doNotTrack) or before DNAT (preDNAT), which is only for host endpoints."""
     spec: Spec = field(default_factory=dict, compare=False, repr=False)
-    """The policy in Calico's words."""
+    """The policy in Calico's form."""
 
     def rules(self, direction: Direction) -> tuple[PolicyRule, ...]:
         return self.ingress if direction == "ingress" else self.egress
 
     @property
     def staged(self) -> bool:
-        """Return whether the policy is staged: without any effect, as documented."""
+        """Return whether the policy is staged: it has no effect according to the documents."""
         return self.key.kind.startswith("Staged")
 
     def same_place(self, other: Policy) -> bool:
-        """Return whether both apply to the same endpoints, in the same directions and at the same
-        place."""
+        """Return whether both policies apply to the same endpoints, in the same directions and at
+        the same place."""
         places = (
             (policy.tier, policy.order, policy.types, policy.selector, policy.at_workloads)
             for policy in (self, other)
@@ -137,8 +138,8 @@ class Policy:
 
 
 def from_calico(obj: Obj) -> Policy | None:
-    """Return a NetworkPolicy or GlobalNetworkPolicy of Calico, or a staged one; None: a staged
-    deletion, which is nothing.
+    """Convert a NetworkPolicy or GlobalNetworkPolicy of Calico, or a staged one; None: a staged
+    deletion, which has no effect.
 
     Raise PolicyError, SelectorError.
     """
@@ -191,7 +192,7 @@ def directions(types: Iterable[str]) -> frozenset[Direction]:
 
 
 def networks(given: Iterable[str] | None) -> tuple[str, ...]:
-    """Return networks of both families in their canonical form."""
+    """Return networks of both IP versions in their canonical form."""
     return tuple(_canonical(ipaddress.ip_network(net, strict=False)) for net in given or ())
 
 

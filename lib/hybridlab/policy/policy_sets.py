@@ -20,22 +20,22 @@ from hybridlab.policy.release import Release
 ANY_PROTOCOL = 256
 ID_LENGTH = 16
 PER_RULE = 4000
-"""Addresses, or ports, per HNS rule."""
+"""The maximum of addresses, or ports, of one HNS rule."""
 SKIPPED = "Skipped rule because it's not supported on Windows."
-"""Felix' message."""
+"""The message that Felix logs."""
 _PROTOCOLS = {"tcp": 6, "udp": 17, "icmp": 1, "icmpv6": 58, "sctp": 132, "udplite": 136}
 
 Value = TypeVar("Value")
 Networks = tuple[str, ...]
 PortRanges = tuple[tuple[int, int], ...]
 Members = Callable[[str], Sequence[str]]
-"""Members of an IP set by its name."""
+"""Returns the members of an IP set by its name."""
 HnsAction = Literal["Allow", "Block", "Pass"]
 
 
 @dataclass(frozen=True)
 class HnsRule:
-    """A rule of a direction, before tiers are flattened.  Empty networks and ports: any."""
+    """A rule of a direction, before tiers are flattened. Empty networks and ports: any."""
 
     action: HnsAction
     protocol: int = ANY_PROTOCOL
@@ -49,12 +49,12 @@ class HnsRule:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A rule that became no HNS rule."""
+    """A rule that became no HNS rule, with the reason."""
 
     where: str
     why: str
     warned: bool
-    """Felix says so in its log."""
+    """Felix reports it in its log."""
 
 
 _ACTIONS: dict[str, HnsAction] = {"allow": "Allow", "deny": "Block", "pass": "Pass"}
@@ -84,8 +84,8 @@ def rule_ids(rules: Sequence[PolicyRule], seed: str) -> tuple[str, ...]:
     """Return the id of each rule; ``seed`` identifies their policy and direction.
 
     Each is a hash of the rule and of all before it, like Felix' (felix/calc/rule_convert.go
-    fillInRuleIDs), but of the rule in Calico's words.  There it is a protocol buffer with bytes
-    that nothing compares.
+    fillInRuleIDs), but of Calico's text of the rule. Felix hashes a protocol buffer, whose bytes
+    nothing compares.
     """
     digest = hashlib.sha224(seed.encode()).hexdigest()
     found = []
@@ -107,7 +107,7 @@ def _left_out(rule: PolicyRule) -> str:
 
 
 class PolicySets:
-    """The HNS rules of policies; ``members`` is asked when rules are made."""
+    """The HNS rules of policies; ``members`` is called when rules are made."""
 
     def __init__(self, release: Release, members: Members) -> None:
         self._release = release
@@ -197,7 +197,7 @@ class PolicySets:
         )
 
     def _addresses(self, peer: Peer) -> Networks | None:
-        """Return the networks and sets of a peer together; empty: any, None: none at all."""
+        """Return the networks and sets of a peer together; empty: any, None: no address matches."""
         nets = of_ipv4(peer.nets)
         found: list[str] = []
         sets = [SelectorSet(peer.selector).name] if peer.selector is not None else []
@@ -220,7 +220,7 @@ _SILENT = frozenset({NO_ADDRESS, ONLY_V6})
 
 
 def protocol_number(protocol: str) -> int:
-    """Return HNS' number of a protocol; a protocol that Felix does not know is any."""
+    """Return HNS' number of a protocol; a protocol that Felix does not know counts as any protocol."""
     return int(protocol) if protocol.isdigit() else _PROTOCOLS.get(protocol, ANY_PROTOCOL)
 
 
@@ -244,8 +244,7 @@ def _parsed(net: str) -> ipaddress.IPv4Network:
 
 def _chunks(values: tuple[Value, ...]) -> Iterator[tuple[Value, ...]]:
     """Yield a side's addresses or ports in groups that fit into one rule; a single empty group
-    for any.
-    """
+    stands for any."""
     yield from (
         values[start : start + PER_RULE] for start in range(0, max(len(values), 1), PER_RULE)
     )

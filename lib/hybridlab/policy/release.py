@@ -4,8 +4,8 @@ Windows.
 
 Names and ties: up to v3.31 a policy's name is ``NAMESPACE/TIER.NAME`` (Kubernetes'
 ``NAMESPACE/knp.default.NAME``), which also sorts policies of equal order; from v3.32 on it is
-``NAME/NAMESPACE/KIND`` of the object itself (felix/calc/policy_sorter.go).  Defects: those that a
-release was shown to have, by running its code.
+``NAME/NAMESPACE/KIND`` of the object itself (felix/calc/policy_sorter.go). Defects: a release has
+those that a run of its code showed.
 """
 
 import re
@@ -67,7 +67,7 @@ class Release:
 
     @property
     def leaves_out_covered_members(self) -> bool:
-        """Return whether a set holds no member that another of its members covers."""
+        """Return whether a set omits each member that another of its members covers."""
         return numbers(self.version) >= (3, 32, 0)
 
     @property
@@ -78,7 +78,7 @@ class Release:
 
     @property
     def tiers(self) -> tuple[tuple[str, float, str], ...]:
-        """Return (name, order, action at its end) of the tiers that always exist."""
+        """Return (name, order, default action) of the tiers that always exist."""
         before, behind = (
             (KUBE_ADMIN_TIER, KUBE_BASELINE_TIER)
             if self.has_cluster_network_policy
@@ -92,7 +92,7 @@ class Release:
 
     def policy_name(self, key: PolicyKey) -> str:
         """Return the name that Felix gives a policy, without namespace and kind in releases that
-        hold these in fields of their own."""
+        store these in fields of their own."""
         if self.has_typed_names:
             return key.name
         staged = "staged:" if key.kind.startswith("Staged") else ""

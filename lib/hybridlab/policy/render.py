@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program of the data plane on Linux for resolved policies: every rule in its place.
+"""The program of the data plane on Linux for resolved policies: all rules in their order.
 
 A rule becomes one or more matches: numbers and names of ports are alternatives, which a single
-match cannot express.  The Windows form of the same policies is in ``policy_sets``.
+match cannot express. The Windows form of the same policies is in ``policy_sets``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,14 +52,13 @@ def set_keys(rule: PolicyRule) -> Iterator[SetKey]:
 
 
 def port_set(rule: PolicyRule, peer: Peer, name: str) -> PortSet:
-    """Return the set of a port's name on one side of a rule, of any protocol if it says none."""
+    """Return the set of a port's name on one side of a rule, for any protocol if the rule has none."""
     protocol = rule.protocol or ""
     return PortSet(peer.selector or All(), _NAMED_PORT_PROTOCOLS.get(protocol, protocol), name)
 
 
 def is_of_ipv4(rule: PolicyRule) -> bool:
-    """Return whether a rule is about IPv4 at all: neither its version nor its networks exclude
-    it."""
+    """Return whether a rule can match IPv4: neither its version nor its networks exclude it."""
     only_v6 = any(
         nets and not of_ipv4(nets)
         for peer in (rule.source, rule.destination)

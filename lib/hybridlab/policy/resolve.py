@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policies of each endpoint, and the members of each IP set: recomputed only where a change
-matters.
+"""The policies of each endpoint, and the members of each IP set: recomputed only if a change
+affects them.
 
-Felix's calculation graph.  A single graph serves all nodes (Typha would feed them all the same); a
-node's Felix subscribes to learn which of its endpoints, and which sets, are due.  Endpoints are
-indexed by namespace and node, policies and sets by the namespace that they are confined to.
+Felix's calculation graph. A single graph serves all nodes (Typha would send all of them the same
+data); a node's Felix subscribes to learn which of its endpoints, and which sets, it must program
+again. Endpoints are indexed by namespace and node, policies and sets by the only namespace that
+they apply to.
 """
 
 import math
@@ -32,20 +33,18 @@ class Subscriber(Protocol):
     """A node's Felix."""
 
     def endpoint_due(self, uid: str) -> None:
-        """Note that an endpoint of the node was added or removed, or that its policies or their
-        order changed.
-        """
+        """Record that an endpoint of the node was added or removed, or that its policies or their
+        order changed."""
 
     def rules_due(self, uid: str, key: PolicyKey) -> None:
-        """Note that only the rules of a policy that applies to one of the node's endpoints have
-        changed.
-        """
+        """Record that only the rules of a policy that applies to one of the node's endpoints have
+        changed."""
 
     def relabelled(self, uid: str) -> None:
-        """Note that an endpoint of the node has other labels than before."""
+        """Record that an endpoint of the node has other labels than before."""
 
     def set_due(self, name: str) -> None:
-        """Note that the members of a set have changed."""
+        """Record that the members of a set have changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +93,8 @@ class Graph:
         self._users: dict[str, set[PolicyKey]] = {}
         self._subscribers: dict[str, Subscriber] = {}
         self.version = 0
-        """Goes up when a policy or tier changes; programs rendered before are out of date then."""
+        """Increases when a policy or tier changes; programs rendered before are then out of date.
+        """
 
     def subscribe(self, node: str, subscriber: Subscriber) -> None:
         """Report changes on ``node`` to ``subscriber`` from now on."""
@@ -115,7 +115,7 @@ class Graph:
     def tiers_for(self, keys: Iterable[PolicyKey]) -> tuple[TierPolicies, ...]:
         """Return the policies by tier, tiers and policies in order.
 
-        A missing tier comes behind all others and denies at its end.
+        A missing tier comes after all others, and its default action is deny.
         """
         by_tier: dict[str, list[Policy]] = {}
         for key in keys:
@@ -139,7 +139,7 @@ class Graph:
         return frozenset(self._users.get(set_name, ()))
 
     def sets_of(self, key: PolicyKey) -> frozenset[str]:
-        """Return the sets that a policy's rules name; none of a policy that is gone."""
+        """Return the sets that a policy's rules use; none if the policy is deleted."""
         return frozenset(self._sets_of.get(key, ()))
 
     @property
@@ -157,7 +157,7 @@ class Graph:
         return self._sets[name].members()
 
     def set_pod(self, pod: PodFacts) -> None:
-        """Set a pod with its own network, new or changed."""
+        """Add or update a pod with its own network."""
         old = self._pods.get(pod.uid)
         if old == pod:
             return
@@ -205,7 +205,7 @@ class Graph:
                 self._refresh(self._pods[uid])
 
     def set_tier(self, name: str, tier: TierFacts | None) -> None:
-        """Set a tier; None: it is deleted, and its policies come last."""
+        """Add or update a tier; None: it is deleted, and its policies come last."""
         if tier is None:
             self._tiers.pop(name, None)
         elif self._tiers.get(name) == tier:
@@ -333,7 +333,7 @@ class Graph:
         }
 
     def _spread(self, network_set: NetworkSet, labels: Labels) -> None:
-        """Put a network set's networks into every IP set that selects it."""
+        """Add a network set's networks to every IP set that selects it."""
         full = NetworkSet(
             name=network_set.name,
             namespace=network_set.namespace,

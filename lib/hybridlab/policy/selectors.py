@@ -18,15 +18,16 @@ Labels = Mapping[str, str]
 Rename = Callable[[str], str]
 
 NAMESPACE_LABEL = "projectcalico.org/namespace"
-"""Calico gives every namespaced endpoint and network set this label; what lacks it is global."""
+"""Calico gives every namespaced endpoint and network set this label; an object without it is
+global."""
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be parsed; the message has the text and the position."""
+    """A selector that cannot be parsed; the message contains the text and the position."""
 
 
 class Selector:
-    """A parsed selector.  Equal selectors print alike."""
+    """A parsed selector. Equal selectors have the same text."""
 
     def matches(self, labels: Labels) -> bool:
         raise NotImplementedError
@@ -215,7 +216,7 @@ def problem(text: str) -> str | None:
 
 
 def error_in(text: str, position: int, what: str) -> SelectorError:
-    """Return the error for a text that is wrong from ``position`` on."""
+    """Return the error about a text that is wrong from ``position`` on."""
     return SelectorError(f"selector {text!r}: {what} at position {position}")
 
 
@@ -247,9 +248,7 @@ class _Token:
 
 
 class _Tokens:
-    """Cuts a text as Calico's tokenizer does: letters are an operator only directly behind a
-    label.
-    """
+    """Cuts a text as Calico's tokenizer does: letters are an operator only directly after a label."""
 
     def __init__(self, text: str) -> None:
         self._text = text

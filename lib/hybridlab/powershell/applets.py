@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hybridlab.runtime.applet import Applet, Files, HostProblem, Process
 
 _FELIX = ("calico-node.exe", "calico.exe")
-"""Names of its process, up to v3.32 and since."""
+"""Names of Felix' process, up to v3.32 and since then."""
 
 
 def applets() -> dict[str, Applet]:

@@ -23,9 +23,10 @@ class Declared:
     name: str
     alias: str
     position: str
-    """``@0`` the first of the arguments without a name; empty: never there."""
+    """``@0``: the first of the arguments without a name; empty: the parameter must be named."""
     kind: str
-    """``?`` a switch, ``*`` all remaining arguments, by no name, ``:int`` a number; empty: as given."""
+    """``?``: a switch, ``*``: all remaining arguments, without a name, ``:int``: a number; empty:
+    any value."""
 
     @property
     def key(self) -> str:
@@ -80,7 +81,7 @@ class Call:
     """The name as the script has it, ``iwr``: errors begin with it."""
     arguments: list[Given] = field(default_factory=list)
     bound: dict[str, object] = field(default_factory=dict)
-    """By the parameter's name in lower case."""
+    """The values by the parameter's name in lower case."""
     remaining: list[object] = field(default_factory=list)
 
     def has(self, name: str) -> bool:
@@ -99,8 +100,7 @@ class Call:
 def bind(call: Call, parameters: Sequence[Declared]) -> None:
     """Bind ``call.arguments``.
 
-    Raise NotEmulated for every argument that cannot be bound, also where PowerShell itself
-    would fail.
+    Raise NotEmulated for every argument that cannot be bound, even if PowerShell itself would fail.
     """
     bare = _bind_named(call, [item for item in (*parameters, *common()) if item.kind != "*"])
     placed = (item for item in parameters if item.position)

@@ -29,8 +29,8 @@ from hybridlab.runtime.applet import Files, Process
 
 _SWITCHES = ("-nologo", "-noprofile", "-noninteractive")
 _VALUES = {"-executionpolicy": "bypass", "-outputformat": "text"}
-"""Accepted values of these options; Restricted and AllSigned keep script files from running, XML
-changes all output."""
+"""Accepted values of these options; Restricted and AllSigned forbid script files, XML changes all
+output."""
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
@@ -84,7 +84,7 @@ def library() -> Library:
 
 
 async def run(process: Process) -> int:
-    """Run a powershell, from its command line to its exit status."""
+    """Run ``powershell.exe``, from its command line to its exit status."""
     try:
         return await _run(process, library())
     except NotEmulated as missing:

@@ -15,7 +15,7 @@ _WORD_ENDS = " \t\xa0\r\n;|&(){},"
 
 
 class Commands(Expressions):
-    """Statements that are pipelines."""
+    """The parser of statements that are pipelines."""
 
     def pipeline(self) -> Node:
         start = self.at

@@ -16,7 +16,7 @@ class Display:
     def __init__(self, write: Write) -> None:
         self._write = write
         self._kind = ""
-        """The kind of the objects in the list that is open; empty when none is."""
+        """The kind of the objects in the current list; empty when there is none."""
 
     async def show(self, value: object) -> None:
         """Print an object, or nothing for null.

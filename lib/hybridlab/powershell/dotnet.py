@@ -68,11 +68,12 @@ _SOCKET_ERRORS = {
     errno.ENETUNREACH: "NetworkUnreachable",
     errno.ETIMEDOUT: "TimedOut",
 }
-"""Numbers of the kernel to System.Net.Sockets.SocketError."""
+"""Map error numbers of the kernel to System.Net.Sockets.SocketError."""
 
 
 def _aggregate(words: str, error: BaseException) -> NetObject | None:
-    """Return the AggregateException around a SocketException; None: its code is not known."""
+    """Return the AggregateException around a SocketException; None: the code of ``error`` is not
+    known."""
     number = error.errno if isinstance(error, OSError) else None
     if number not in _SOCKET_ERRORS:
         return None
@@ -102,7 +103,7 @@ def tcp_client(shell: Shell) -> object:
         running.add_done_callback(lambda done: done.cancelled() or done.exception())
 
         async def wait(milliseconds: object) -> bool:
-            """Return true if the connection is made in time. Raise Fault if it failed."""
+            """Return true if the connection is established in time. Raise Fault if it failed."""
             done, _ = await asyncio.wait({running}, timeout=to_int(milliseconds) / 1000)
             words = "One or more errors occurred."
             if done and (error := running.exception()) is not None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The evaluation of expressions. The interpreter evaluates statements and pipelines inside them."""
+"""The evaluation of expressions. The interpreter evaluates the statements and pipelines that
+expressions contain."""
 
 import re
 from abc import ABC, abstractmethod
@@ -20,10 +21,11 @@ from hybridlab.powershell.syntax import Node, NotEmulated
 from hybridlab.runtime.applet import Process
 
 _CONSTANT = frozenset(("true", "false", "null", "_", "lastexitcode", "executioncontext"))
-"""Cannot be assigned, or not with an effect that is emulated."""
+"""Variables to which a script cannot assign, or only with an effect that is not emulated."""
 _HOLE = re.compile(r"\{(\d+)(:x4)?\}")
 _PREFERENCE = "preference"
-"""How the names of variables end that change what commands do; of them ``$ErrorActionPreference`` alone is here."""
+"""The endings of the names of variables that change the behaviour of commands; only
+``$ErrorActionPreference`` is emulated."""
 
 
 class Evaluation(ABC):
@@ -38,7 +40,7 @@ class Evaluation(ABC):
         """Return all output of a statement."""
 
     async def value(self, node: Node) -> object:  # noqa: PLR0911 - one per kind of expression
-        """Return the value of an expression, or of a statement in its place."""
+        """Return the value of an expression, or of a statement that is used as one."""
         match node:
             case s.Literal():
                 return node.value
@@ -242,7 +244,7 @@ async def _method(owner: object, name: str, arguments: list[object]) -> object:
 def _formatted(template: str, arguments: list[object]) -> str:
     """Format by ``-f``.
 
-    A hole is a plain number such as ``{0}``, or asks for four hexadecimal digits.
+    A placeholder is a plain number such as ``{0}``, or requests four hexadecimal digits.
     """
     holes = [int(hole[1]) for hole in _HOLE.finditer(template)]
     if set(_HOLE.sub("", template)) & set("{}") or any(hole >= len(arguments) for hole in holes):

@@ -24,7 +24,7 @@ class Expressions(Scanner):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._commas = True
-        """A comma makes an array here; between a method's arguments it does not."""
+        """True where a comma makes an array; false between a method's arguments."""
 
     @abstractmethod
     def statement(self) -> Node:
@@ -44,7 +44,8 @@ class Expressions(Scanner):
         return node
 
     def operator(self) -> tuple[str, bool, int] | None:
-        """Return the named operator at this place: name, sensitivity to case, end."""
+        """Return the named operator at this position: its name, whether it is case-sensitive, and
+        its end."""
         match = _OPERATOR.match(self.text, self.at)
         if not match:
             return None

@@ -8,25 +8,25 @@ from hybridlab.powershell.objects import NetObject
 from hybridlab.powershell.syntax import Node
 
 WIDTH = 80
-"""Columns of a host with output to no console."""
+"""The line width in columns of a host whose output is no console."""
 
 
 @dataclass(eq=False)
 class Fault(Exception):
-    """An ErrorRecord."""
+    """A PowerShell error: an ErrorRecord."""
 
     message: str
     category: str = "NotSpecified: (:) [], RuntimeException"
     identity: str = "RuntimeException"
     source: str = ""
-    """The cmdlet with its name first; empty for expressions."""
+    """The name of the cmdlet that failed; empty for expressions."""
     at: Node | None = None
     terminating: bool = True
-    """Ends the statement; a non-terminating one only sets ``$?``."""
+    """Whether the error ends the statement; a non-terminating one only sets ``$?``."""
     kind: str = ""
-    """The exception's type; empty where it is not known."""
+    """The exception's type; empty if it is not known."""
     stops: bool = False
-    """By a preference of Stop: ends the script."""
+    """Whether the error ends the script because the preference is Stop."""
     details: str = ""
     """The text in place of the exception's message."""
     inner: NetObject | None = None

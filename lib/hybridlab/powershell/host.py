@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cmdlets that read or change a Windows host.
 
-They work in HostProcess containers only. Any other container gets ``not emulated``, as for every
-cmdlet that the lab lacks.
+They work in HostProcess containers only. In any other container they end with ``not emulated``, as
+for every cmdlet that the lab lacks.
 """
 
 import re
@@ -31,7 +31,7 @@ KNOWN_PROCESSES = frozenset({"calico-node.exe", "calico.exe", "kube-proxy.exe"})
 
 
 _HNS_ANSWERS = {"hns-error": None, "hns-silent": "", "hns-garbled": ""}
-"""Results of hns.psm1's cmdlets when HNS answers with an error, not at all, or without JSON."""
+"""Errors of hns.psm1's cmdlets when HNS answers with an error, not at all, or without JSON."""
 
 
 async def _failed_hns(shell: Shell, call: Call, kind: str, message: str) -> object:
@@ -174,7 +174,7 @@ async def get_cim_instance(shell: Shell, call: Call) -> list[object]:
 
 
 class _CalicoProgram(Stage):
-    """Calico's program on the host, which only prints its version."""
+    """Calico's program on the host; it can only print its version."""
 
     async def alone(self) -> None:
         if [given.word for given in self.call.arguments] != ["-v"]:

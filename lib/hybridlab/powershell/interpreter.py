@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interpreter: statements, control flow, and the reach of errors.
+"""The interpreter: statements, control flow, and the scope of errors.
 
 A statement's output goes to its ``emit`` at once, so that nothing is lost if an error or a limit
-ends the statement. The innermost list of statements reports an error and goes on, unless a ``try``
-is around it (about_Try_Catch_Finally).
+ends the statement. The innermost list of statements reports an error and continues, unless a
+``try`` is around it (about_Try_Catch_Finally).
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class Interpreter(Evaluation):
         self.closing = contextlib.AsyncExitStack()
         """Resources to close when the run ends."""
         self._guarded = False
-        """A ``try`` is around what runs now."""
+        """True while the interpreter runs inside a ``try``."""
         self._display = Display(self.host)
         self.variables: dict[str, object] = {
             "true": True,
@@ -66,7 +66,7 @@ class Interpreter(Evaluation):
     async def run_block(self, block: s.Block, emit: Emit) -> None:
         """Run statements in order.
 
-        Report an error that ends a statement and go on with the next statement.
+        If an error ends a statement, report it and continue with the next statement.
         """
         for statement in block.statements:
             try:

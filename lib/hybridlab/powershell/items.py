@@ -13,12 +13,12 @@ from hybridlab.powershell.stages import once
 from hybridlab.powershell.syntax import NotEmulated
 
 _NO_FILE = re.compile(r".*[*?\[\]].*|\w\w+:.*", re.DOTALL)
-"""Wildcards, and drives of other providers: ``env:``."""
+"""Paths that are not emulated: wildcards, and drives of other providers such as ``env:``."""
 _SYSTEM = re.compile(
     r"([a-z]:)?[\\/]*((windows|users|program files|programdata|inetpub|license)\b.*)?|\.+",
     re.IGNORECASE,
 )
-"""Folders that every Windows image has, though no file of theirs is kept."""
+"""Folders that every Windows image has, although the lab stores no file of them."""
 
 
 def get_content(shell: Shell, call: Call, path: str) -> list[object]:
@@ -35,7 +35,7 @@ def get_content(shell: Shell, call: Call, path: str) -> list[object]:
 
 
 def missing_path(call: Call, path: str) -> Fault:
-    """Return the error for a file that is not there."""
+    """Return the error for a file that does not exist."""
     return Fault(
         f"Cannot find path '{path}' because it does not exist.",
         f"ObjectNotFound: ({path}:String) [{call.name}], ItemNotFoundException",

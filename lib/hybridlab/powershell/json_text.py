@@ -12,14 +12,14 @@ from hybridlab.powershell.shell import Library, Shell, Stage
 from hybridlab.powershell.syntax import NotEmulated
 
 JSON_DEPTH = 2
-"""The depth of ConvertTo-Json when nothing else is asked for."""
+"""The depth of ConvertTo-Json by default."""
 _LARGEST_DEPTH = 100
 _BY_NUMBER = re.compile("[<>&'\x7f\x85\u2028\u2029]")
-"""Characters that 5.1 writes by their numbers, and JSON need not."""
+"""Characters that 5.1 writes as escape numbers although JSON does not require it."""
 
 
 class _Json:
-    """A document."""
+    """A JSON text that is being written."""
 
     def __init__(self, *, compress: bool) -> None:
         self._compress = compress
@@ -57,7 +57,8 @@ class _Json:
     def _lines(self, value: Any, column: int) -> list[str]:
         """Return the lines of a value.
 
-        They are indented by four from its bracket, with two blanks after a colon.
+        They are indented by four columns from the opening bracket, with two blanks after each
+        colon.
         """
         if not isinstance(value, (dict, list)):
             return [json.dumps(value, ensure_ascii=False)]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """PowerShell values: their Python types, their texts, and objects with members.
 
-``None``, ``bool``, ``int``, ``str``, ``bytes`` (Byte[]) and ``list`` (Object[]) stand for
-themselves. The classes here are all other values. There are no fractions. Member names ignore case.
+``None``, ``bool``, ``int``, ``str``, ``bytes`` (Byte[]) and ``list`` (Object[]) are used directly.
+The classes here are all other values. Fractional numbers are not emulated. Member names ignore
+case.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ SELECTED = "Selected." + CUSTOM_OBJECT
 
 
 class HashTable:
-    """A hashtable, ``@{}``. Keys are compared as in PowerShell, strings without case."""
+    """A hashtable, ``@{}``. Keys are compared as in PowerShell, strings case-insensitively."""
 
     def __init__(self) -> None:
         self._entries: dict[object, tuple[object, object]] = {}
         self.ordered = False
-        """Made as ``[ordered]@{}``: its keys come as they were added."""
+        """Created as ``[ordered]@{}``: its keys are listed in the order in which they were added.
+        """
 
     @staticmethod
     def _fold(key: object) -> object:
@@ -71,7 +73,7 @@ class HashTable:
 
 
 _TABLE_COLUMNS = 4
-"""Custom objects with more properties than these are shown as lists."""
+"""Custom objects with more properties than this are shown as lists."""
 
 
 class NetObject:
@@ -171,7 +173,7 @@ class NetObject:
 
 
 def _inside(value: object) -> str:
-    """Return a property's value in the text of a custom object."""
+    """Return a property's text as it appears in the text of a custom object."""
     if isinstance(value, list):
         return "System.Object[]"
     return "" if isinstance(value, NetObject) and value.custom else to_text(value)

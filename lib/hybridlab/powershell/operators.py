@@ -11,7 +11,7 @@ from hybridlab.powershell.scanner import INT_MAX
 from hybridlab.powershell.syntax import NotEmulated
 
 Remember = Callable[[HashTable], None]
-"""Gets what becomes ``$Matches``."""
+"""Receives the groups that become ``$Matches``."""
 
 
 def to_int(value: object) -> int:
@@ -74,7 +74,7 @@ def index(target: object, place: object) -> object:
 def compare(
     operator: str, left: object, right: object, remember: Remember, *, sensitive: bool = False
 ) -> bool:
-    """Compare two single values, strings without case unless ``sensitive``.
+    """Compare two single values, strings case-insensitively unless ``sensitive``.
 
     ``match`` sets ``$Matches``.
     """

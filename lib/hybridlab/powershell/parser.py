@@ -2,8 +2,8 @@
 """The parser of statements: PowerShell text to a syntax tree.
 
 It is a recursive descent without tokens, in four layers: characters (``scanner``), ``expressions``,
-``commands``, and the keywords here. Every keyword but ``if``, ``else``, ``while``, ``foreach``,
-``try``, ``catch`` and ``exit`` is refused by name.
+``commands``, and the keywords here. Every keyword except ``if``, ``else``, ``while``, ``foreach``,
+``try``, ``catch`` and ``exit`` is refused with its name in the error.
 """
 
 import re

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-""".NET's regular expressions, where Python gives them the same meaning.
+""".NET's regular expressions, if they mean the same in Python.
 
-Others are refused by name.
+Others are refused, and the error quotes them.
 """
 
 import re
@@ -20,7 +20,7 @@ _SAME = re.compile(
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str, *, sensitive: bool = False) -> re.Pattern[str]:
-    """Return a compiled pattern, without case unless ``sensitive``. Raise NotEmulated."""
+    """Return a compiled pattern, case-insensitive unless ``sensitive``. Raise NotEmulated."""
     try:
         if not _SAME.fullmatch(pattern):
             raise re.error("it may mean something else to .NET")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of a Windows host's registry, language mode and culture that the lab emulates.
 
-They are there in HostProcess containers only. Any other container gets ``not emulated``.
+They exist in HostProcess containers only. Any other container prints ``not emulated``.
 """
 
 import re

@@ -17,8 +17,8 @@ from hybridlab.powershell.syntax import NotEmulated
 from hybridlab.runtime.applet import HostProblem
 
 CLASSES = ("BgpRouter", "BgpPeer", "BgpCustomRoute", "BgpRouteInformation")
-"""Classes of their objects, each listed by a cmdlet, ``Get-BgpRouter``; none takes a parameter
-here."""
+"""The CIM classes of the objects; a cmdlet lists each, such as ``Get-BgpRouter``. None of these
+cmdlets takes a parameter here."""
 
 
 def _listing(kind: str) -> Callable[[Shell, Call], Awaitable[list[object]]]:

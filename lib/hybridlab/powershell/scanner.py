@@ -6,7 +6,7 @@ import re
 from hybridlab.powershell.syntax import NotEmulated, Variable
 
 INT_MAX = (1 << 31) - 1
-"""The largest Int32, which is all that numbers of a script may be here."""
+"""The largest Int32; a script may contain no larger number here."""
 WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(
     r"(0x[0-9a-f]+|(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)[ldnsyu]{0,2}([kmgtp]b)?(?!\w)", re.IGNORECASE
@@ -38,7 +38,8 @@ class Scanner:
             raise self.unexpected()
 
     def unexpected(self) -> NotEmulated:
-        """Return NotEmulated for the text at this place, which PowerShell may accept or refuse."""
+        """Return NotEmulated for the text at the current position, which PowerShell may accept or
+        refuse."""
         found = self.text[self.at :].split()[:1]
         return NotEmulated(
             f"what stands at character {self.at + 1}: {''.join(found) or 'the end of the script'}"

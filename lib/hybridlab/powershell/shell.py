@@ -18,7 +18,7 @@ from hybridlab.powershell.syntax import Node, NotEmulated, ScriptBlock
 from hybridlab.runtime.applet import Process
 
 Emit = Callable[[object], Awaitable[None]]
-"""Takes one object of an output."""
+"""Receives one object of an output."""
 
 
 class Shell(Protocol):
@@ -29,7 +29,7 @@ class Shell(Protocol):
     script: str
     variables: dict[str, object]
     succeeded: bool
-    """The last command succeeded."""
+    """Whether the last command succeeded."""
     closing: contextlib.AsyncExitStack
     """Resources to close when the run ends."""
 
@@ -68,9 +68,9 @@ class Stage:
         self.shell = shell
         self.call = call
         self.emit: Emit = drop
-        """Receiver of its output."""
+        """The receiver of its output."""
         self.failed = False
-        """A program that ended with another status than 0."""
+        """Whether a program ended with an exit status other than 0."""
 
     async def process(self, item: object) -> None:
         raise NotEmulated(f"pipeline input of {self.call.name}")
@@ -89,9 +89,10 @@ class Stage:
 
 Make = Callable[[Shell, Call], Stage]
 Type = Callable[[Shell, str, "list[object] | None"], Awaitable[object]]
-"""A static member: its name in lower case, and the arguments of a call (None: a property)."""
+"""A static member: its function gets its name in lower case, and the arguments of a call (None: a
+property)."""
 Constructor = Callable[[Shell], object]
-"""Constructor for New-Object."""
+"""The constructor that New-Object calls."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Library:
 
     cmdlets: dict[str, Cmdlet] = field(default_factory=dict)
     tools: dict[str, Make] = field(default_factory=dict)
-    """Programs: their arguments are words."""
+    """Programs, whose arguments are words."""
     aliases: dict[str, str] = field(default_factory=dict)
     types: dict[str, Type] = field(default_factory=dict)
     constructors: dict[str, Constructor] = field(default_factory=dict)

@@ -65,7 +65,7 @@ class Index(Node):
 
 
 class Binary(Node):
-    """``a -eq b``. Only ``-ceq`` and its kin are ``sensitive`` to case."""
+    """``a -eq b``. Only operators such as ``-ceq`` are ``sensitive`` to case."""
 
     operator: str
     left: Node
@@ -109,7 +109,7 @@ class Parameter(Node):
 
 
 class Command(Node):
-    """A cmdlet or program with its arguments. A leading ``&`` is dropped."""
+    """A cmdlet or program with its arguments. A leading ``&`` is ignored."""
 
     name: Node
     arguments: tuple[Node, ...]

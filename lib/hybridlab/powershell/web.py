@@ -15,9 +15,10 @@ from hybridlab.runtime.applets import dns, http
 from hybridlab.runtime.applets.refusals import heard_late
 
 _RESOLVE_SECONDS = 15.0
-"""-TimeoutSec does not bound the resolver: "it can take 15 seconds or more" (Invoke-WebRequest's reference, 5.1)."""
+"""-TimeoutSec does not limit the name resolution: "it can take 15 seconds or more"
+(Invoke-WebRequest's reference, 5.1)."""
 _VIEW_LENGTH = 200
-"""Characters of a body that the list view shows."""
+"""The number of characters of a body that the list view shows."""
 _AGENT = "Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1.20348.2760"
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Windows matrix agent's behaviour: JSON lines in and out, as docs/probe-protocol.md sections 2 to 4 say."""
+"""The Windows matrix agent's behaviour: JSON lines in and out, as described in
+docs/probe-protocol.md sections 2 to 4."""
 
 import asyncio
 import contextlib
@@ -18,17 +19,18 @@ from hybridlab.runtime.applet import Process
 
 MARK = b"@@PROBE@@ "
 OPEN_LIMIT = 4000
-"""Attempts under way at once; the others wait for their turn."""
+"""The maximum number of attempts at the same time; further attempts wait for their turn."""
 BEGINS = 20
-"""Attempts that are begun between two looks at the sockets."""
+"""The maximum number of attempts that are started between two checks of the sockets."""
 TOGETHER = 0.002
-"""s.  Results that end within it share a line: the program's own loop takes about so long."""
+"""s. Results that end within this time share a line: one cycle of the program's loop takes about so
+long."""
 BATCH = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 class Lines:
     """What both agents have in common: the lines of the protocol in both directions, and how long
-    the program lives."""
+    the program runs."""
 
     def __init__(self, process: Process, program: Program, *, beat: float, idle: float) -> None:
         self.process = process
@@ -37,13 +39,13 @@ class Lines:
         self.idle = idle
         self.begin = self.last_line = time.monotonic()
         self.over = ""
-        """Why the program ends, once it does."""
+        """The reason for which the program ends, once it ends."""
         self._out = asyncio.Queue[bytes | None]()
         self._changed = asyncio.Event()
         """Set when the program may have to end."""
 
     def hello(self) -> dict[str, Any]:
-        """Return the fields of the first line besides those of every agent."""
+        """Return the fields of the first line in addition to those of every agent."""
         return {}
 
     def open(self) -> int:
@@ -51,22 +53,20 @@ class Lines:
         raise NotImplementedError
 
     def under_way(self) -> bool:
-        """Return whether a batch is under way: the program does not end before."""
+        """Return whether a batch is under way: the program does not end before it is finished."""
         return False
 
     async def job(self, kind: Any, batch: Any, message: Mapping[str, Any]) -> None:
-        """Carry out a line other than ping and quit. Raise ValueError if it is refused as a
-        whole.
-        """
+        """Execute a line other than ping and quit. Raise ValueError if the whole line is refused."""
         raise NotImplementedError
 
     def named(self, message: Mapping[str, Any]) -> Any:
-        """Return the batch's name in a line, None when it has no valid one."""
+        """Return the name of the batch in a line; None if it has no valid name."""
         raise NotImplementedError
 
     async def run(self) -> int:
         """Run until ``quit``, the end of the input, or the idle time; batches under way are
-        finished before."""
+        finished first."""
         self.say(
             "hello",
             protocol=PROTOCOL,
@@ -96,8 +96,8 @@ class Lines:
         return 0
 
     def say(self, kind: str, **message: Any) -> None:
-        """Write a line of the protocol, after all earlier lines; lines without a reader are
-        lost."""
+        """Write a line of the protocol, after all earlier lines; if nobody reads the output, the
+        line is lost."""
         whole = {"type": kind, "up_ms": self.up_ms(), **message}
         self._out.put_nowait(MARK + json.dumps(whole, separators=(",", ":")).encode() + b"\n")
 
@@ -109,12 +109,12 @@ class Lines:
         return round((time.monotonic() - self.begin) * 1000, 3)
 
     def changed(self) -> None:
-        """Note that a batch has ended, or that the program should end."""
+        """Signal that a batch has ended, or that the program should end."""
         self._changed.set()
 
     async def _wait(self, reading: asyncio.Task[None]) -> None:
-        """Wait until something may have changed; note an idle program, and raise what broke its
-        reading."""
+        """Wait until something may have changed; record that the program is idle, and raise the
+        error that ended its reading."""
         if reading.done() and reading.exception() is not None:
             reading.result()
         left = (
@@ -191,7 +191,7 @@ class Agent(Lines):
         self._beginning: asyncio.Task[None] | None = None
 
     def hello(self) -> dict[str, Any]:
-        """Return how many attempts the agent has under way at once."""
+        """Return the maximum number of attempts that the agent makes at the same time."""
         return {"open_limit": self.open_limit}
 
     def open(self) -> int:
@@ -205,7 +205,7 @@ class Agent(Lines):
         return name if isinstance(name, str) and BATCH.fullmatch(name) else None
 
     async def run(self) -> int:
-        """Run like :class:`Lines`; attempts under way end when it is killed."""
+        """Run as :class:`Lines` does; attempts under way end when the agent is killed."""
         try:
             return await super().run()
         finally:
@@ -244,9 +244,8 @@ class Agent(Lines):
             self._beginning = asyncio.create_task(self._begin())
 
     async def _begin(self) -> None:
-        """Begin waiting attempts in order while there is room, and check the sockets now and
-        then.
-        """
+        """Start waiting attempts in order while there is room, and check the sockets from time to
+        time."""
         begun = 0
         while self._waiting and self._running < self.open_limit:
             batch, spec = self._waiting.popleft()
@@ -292,7 +291,7 @@ class Agent(Lines):
         self._begin_waiting()
 
     def _tell(self) -> None:
-        """Write the attempts that have ended since the last time; forget a batch that has ended."""
+        """Write the attempts that have ended since the last call; forget a batch that has ended."""
         self._telling = False
         for batch in [item for item in self.batches.values() if item.ended or not item.left]:
             results = batch.ended

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts as section 5 and 6 of docs/probe-protocol.md describe them, with sockets born in the pod.
+"""Attempts as sections 5 and 6 of docs/probe-protocol.md describe them, with sockets created in the
+pod.
 
-Words of detail are those of .NET's SocketError and Winsock's numbers, as the Windows programs report them.
+Details are names of .NET's SocketError and numbers of Winsock, as the Windows programs report them.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from hybridlab.runtime.applet import Net
 from hybridlab.runtime.applets.refusals import heard_late
 
 BODY_LIMIT = 65536
-"""Bytes of a body that a result carries."""
+"""bytes. The part of a body that a result contains."""
 KEEP_LIMIT = 4 * BODY_LIMIT
-"""Bytes of an HTTP answer that are kept, head and all; the rest is only counted."""
+"""bytes. The part of an HTTP answer that is stored, headers included; the rest is only counted."""
 IP_MTU_DISCOVER = 10
 IP_PMTUDISC_DO = 2
-"""Linux' numbers, which Python 3.11 has no names for: never fragment, refuse what does not fit."""
+"""A constant of Linux that Python 3.11 does not define: never fragment, refuse packets that are too
+large."""
 PATIENCE = 10
-"""An attempt that makes progress still ends after so many times its give-up time."""
+"""An attempt that makes progress ends after this many times its give-up time."""
 SECOND_LOOK = 0.03
-"""s. A missing answer counts only this long after it was first noticed."""
+"""s. An answer counts as missing only this long after its absence was first noticed."""
 TOGETHER = 0.01
-"""s. Second checks are made at multiples of it, so that a single line has many results."""
+"""s. Second checks are made at multiples of this time, so that a single line has many results."""
 
 Spec = Mapping[str, Any]
 Settings = Mapping[str, float | str | int]
@@ -59,7 +61,7 @@ REFUSED_DATAGRAM = assumed.words("refused-datagram-words")
 
 
 class Ended(Exception):
-    """An attempt's verdict."""
+    """Raised to end an attempt with a verdict."""
 
     def __init__(self, verdict: str, detail: str = "") -> None:
         super().__init__(verdict)
@@ -68,21 +70,22 @@ class Ended(Exception):
 
 
 class Expired(Exception):
-    """Nothing happened for the give-up time, at a second look too."""
+    """Nothing happened during the give-up time, nor until the second check."""
 
 
 _FIRST = 49152
 _COUNT = 16384
 _PORTS = (_FIRST + number % _COUNT for number in itertools.count(random.randrange(_COUNT)))
-"""Ports of datagram sockets: a port used again soon would belong to a flow that firewalls still
-keep."""
+"""Ports of datagram sockets: a port that is reused soon would belong to a flow that firewalls still
+store."""
 
 
 class Attempt:
     """An attempt of a batch; :meth:`run` returns its result object."""
 
     def __init__(self, net: Net, spec: Spec, settings: Settings, started: float) -> None:
-        """``spec`` as :func:`fields.checked` returns it; ``started``: when the agent did, on ``time.monotonic``."""
+        """``spec`` is a result of :func:`fields.checked`; ``started`` is the start of the agent on
+        ``time.monotonic``."""
         self.net = net
         self.spec = spec
         self.settings = settings
@@ -93,7 +96,7 @@ class Attempt:
         self.out: dict[str, Any] = {"id": spec["id"]}
 
     async def run(self) -> dict[str, Any]:
-        """Carry out the attempt; never raise for the network's behaviour, nor when cancelled."""
+        """Make the attempt; never raise for the network's behaviour, nor when it is cancelled."""
         try:
             await KINDS[self.spec["kind"]](self)
             raise Ended("BROKEN", "the attempt ended without a verdict")
@@ -115,7 +118,8 @@ class Attempt:
         return self.out
 
     def elapsed(self) -> float:
-        """Return the milliseconds since its first packet; without a packet, since its turn."""
+        """Return the milliseconds since its first packet; if no packet was sent, since its turn
+        began."""
         return round(
             (time.monotonic() - (self.turn if self.began is None else self.began)) * 1000, 3
         )
@@ -170,8 +174,8 @@ class Attempt:
                 continue
 
     async def reach(self, kind: socket.SocketKind) -> socket.socket:
-        """Return a socket connected to the target: its address as given, or the first A record of
-        its name."""
+        """Return a socket connected to the target: its given address, or the first A record of its
+        name."""
         host = str(self.spec["host"])
         if not dns.is_address(host):
             host = (await self.resolve(host, "A", tcp=False, server=None))[0]
@@ -318,7 +322,7 @@ class TwoLooks:
 
 
 def place(address: tuple[Any, ...]) -> str:
-    """Return ``address:port``, IPv6 in brackets."""
+    """Return ``address:port``, with IPv6 in brackets."""
     return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
 
 
@@ -371,11 +375,11 @@ async def _http(attempt: Attempt) -> None:
 
 
 def keep_http(out: dict[str, Any], data: bytes, size: int) -> str | None:
-    """Write status, identity headers and body of an answer into the result; ``size``: all bytes
+    """Store the status, identity headers and body of an answer in the result; ``size``: all bytes
     that arrived.
 
-    Return the missing part as a text, empty if the answer has its stated length, None if it
-    states no length.
+    Return the missing part as a text, empty if the answer has its stated length, None if it states
+    no length.
     """
     end = re.search(rb"\r?\n\r?\n", data)
     head = data[: end.end() if end else len(data)].decode("latin-1")

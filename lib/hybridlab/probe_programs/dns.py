@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DNS as the Windows agent speaks it: questions made and answers read, by docs/probe-protocol.md sections 5 and 6."""
+"""DNS of the Windows agent: it builds questions and reads answers, according to
+docs/probe-protocol.md sections 5 and 6."""
 
 import ipaddress
 import re
@@ -10,18 +11,18 @@ from dataclasses import dataclass
 RECORDS = {"A": 1, "NS": 2, "CNAME": 5, "PTR": 12, "TXT": 16, "AAAA": 28, "SRV": 33}
 CODES = {1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
 HEAD = 12
-"""Bytes of a packet before its question."""
+"""The length of a packet's header in bytes: everything before its question."""
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}", re.ASCII)
 
 
 class NoName(ValueError):
-    """There is no such DNS name."""
+    """The text is no valid DNS name."""
 
 
 class Garbled(ValueError):
-    """An answer that is cut short, or makes no sense."""
+    """An answer that is cut short or cannot be decoded."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Answer:
     code: int
     truncated: bool
     records: tuple[str, ...]
-    """The records of the type that was asked for, as the protocol writes them."""
+    """The records of the requested type, as the protocol writes them."""
 
 
 def is_address(text: str) -> bool:
@@ -79,7 +80,7 @@ def packet(number: int, asked: bytes) -> bytes:
 
 
 def read(data: bytes, number: int, asked: bytes, record: str) -> Answer | None:
-    """Return the answer to a query of that number and question; None when it answers another.
+    """Return the answer to a query of that number and question; None if it answers another query.
     Raise Garbled."""
     if len(data) < HEAD or data[:2] != number.to_bytes(2, "big") or not data[2] & 0x80:
         return None

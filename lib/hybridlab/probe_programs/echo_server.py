@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Windows echo server's behaviour: HTTP and UDP answers with the client's address, by section
-7 of the protocol.
-"""
+"""The Windows echo server's behaviour: HTTP and UDP answers with the client's address, according to
+section 7 of the protocol."""
 
 import asyncio
 import contextlib
@@ -17,15 +16,15 @@ from hybridlab.runtime.applet import Process
 from hybridlab.runtime.applets import http
 
 LONG_BODY = 16 << 20
-"""Bytes; a longer body is not echoed."""
+"""bytes. A longer body is not echoed."""
 LONG_DATAGRAM = 512
 SHORT_ANSWER = b"?"
-"""Requests that begin so are answered with the identity line alone."""
+"""Requests that begin with one of these texts are answered with the identity line alone."""
 
 
 async def _end(task: asyncio.Task[None]) -> None:
     """Cancel a task and wait for its end: its socket may only be closed when no task waits for it,
-    since the next socket with its number would be deaf."""
+    since otherwise the next socket with the same descriptor would receive nothing."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -120,7 +119,8 @@ class EchoServer:
                 await loop.sock_sendto(sock, answer, peer)
 
     def _own_address(self, client: str) -> str:
-        """Return the pod's address that talks to this client: Get-OwnAddress of echo-server.ps1."""
+        """Return the pod's address that communicates with this client: Get-OwnAddress of
+        echo-server.ps1."""
         return client if ipaddress.IPv4Address(client).is_loopback else self.process.net.address
 
     def _identity(self, client: tuple[str, int], server: tuple[str, int]) -> bytes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a batch's attempts with their types, by docs/probe-protocol.md section 5."""
+"""The fields of a batch's attempts with their types, according to docs/probe-protocol.md section 5."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ DEFAULTS: Mapping[str, Any] = {
     "path": "/", "send": "probe", "payload": 0, "whole": False, "from_port": 0, "record": "A", "over": "udp",
 }  # fmt: skip
 NO_SERVER: Mapping[str, Any] = {"host": "", "port": 53}
-"""Server of a DNS attempt that names none: the pod's own."""
+"""The server of a DNS attempt that has none of its own: the pod's own DNS server."""
 
 
 def _whole(least: int, most: float = float("inf")) -> Callable[[Any], bool]:
@@ -61,12 +61,13 @@ FIELDS: Sequence[tuple[str, tuple[str, ...], Callable[[Any], bool], str]] = (
     ("record", ("dns",), _among(*RECORDS), f"one of {', '.join(RECORDS)}"),
     ("over", ("dns",), _among("udp", "tcp"), "udp or tcp"),
 )
-"""Name, kinds that know it, what it must be, and that in words."""
+"""For each field: its name, the kinds of attempt that have it, the check of its value, and that
+check in words."""
 
 
 def checked(attempts: Any) -> list[dict[str, Any]]:
-    """Return a batch's attempts with what they left out filled in.  Raise ValueError, naming
-    attempt and field."""
+    """Return a batch's attempts with defaults for their missing fields. Raise ValueError, with
+    attempt and field in the message."""
     if not isinstance(attempts, list):
         raise ValueError("attempts must be a list")
     found = list[dict[str, Any]]()

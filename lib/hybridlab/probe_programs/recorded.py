@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The identification of a script file as a probe program: by its protocol line and its SHA-256,
-never by its name alone."""
+never only by its name."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ class Program:
 
 
 class NotRecorded(Exception):
-    """The file speaks the protocol but is no recorded program; the message explains how to record
+    """The file has the protocol line but is no recorded program; the message explains how to record
     it."""
 
 

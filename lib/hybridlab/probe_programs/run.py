@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a mounted probe program: what ``powershell -File C:\\probe\\...`` does for files that speak the protocol."""
+"""Run a mounted probe program: the effect of ``powershell -File C:\\probe\\...`` for files with the protocol line."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,8 @@ AGENTS: dict[str, type[Lines]] = {"matrix-agent.ps1": Agent, "stream-agent.ps1":
 
 
 async def run(process: Process, path: str, content: bytes, arguments: Sequence[str]) -> int:
-    """Behave as the recorded program does; ``not emulated`` and exit status 1 for any other file or argument."""
+    """Behave as the recorded program does; for any other file or argument print ``not emulated``
+    and return 1."""
     try:
         program = recorded.identify(path, content)
         options = _options(arguments)
@@ -33,7 +34,7 @@ async def run(process: Process, path: str, content: bytes, arguments: Sequence[s
 
 
 def _options(arguments: Sequence[str]) -> dict[str, str]:
-    """Return ``-Name value`` and switches; names are case-insensitive as in PowerShell."""
+    """Return the options ``-Name value`` and switches; names are case-insensitive as in PowerShell."""
     found: dict[str, str] = {}
     name = ""
     for argument in arguments:

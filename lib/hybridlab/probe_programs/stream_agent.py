@@ -31,7 +31,7 @@ class StreamAgent(Lines):
         self._opening: set[asyncio.Task[None]] = set()
 
     async def run(self) -> int:
-        """Run until ``quit``, the end of the input, or the idle time; then all streams end."""
+        """Run until ``quit``, the end of the input, or the idle time; then end all streams."""
         try:
             return await super().run()
         finally:
@@ -45,7 +45,7 @@ class StreamAgent(Lines):
         return sum(end.open for end in self.ends)
 
     def named(self, message: Mapping[str, Any]) -> Any:
-        """Return a text or a whole number."""
+        """Return the stream's name in a line: a text or a whole number."""
         name = message.get("batch")
         return name if isinstance(name, str | int) and not isinstance(name, bool) else None
 

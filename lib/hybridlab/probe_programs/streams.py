@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ends of streams as section 8 of docs/probe-protocol.md describes them, with sockets born in the pod.
+"""Ends of streams as section 8 of docs/probe-protocol.md describes them, with sockets created in
+the pod.
 
-Each end is a task that reads, with a task beside it that sends heartbeats and watches for silence.
+Each end is a task that reads; a second task sends heartbeats and detects silence.
 """
 
 import asyncio
@@ -19,21 +20,22 @@ from hybridlab.runtime.applets.refusals import heard_late
 GREETING = re.compile(r"(stream|again) ([A-Za-z0-9.-]{1,64})", re.ASCII)
 KEPT = 200
 LINE_LIMIT = 4096
-"""Bytes; a longer line is none of the protocol's."""
+"""bytes. A longer line does not belong to the protocol."""
 STRANGERS = 512
-"""Maximum of accepted connections that have sent nothing yet; beyond it, the oldest is reset."""
+"""The maximum number of accepted connections that have sent nothing yet; above it, the oldest is
+reset."""
 TICK = 0.01
-"""s.  How often streams are checked for interruptions."""
+"""s. The interval of checks for interruptions of streams."""
 
 Clock = Callable[[], float]
-"""Milliseconds since the agent started."""
+"""Returns the milliseconds since the agent started."""
 Event = dict[str, Any]
 Tell = Callable[["End", Event], None]
-"""Called with each event of an end as it happens."""
+"""Called with each event of an end when it happens."""
 
 
 class Over(Exception):
-    """A connection is over: verdict and the system's words."""
+    """A connection is over: its verdict and the system's error text."""
 
     def __init__(self, verdict: str, detail: str) -> None:
         super().__init__(verdict)
@@ -42,13 +44,13 @@ class Over(Exception):
 
 
 class Lines:
-    """A connected socket, spoken to in lines."""
+    """A connected socket that sends and receives lines."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.reset = False
-        """Close it by a RST."""
+        """Close the connection by a RST."""
         self._rest = b""
 
     async def say(self, text: str) -> None:
@@ -59,7 +61,7 @@ class Lines:
             raise _lost(error) from None
 
     async def hear(self) -> str:
-        """Return the next line.  Raise Over."""
+        """Return the next received line. Raise Over."""
         while b"\n" not in self._rest:
             try:
                 data = await asyncio.get_running_loop().sock_recv(self.sock, 65536)
@@ -74,7 +76,7 @@ class Lines:
         return line.decode("latin-1")
 
     def close(self, *, reset: bool = False) -> None:
-        """Close in order, or by a RST; idempotent."""
+        """Close the connection regularly, or by a RST; idempotent."""
         if self.sock.fileno() >= 0:
             if reset or self.reset:
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -87,7 +89,7 @@ class Lines:
 
 
 def _verdict(ends: Sequence[BaseException | None]) -> Over | None:
-    """Return how a connection ended, rather than that it was closed; raise any other exception."""
+    """Return how a connection ended, if it was not closed regularly; raise any other exception."""
     for end in ends:
         if end is not None and not isinstance(end, Over):
             raise end
@@ -116,7 +118,7 @@ class End:
         self.events: list[Event] = []
         self.task: asyncio.Task[None] | None = None
         self.settled = asyncio.Event()
-        """Set when it is over."""
+        """Set when the end is over."""
         self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def note(self, event: str, detail: str = "") -> None:
@@ -133,7 +135,7 @@ class End:
             del self.events[KEPT // 2]
 
     def decide(self) -> None:
-        """Note that the end has received its first heartbeat, or is over; called at least once."""
+        """Record that the end has received its first heartbeat, or is over; called at least once."""
 
     def take(self, lines: Lines) -> None:
         self.lines = lines
@@ -141,7 +143,8 @@ class End:
         self.remote = place(lines.sock.getpeername())
 
     async def live(self, first: str | None = None) -> None:
-        """Exchange heartbeats until the connection is over; ``first`` was received already."""
+        """Exchange heartbeats until the connection is over; ``first`` is the heartbeat that was
+        already received."""
         assert self.lines is not None
         self.open, self.heard_at = True, self.clock()
         self.note("opened", f"{self.local} to {self.remote}")
@@ -172,7 +175,7 @@ class End:
         self.settled.set()
 
     async def abort(self) -> None:
-        """Give the connection up with a RST, on command."""
+        """Abort the connection with a RST, on command."""
         if self.open and not self._decided.done():
             self._decided.set_exception(Over("ABORTED", "as told"))
             await self.settled.wait()
@@ -232,7 +235,7 @@ class End:
 
 
 class Opened(End):
-    """The end that connects, and after an interruption tries new connections until one works."""
+    """The end that connects, and that after an interruption tries new connections until one works."""
 
     def __init__(
         self,
@@ -255,7 +258,7 @@ class Opened(End):
         self.give_up = float(job["give_up_ms"]) / 1000
         self.settings = settings
         self.decided: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        """How it was when it was open, or had failed."""
+        """The stream's state when it was open, or had failed."""
         self.interrupted_at: float | None = None
         self.recovered: float | None = None
         self.tries = 0
@@ -294,7 +297,8 @@ class Opened(End):
         return {**super().report(), "recovered_ms": after, "recovery_tries": self.tries}
 
     async def _greet(self, word: str) -> tuple[Lines, str]:
-        """Return a new connection after the greeting, and its first heartbeat. Raise Over."""
+        """Return a new connection on which greetings were exchanged, and its first heartbeat. Raise
+        Over."""
         lines: Lines | None = None
         sock = self.net.socket(
             socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET, socket.SOCK_STREAM
@@ -432,7 +436,7 @@ class Listener:
 
 
 def _lost(error: OSError) -> Over:
-    """Return how an open connection ended. Without RST and FIN, the connection's own system gave it
-    up."""
+    """Return how an open connection ended. Without RST and FIN, the operating system at this end
+    aborted it."""
     verdict, detail = winsock(error)
     return Over(verdict if verdict in ("RESET", "BROKEN") else "ABORTED", detail)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of cluster, one YAML each: neutral facts only."""
+"""Kinds of cluster, one YAML file each: facts only, without results that tests expect."""

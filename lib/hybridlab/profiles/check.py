@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a profile's values that are well-formed but impossible, with their line."""
+"""Checks of a profile's values that are well-formed but impossible; errors give the line."""
 
 import dataclasses
 import ipaddress
@@ -15,19 +15,20 @@ TAINT = re.compile(r"^[^:=]+(=[^:=]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$"
 VERSION = re.compile(r"^v\d+\.\d+\.\d+([-+.][0-9A-Za-z.+-]+)?$")
 POD_ADDRESSES_RESERVED_ON_WINDOWS = 4
 MOST_NODES = 250
-"""Measured (docs/lab.md): ready in 14 s, and the suite runs on it; more were started, up to 400,
-and not tested."""
+"""The maximum number of nodes. Measured (docs/lab.md): ready in 14 s, and the suite runs on it;
+labs with up to 400 were started but not tested."""
 SERVICE_ADDRESSES = 32
-"""The cluster's own Services have the first and the tenth address; the rest is for the user's."""
+"""The minimum number of Service addresses: the cluster's own Services have the first and the tenth
+address; the rest is for the user's."""
 
 
 class ProfileError(ValueError):
-    """A profile that cannot be used; the message starts with where (file and line, or
+    """A profile that cannot be used; the message starts with its place (file and line, or
     ``--set``)."""
 
 
 class Where:
-    """Lines of a YAML document by dotted path, so that an error can say where."""
+    """The lines of a YAML document by dotted path, so that an error can give the line."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -36,8 +37,7 @@ class Where:
 
     def of(self, path: tuple[str, ...]) -> str:
         """Return ``file:line`` of the key, or of the nearest key above it; ``--set ...`` for a
-        value given there.
-        """
+        value of that option."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.overridden:
                 return self.overridden[path[:end]]
@@ -46,8 +46,8 @@ class Where:
         return self.source
 
     def within(self, path: tuple[str, ...]) -> str:
-        """Return the origin like :meth:`of`, but ``--set ...`` where that gave a value below the
-        key."""
+        """Return the origin as :meth:`of` does, but ``--set ...`` if that option set a value below
+        the key."""
         below = [origin for key, origin in self.overridden.items() if key[: len(path)] == path]
         return below[-1] if below else self.of(path)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles from YAML: typed, checked, and refused with file and line if they are invalid.
 
-This module decides whether a value is possible, not its meaning.
+This module converts values and refuses impossible ones; ``model`` documents what they mean.
 """
 
 import dataclasses
@@ -145,7 +145,7 @@ class _Place:
     where: Where
     path: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    """The path as users write it: an entry of a list is called by its name."""
+    """The path as users write it: an entry of a list is identified by its name."""
 
     def __str__(self) -> str:
         return ".".join(self.names)
@@ -195,9 +195,8 @@ def _build(shape: Any, value: Any, place: _Place) -> Any:
 
 
 def _build_scalar(shape: type, value: Any, place: _Place) -> Any:
-    """Return ``value`` as a scalar; numbers may stand for text, and true and false are no
-    numbers.
-    """
+    """Return ``value`` as a scalar; a number is accepted as text, and true and false are no
+    numbers."""
     if type(value) in (int, float) and shape is str:
         return str(value)
     if not isinstance(value, shape) or (shape is int and isinstance(value, bool)):

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machines of a profile, one by one: names, underlay addresses, builds; and the cluster's
-well-known addresses.
+"""Each machine of a profile: name, underlay address, build; and the cluster's well-known addresses.
 
-Values on which several components (nodes, data plane, Calico, DNS) must agree, and that follow
-from the profile alone, are computed only here.
+Values on which several components (nodes, data plane, Calico, DNS) must agree, and that follow from
+the profile alone, are computed only here.
 """
 
 import ipaddress
@@ -15,10 +14,11 @@ from hybridlab.profiles.check import node_names
 from hybridlab.profiles.model import OS, NodeGroup, Profile
 
 FIRST_HOST = 10
-"""Offset of the first machine's address in ``network.node_cidr``; the addresses below are left to the fabric."""
+"""Offset of the first machine's address in ``network.node_cidr``; the addresses below it belong to
+the fabric."""
 
 MAX_NAMESERVERS = 3
-"""Maximum that resolvers take; a kubelet leaves out the rest."""
+"""The maximum number of nameservers of a resolver; a kubelet omits further ones."""
 _HOSTS_HEAD = (
     "# Kubernetes-managed hosts file.",
     "127.0.0.1\tlocalhost",
@@ -43,7 +43,7 @@ class Machine:
     """Position among all machines of the profile, from 0."""
     group: NodeGroup
     address: str
-    """Underlay address."""
+    """The address in the underlay."""
     prefix_length: int
 
     @property
@@ -56,7 +56,7 @@ class Machine:
 
     @property
     def build(self) -> int | None:
-        """Return the Windows build number (``20348``); None on Linux."""
+        """Return the Windows build number, such as ``20348``; None on Linux."""
         return int(self.group.windows_build.split(".")[2]) if self.group.windows_build else None
 
 
@@ -80,8 +80,8 @@ def machines(profile: Profile) -> tuple[Machine, ...]:
 
 
 def pod_cidr(machine: Machine, profile: Profile) -> str:
-    """Return the /24 that kube-controller-manager sets aside for a node; empty without room.
-    host-local alone uses it."""
+    """Return the /24 that kube-controller-manager assigns to a node; empty if no /24 is left. Only
+    host-local uses it."""
     pool = ipaddress.IPv4Network(profile.network.pod_cidr)
     start = int(pool.network_address) + machine.index * 256
     if pool.prefixlen > 24 or start > int(pool.broadcast_address):
@@ -91,7 +91,7 @@ def pod_cidr(machine: Machine, profile: Profile) -> str:
 
 def enables_dsr(profile: Profile, machine: Machine) -> bool:
     """Return whether kube-proxy of this Windows node is configured for direct server return, which
-    its build may not support."""
+    the node's build may not support."""
     own = machine.group.windows_dsr
     return profile.kube_proxy.windows_dsr if own is None else own
 
@@ -115,15 +115,15 @@ class PodDns:
     searches: tuple[str, ...]
     options: tuple[str, ...] = ()
     left_out: bool = False
-    """There are more nameservers than a resolver takes."""
+    """Whether there are more nameservers than a resolver uses."""
 
 
 def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
-    """Return the settings of a pod's resolver, by ``dnsPolicy`` and ``dnsConfig``, like a kubelet
-    (network/dns/dns.go).
+    """Return the settings of a pod's resolver, from ``dnsPolicy`` and ``dnsConfig``, as a kubelet
+    does (network/dns/dns.go).
 
     The lab has no resolver outside the cluster: policy ``Default`` (and ``ClusterFirst`` on the
-    host network, which means the same) leaves the pod with the content of its ``dnsConfig``, which
+    host network, which means the same) gives the pod only the content of its ``dnsConfig``, which
     may be empty.
     """
     spec = pod["spec"]
@@ -157,7 +157,8 @@ def resolver(profile: Profile, pod: Mapping[str, Any]) -> PodDns:
 
 
 def etc_hosts(profile: Profile, pod: Mapping[str, Any], address: str, node: str = "") -> str:
-    """Return the hosts file that a kubelet writes for a pod (kubelet_pods.go); ``node``: of its host network."""
+    """Return the hosts file that a kubelet writes for a pod (kubelet_pods.go); ``node``: the node,
+    if the pod uses its host network."""
     spec: Mapping[str, Any] = pod["spec"]
     name = node or spec.get("hostname") or pod["metadata"]["name"]
     below = (

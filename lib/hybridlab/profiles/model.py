@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kind of cluster that a lab is: neutral facts, no behaviour and no expectation.
+"""The kind of cluster that a lab emulates: facts only, no behaviour and no expected result.
 
 A profile is a YAML file with the fields below as keys; an unknown key is an error that names file
-and line.  ``hybridlab up --set network.pod_cidr=10.244.0.0/16`` overrides a field by its dotted
+and line. ``hybridlab up --set network.pod_cidr=10.244.0.0/16`` overrides a field by its dotted
 path.
 """
 
@@ -18,8 +18,8 @@ OS = Literal["linux", "windows"]
 
 @dataclass(frozen=True, kw_only=True)
 class Kubernetes:
-    """The control plane.  On EKS it is out of sight: ``control_plane`` only gives the address of
-    its endpoint."""
+    """The control plane. On EKS it is not visible: ``control_plane`` only gives the address of its
+    endpoint."""
 
     version: str = "v1.34.1"
     provider: Literal["none", "EKS", "AKS", "OpenShift", "RKE2"] = "none"
@@ -27,27 +27,29 @@ class Kubernetes:
 
 @dataclass(frozen=True, kw_only=True)
 class CalicoDefects:
-    """Undocumented defects of Felix on Windows, each shown by running its code; off unless a profile says otherwise.
+    """Undocumented defects of Felix on Windows, each shown by a run of its code; false unless a
+    profile sets it.
 
     Sources are files of projectcalico/calico under felix/.
     """
 
     staged_policies_deny: bool = False
-    """A staged policy denies, and hides what follows it in its tier (dataplane/windows/policysets; v3.30.0 on)."""
+    """A staged policy denies, and the policies after it in its tier have no effect
+    (dataplane/windows/policysets; v3.30.0 on)."""
     pass_may_open_every_port: bool = False
-    """Pass with ports, before a rule with none of them, makes that rule one for every port
-    (dataplane/windows/flattener.go; v3.29.0 on)."""
+    """A Pass rule with ports, followed by a rule that has none of these ports, makes the second
+    rule apply to every port (dataplane/windows/flattener.go; v3.29.0 on)."""
     pass_may_panic: bool = False
-    """A Pass with ports and a rule behind it with the same highest port make Felix panic, start
-    again and panic again; programmed rules stay (dataplane/windows/flattener.go; v3.29.0 on)."""
+    """A Pass rule with ports and a later rule with the same highest port make Felix panic, restart
+    and panic again; programmed rules stay (dataplane/windows/flattener.go; v3.29.0 on)."""
     later_tiers_go_stale: bool = False
     """Edited rules and changed members of sets in tiers after an endpoint's first tier do not reach
-    it (dataplane/windows/endpoint_mgr.go; v3.29.0 on)."""
+    the endpoint (dataplane/windows/endpoint_mgr.go; v3.29.0 on)."""
     edited_rules_go_stale: bool = False
-    """Edited rules do not reach endpoints that are programmed already, until one of their labels changes
-    (dataplane/windows/endpoint_mgr.go; v3.32.0 on)."""
+    """Edited rules do not reach endpoints that are already programmed, until one of their labels
+    changes (dataplane/windows/endpoint_mgr.go; v3.32.0 on)."""
     service_rules_match_members_only: bool = False
-    """A rule with destination.services matches nothing but the addresses and ports behind the Service
+    """A rule with destination.services matches only the addresses and ports behind the Service
     (dataplane/windows/policysets; v3.29.0 on)."""
 
 
@@ -57,12 +59,13 @@ class CalicoSettings:
 
     version: str = "v3.31.2"
     windows_version: str = ""
-    """Calico's version on Windows nodes, where it is another: AKS' images bring their own; empty: the same."""
+    """Calico's version on Windows nodes, if it differs: the images of AKS contain their own
+    version; empty: the same version."""
     install: Literal["operator", "manifest", "services", "agent", "platform"] = "operator"
     """services: by manifests on Linux, and on Windows nodes by Calico's scripts as the services
-    CalicoFelix and CalicoNode, without a pod (by hand, AKS).  agent: by the operator on Linux, and
-    on Windows nodes as processes of RKE2's agent, of which the operator knows nothing.  platform:
-    the services on Windows, and on Linux an operator that knows nothing of Windows (AKS'
+    CalicoFelix and CalicoNode, without a pod (by hand, AKS). agent: by the operator on Linux, and
+    on Windows nodes as processes of RKE2's agent, which the operator does not know. platform: the
+    services on Windows, and on Linux an operator that does not know of the Windows nodes (AKS'
     add-on)."""
     v3_api: bool = True
     """projectcalico.org/v3 is served (the aggregated API server is installed)."""
@@ -77,7 +80,7 @@ class CalicoSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaneSettings:
-    """The way in which pods' packets get to other nodes.
+    """The way in which pods' packets reach other nodes.
 
     Each kind of plane has fields of its own: a subclass next to the plane's behaviour in
     ``networks``.
@@ -86,8 +89,8 @@ class PlaneSettings:
     kind: str
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
-        """Return a field of this shape that is well-formed and still impossible, and why; an empty
-        name: the whole plane."""
+        """Return a field that is well-formed but impossible, and the reason; an empty name: the
+        whole plane."""
         return None
 
 
@@ -100,22 +103,25 @@ class Network:
     pod_cidr: str = "192.168.0.0/16"
     block_size: int = 26
     ipam: Literal["calico-ipam", "host-local", "platform"] = "calico-ipam"
-    """The source of pods' addresses: blocks of Calico's, their node's podCIDR, or the platform,
-    which sets aside a /24 for each node and leaves podCIDR empty."""
+    """The source of pods' addresses: blocks of Calico, the node's podCIDR, or the platform, which
+    reserves a /24 for each node and leaves podCIDR empty."""
     pools: tuple[str, ...] = ()
-    """Further enabled pools, each a CIDR, from which pods get addresses where they ask for one."""
+    """Further enabled pools, each a CIDR, from which pods get addresses if they request the pool.
+    """
     service_cidr: str = "10.96.0.0/12"
     node_cidr: str = "10.0.0.0/24"
     underlay_mtu: int = 1500
     calico_mtu: int | None = None
-    """Installation .spec.calicoNetwork.mtu, bytes, for Linux pods and tunnels.  None: what the underlay leaves."""
+    """Installation .spec.calicoNetwork.mtu, bytes, for Linux pods and tunnels. None: the underlay's
+    MTU less the overhead."""
     windows_mtu: int | None = None
-    """Inside Windows pods, bytes.  None: what the underlay leaves (deduced: Calico's Windows CNI sets no MTU)."""
+    """The MTU inside Windows pods, bytes. None: the underlay's MTU less the overhead (deduced:
+    Calico's Windows CNI sets no MTU)."""
     nat_outgoing: bool = True
     strict_affinity: bool = True
     dns_domain: str = "cluster.local"
     outside_address: str = "198.51.100.10"
-    """A host beyond the cluster that answers ping and HTTP; empty: there is none."""
+    """A host outside the cluster that answers ping and HTTP; empty: there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,15 +129,15 @@ class KubeProxy:
     """kube-proxy's mode."""
 
     windows_dsr: bool = True
-    """Windows kube-proxy is configured for DSR, by --enable-dsr=true or its file.  A node group may
-    override it."""
+    """kube-proxy on Windows is configured for DSR, by --enable-dsr=true or by its configuration
+    file. A node group may override it."""
     windows: Literal["arguments", "sig-windows-tools", "service", "configuration"] = "arguments"
-    """How kube-proxy is installed on Windows nodes.  arguments: a DaemonSet kube-proxy-windows with
-    kube-proxy's own arguments.  sig-windows-tools: that repository's DaemonSet
-    (hostprocess/calico/kube-proxy), which names start.ps1 alone; the script finds the arguments.
-    service: a process of the host without a pod (AKS, EKS, RKE2, by hand).  configuration: such a
-    process with a file (``--config``) that has the setting, so that its --enable-dsr=true has no
-    effect."""
+    """How kube-proxy is installed on Windows nodes. arguments: a DaemonSet kube-proxy-windows with
+    kube-proxy's own arguments. sig-windows-tools: that repository's DaemonSet
+    (hostprocess/calico/kube-proxy), whose command is only start.ps1; the script determines the
+    arguments. service: a process of the host without a pod (AKS, EKS, RKE2, by hand).
+    configuration: such a process with a file (``--config``) that has the setting, so that its
+    --enable-dsr=true has no effect."""
     node_port_range: str = "30000-32767"
 
     @property
@@ -142,62 +148,64 @@ class KubeProxy:
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """Behaviour of Windows nodes that documents and reports from the field leave open."""
+    """Behaviour of Windows nodes that neither documents nor reports from real clusters decide."""
 
     reset: Literal["remote", "both"] = "remote"
-    """Receiver of the RST when an endpoint's ACL list is replaced.  remote: the peer alone, the
-    pod's own socket stalls (calico#10199); both: the pod's own socket as well."""
+    """The endpoint that receives the RST when an endpoint's ACL list is replaced. remote: only the
+    peer, the pod's own socket stalls (calico#10199); both: the pod's own socket as well."""
     cni_config_dir: str = "/etc/cni/net.d"
     """Folder of the CNI configuration on Windows nodes, in the form of
-    ``windowsNodes.cniConfigDir`` and ``CNI_NET_DIR``.  EKS: /Program Files/Amazon/EKS/cni/config;
-    AKS: /k/azurecni/netconf; RKE2: /var/lib/rancher/rke2/agent/etc/cni/net.d; by hand:
+    ``windowsNodes.cniConfigDir`` and ``CNI_NET_DIR``. EKS: /Program Files/Amazon/EKS/cni/config;
+    AKS: /k/azurecni/netconf; RKE2: /var/lib/rancher/rke2/agent/etc/cni/net.d; installed by hand:
     /k/cni/config."""
     windows_to_windows_with_new_vni: Literal["holds", "breaks"] = "holds"
-    """Traffic between pods of two Windows nodes while the VNI that was delivered is not their HNS networks' VSID
-    (deduced: nobody has reported it)."""
+    """Whether traffic between pods of two Windows nodes continues while the VNI in their packets
+    differs from the VSID of their HNS networks (deduced: nobody has reported it)."""
     probe_open_limit: int = 4000
-    """Attempts that the emulated probe agent has under way at once and says in its hello (docs/probe-protocol.md): that
-    of the program, and lower where a pod may open fewer sockets."""
+    """The maximum number of simultaneous attempts of the emulated probe agent, which its hello
+    reports (docs/probe-protocol.md): that of the program, or less if a pod may open fewer sockets.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Delays of the lab, milliseconds; 0 is as fast as the machine."""
+    """Delays of the lab in milliseconds; 0 is as fast as the machine allows."""
 
     linux_policy_delay_ms: int = 0
     windows_policy_delay_ms: int = 0
     exec_cost_ms: int = 0
-    """Added to every exec before its command starts."""
+    """The delay that is added to every exec before its command starts."""
     powershell_start_ms: int = 0
     windows_refused_ms: int = 1000 * assumed.value("refused-late")
-    """How late programs of Windows pods learn that a TCP connection was refused. Really 1000 to
-    3000: Winsock sends its SYN again after a reset, 500 ms apart, before it believes it (Microsoft
-    KB175523)."""
+    """The delay after which programs of Windows pods learn that a TCP connection was refused. On
+    real nodes 1000 to 3000: after a reset Winsock repeats its SYN every 500 ms before it reports
+    the refusal (Microsoft KB175523)."""
     node_unknown_ms: int = 1500
-    """How long a node's kubelet is silent before the node is Ready Unknown and tainted.  Really 50,000
-    (kube-controller-manager --node-monitor-grace-period; 40,000 before Kubernetes 1.32)."""
+    """How long a node's kubelet is silent before the node is Ready Unknown and tainted. On real
+    clusters 50,000 (kube-controller-manager --node-monitor-grace-period; 40,000 before Kubernetes
+    1.32)."""
     image_pull_ms: int = 0
     pod_start_ms: int = 0
     daemon_replaced_ms: int = 1000
-    """Time that a node is without a DaemonSet's pod that was deleted.  On real clusters seconds:
-    the old pod's grace, the new pod's image and its init containers.  Pods that the controller
-    itself replaces do not wait."""
+    """Time that a node is without a DaemonSet's pod that was deleted. On real clusters seconds: the
+    old pod's grace period, the pull of the new pod's image and its init containers. Pods that the
+    controller itself replaces do not wait."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeGroup:
-    """``count`` machines that are alike."""
+    """``count`` machines with the same settings."""
 
     name: str
-    """``NAME`` when count is 1, else ``NAME-1``, ``NAME-2`` ..."""
+    """The nodes' names: ``NAME`` if count is 1, else ``NAME-1``, ``NAME-2`` and so on."""
     os: OS
     count: int = 1
     control_plane: bool = False
     windows_build: str = ""
     """``10.0.20348.2762``: build and UBR of a Windows node."""
     windows_registry: dict[str, str] = field(default_factory=dict)
-    """Values in the registry of these Windows hosts by their paths below HKLM, switches of HNS and VFP say; digits are
-    DWORDs."""
+    """Values in the registry of these Windows hosts by their paths below HKLM, for example switches
+    of HNS and VFP; values of digits are DWORDs."""
     windows_updates: tuple[str, ...] = ()
     """KB numbers of the updates that Windows lists as installed, ``KB5044281``; empty: it lists none."""
     os_image: str = ""
@@ -212,14 +220,14 @@ class NodeGroup:
     """Extended resources of each node: name to amount."""
     provider_id: str = ""
     windows_dsr: bool | None = None
-    """kube_proxy.windows_dsr of these Windows nodes; None: as the cluster's."""
+    """The value of kube_proxy.windows_dsr on these Windows nodes; None: as in the whole cluster."""
     node_cidr: str = ""
     """The subnet of these machines, behind the underlay's router; empty: network.node_cidr."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """A whole kind of cluster."""
+    """A complete kind of cluster."""
 
     name: str
     description: str

@@ -15,7 +15,8 @@ from typing import Protocol
 
 
 class Net(Protocol):
-    """Sockets born in one pod's (or node's) network namespace, and its resolver settings."""
+    """Sockets that are created in the network namespace of one pod or node, and its resolver
+    settings."""
 
     hostname: str
     address: str
@@ -24,7 +25,7 @@ class Net(Protocol):
     searches: Sequence[str]
     resolver_options: Sequence[str]
     etc_hosts: str
-    """The content of the hosts file that the pod's kubelet gives it; empty: none."""
+    """The content of the hosts file that the kubelet gives the pod; empty: none."""
 
     def socket(
         self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
@@ -32,7 +33,8 @@ class Net(Protocol):
         """Return a non-blocking, close-on-exec socket."""
 
     async def resolve(self, name: str, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - a resolver's own limit
-        """Return a records by this pod's resolver settings, over the pod's own sockets.
+        """Return the A records of a name according to this pod's resolver settings, through the
+        pod's own sockets.
 
         Raise ``applets.dns.NameNotFound`` or ``applets.dns.ResolverSilent`` (defined with the
         resolver).
@@ -55,7 +57,7 @@ class Files(Protocol):
 
 
 class HostProblem(Exception):
-    """An operation that a host cannot do; ``kind`` names the kind of error."""
+    """An operation that a host cannot do; ``kind`` is the kind of error."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -63,10 +65,10 @@ class HostProblem(Exception):
 
 
 class Host(Protocol):
-    """The machine around a container."""
+    """The machine on which a container runs."""
 
     async def ask(self, question: str, arguments: Mapping[str, object]) -> object:
-        """Return the machine's answer, JSON.  Raise :class:`HostProblem`."""
+        """Return the machine's answer, as JSON. Raise :class:`HostProblem`."""
 
 
 @dataclass
@@ -78,18 +80,19 @@ class Process:
     net: Net
     files: Files
     stdin: asyncio.StreamReader
-    """At EOF at once when the caller sends none."""
+    """At EOF at once if the caller sends nothing."""
     stdout: Output
     stderr: Output
     settings: Mapping[str, float | str | int]
     """The lab's settings for applets (``powershell_start_ms`` ...), by name."""
     host: Host | None = None
-    """On Windows only in a HostProcess container."""
+    """None, except on Windows in a HostProcess container."""
     terminated: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when a container's main command is asked to end."""
+    """Set when a container's main command receives the request to end."""
     outlives_term: bool = False
-    """The applet then continues, and ends by itself or is killed when its time is over."""
+    """Then the applet continues, and ends by itself or is killed when its grace period is over."""
 
 
 Applet = Callable[[Process], Awaitable[int]]
-"""Runs until its command ends and returns the exit status; cancelled when it is killed (close what you opened)."""
+"""Runs until its command ends and returns the exit status; cancelled when it is killed (close every
+resource that you opened)."""

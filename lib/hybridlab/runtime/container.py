@@ -37,7 +37,7 @@ INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 _PIPE_CLOSED = 128 + signal.SIGPIPE
 _DEAF = frozenset({"nc", "ping", "sleep", "wget"})
-"""Linux programs without a handler of SIGTERM: as pid 1 of their container they never notice it."""
+"""Linux programs that do not handle SIGTERM: as pid 1 of their container they ignore it."""
 _WINDOWS_HOSTS = "C:\\Windows\\System32\\drivers\\etc\\hosts"
 _LINUX_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -53,7 +53,7 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True)
 class Streams:
-    """The three descriptors of a command; they stay the caller's."""
+    """The three descriptors of a command; they still belong to the caller."""
 
     stdin: int | None
     stdout: int
@@ -70,11 +70,12 @@ class Surroundings:
     settings: Mapping[str, float | str | int]
     hosts: ProgramHosts
     volumes: Callable[[str], dict[str, bytes]]
-    """A pod's emptyDir by its key, as long as no real process uses it."""
+    """Returns a pod's emptyDir by its key, as long as no real process uses it."""
     host: Host | None = None
-    """The machine itself, of a HostProcess container."""
+    """The machine itself, for a HostProcess container."""
     windows: RealWindows | None = None
-    """What runs the probe programs of a Windows container that is none; None: the stand-in."""
+    """The PowerShell that runs the probe programs of a Windows container that is no HostProcess
+    container; None: the emulation."""
 
 
 class Container:
@@ -102,14 +103,15 @@ class Container:
             self._memory.write(path, base64.b64decode(content))
         self._starting = asyncio.Lock()
         self._hosting: asyncio.Task[ProgramHost] | None = None
-        """Host of the container's real processes, from the moment the first process is wanted."""
+        """The host of the container's real processes, from the time when the first process is
+        requested."""
         self._work: asyncio.Task[int] | None = None
         self._main: asyncio.Task[None] | None = None
         self._main_program: Running | None = None
         self._main_applet: Process | None = None
         self._execs: set[asyncio.Task[int]] = set()
         self._stopping = False
-        """Its time to end is over."""
+        """Whether the time for its end is over."""
         self.running = False
 
     def _environment(self) -> dict[str, str]:
@@ -126,7 +128,7 @@ class Container:
 
     @property
     def files(self) -> Files:
-        """Return the container's files, wherever they are now."""
+        """Return the container's current files: in memory, or in a real file system."""
         hosting = self._hosting
         if hosting is not None and hosting.done() and hosting.exception() is None:
             return hosting.result().files
@@ -203,9 +205,11 @@ class Container:
         )
 
     async def stop(self, grace: float) -> None:
-        """End the main command and everything the container started; returns when all of it is gone.
+        """End the main command and everything the container started; return when all of them have
+        ended.
 
-        Until then the container serves and takes commands.  A second call with a shorter time counts.
+        Until then the container serves and accepts commands. A second call with a shorter time
+        shortens the wait.
         """
         async with self._starting:
             if self._main is None or self._work is None:
@@ -295,7 +299,7 @@ class Container:
             await terminal.close()
 
     async def run(self, argv: tuple[str, ...], streams: Streams) -> int:
-        """Run a command as the image table answers it; raise :class:`CannotStart`."""
+        """Run a command according to the image table; raise :class:`CannotStart`."""
         err = FdOutput(streams.stderr)
         if words := self._probe_program(argv):
             return await self._run_powershell(words, streams.stdin, (FdOutput(streams.stdout), err))
@@ -319,8 +323,8 @@ class Container:
             running.kill()
 
     def _probe_program(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the command line of a real PowerShell for a command that it has to run; empty: it
-        does not have to."""
+        """Return the command line for a real PowerShell, if a command requires one; else an empty
+        tuple."""
         real = self._around.windows
         command = self._found.image.command(argv[0], self.spec.os) if argv and real else None
         if (
@@ -357,9 +361,8 @@ class Container:
         env: Mapping[str, str] | None = None,
         files: Files | None = None,
     ) -> int:
-        """Run an applet over descriptors; ``env`` and ``files`` are set when a shell in the
-        container started it.
-        """
+        """Run an applet with the given descriptors; ``env`` and ``files`` are set if a shell in the
+        container started it."""
         stdin = LazyReader(streams.stdin) if streams.stdin is not None else empty_stdin()
         try:
             out = FdOutput(streams.stdout)
@@ -432,8 +435,8 @@ class Container:
     async def _program_host(self, main: MainCommand | None = None) -> ProgramHost:
         """Return the host of the container's real processes, which is built once.
 
-        If the command that needed it is cancelled, building goes on, and the next command finds it
-        built.
+        If the command that needed it is cancelled, the construction continues, and the next command
+        uses its result.
         """
         if self._hosting is None or (
             self._hosting.done() and self._hosting.exception() is not None
@@ -454,9 +457,8 @@ class Container:
     async def _run_shim(
         self, argv: tuple[str, ...], env: Mapping[str, str], files: Files, fds: tuple[int, int, int]
     ) -> int:
-        """Run the applet that a shell in the container called, or report a command that is not
-        emulated.
-        """
+        """Run the applet that a shell in the container called, or report that a command is not
+        emulated."""
         streams = Streams(*fds)
         command = self._found.image.command(argv[0], self.spec.os)
         if command is None or command.kind == "program":
@@ -471,7 +473,8 @@ class Container:
 
 
 class _Current:
-    """The container's files at the time of each access: they may move into a real file system meanwhile."""
+    """The container's files at the time of each access: they may move into a real file system at
+    any time."""
 
     def __init__(self, container: Container) -> None:
         self._container = container

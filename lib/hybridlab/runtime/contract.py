@@ -17,17 +17,18 @@ from hybridlab.runtime.model import (
 
 
 class RuntimeRefused(Exception):
-    """The runtime cannot do it: unknown container, image not in the table, container file system not possible.
+    """The runtime cannot execute the call: unknown container, image not in the table, container
+    file system not possible.
 
-    The message names the call.
+    The message contains the call.
     """
 
 
 class Containers(Protocol):
-    """The plain calls to labd, carried by ``kernel.rpc``."""
+    """The calls to labd without descriptors, through ``kernel.rpc``."""
 
     async def start(self, spec: ContainerSpec) -> None:
-        """Start the main process; returns once it runs.  Its end arrives at ``on_exit``."""
+        """Start the main process; return when it runs. Its end is reported to ``on_exit``."""
 
     async def stop(self, container: str, *, grace: float) -> None:
         """End the main process (TERM, then KILL after ``grace`` seconds) and everything it opened; idempotent."""
@@ -46,14 +47,15 @@ class Containers(Protocol):
 
 
 class ContainerStreams(Protocol):
-    """The calls that carry descriptors, in an explicit form: ``runtime.descriptors``."""
+    """The calls that pass descriptors, in an explicit form: ``runtime.descriptors``."""
 
     async def exec(
         self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int
     ) -> ExecResult:
-        """Run a command with three descriptors that labd inherits (the caller closes its own copies).
+        """Run a command with three descriptors that are passed to labd (the caller closes its own
+        copies).
 
-        Returns when it ended.  Cancellation kills the command.
+        Return when the command has ended. Cancellation kills the command.
         """
 
     def logs(self, container: str, *, follow: bool) -> AsyncIterator[tuple[float, bytes]]:
@@ -66,18 +68,19 @@ class ContainerNews(Protocol):
     """The methods that need no call to labd."""
 
     def image(self, reference: str) -> ImageFacts:
-        """Looked up in the image table; ``known=False`` when the registry has no such image."""
+        """Return the facts about an image from the image table; ``known=False`` if the registry has
+        no such image."""
 
     def on_exit(self, callback: Callable[[ContainerExit], None]) -> None:
         """Call ``callback`` for every container that ends from now on."""
 
 
 class Runtime(Containers, ContainerStreams, ContainerNews, Protocol):
-    """Containers of a lab, all inside labd's namespaces."""
+    """The container runtime of a lab; all containers run inside labd's namespaces."""
 
 
 class WindowsHosts(Protocol):
-    """The requests of labd to the cluster: to the machines around containers, by their nodes'
+    """The requests of labd to the cluster: labd asks the machines of containers, by their nodes'
     names.
 
     Windows machines answer HostProcess containers, Linux machines answer ``birdcl``.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two calls of the container runtime that carry descriptors, at both ends of the channel, and its one event.
+"""The two calls of the container runtime that carry descriptors, at both ends of the channel, and
+its one event.
 
-The descriptors of a command are its streams themselves; a log arrives through a pipe, so that a reader who is slow
-holds up nobody else.
+The descriptors of a command are its streams themselves; a log arrives through a pipe, so that a
+slow reader delays no other call.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from hybridlab.runtime.streams import FdOutput, LazyReader
 EXEC = ContainerStreams.exec.__qualname__
 LOGS = ContainerStreams.logs.__qualname__
 EXIT_EVENT = "Containers.exit"
-"""Event with a :class:`ContainerExit`."""
+"""The event that carries a :class:`ContainerExit`."""
 
 
 class RemoteStreams:
@@ -36,7 +37,7 @@ class RemoteStreams:
         self._exits: list[Callable[[ContainerExit], None]] = []
 
     def event(self, name: str, params: Any) -> None:
-        """Take an event of the channel; nothing when it is none of the runtime's."""
+        """Handle an event of the channel; do nothing if it is no event of the runtime."""
         if name == EXIT_EVENT:
             ended = from_json(ContainerExit, params)
             for callback in list(self._exits):
@@ -51,8 +52,8 @@ class RemoteStreams:
     async def exec(
         self, spec: ExecSpec, *, stdin: int | None, stdout: int, stderr: int
     ) -> ExecResult:
-        """Run a command, see ``Runtime.exec``; descriptors are copied before this first suspends,
-        the caller may then close its own."""
+        """Run a command, see ``Runtime.exec``; the descriptors are copied before the coroutine
+        first suspends, so that the caller may then close its own."""
         fds = (stdout, stderr) if stdin is None else (stdin, stdout, stderr)
         with refused_as(RuntimeRefused, EXEC):
             result = await self._channel.call(
@@ -82,9 +83,8 @@ class RemoteStreams:
 
 
 def remote_runtime(channel: Channel, streams: RemoteStreams) -> Runtime:
-    """Return the runtime at the other end of a channel, with the calls that carry descriptors or
-    events.
-    """
+    """Return the runtime at the other end of a channel, including the calls that pass descriptors
+    or events."""
     return client(Runtime, channel, RuntimeRefused, by_hand=streams)
 
 
@@ -99,7 +99,8 @@ def serve_streams(implementation: ContainerStreams, channel: Channel) -> None:
             return await implementation.exec(spec, stdin=stdin, stdout=stdout, stderr=stderr)
 
     async def read(params: Any, fds: list[int]) -> None:
-        """Write ``<seconds> <line>`` for every line to the descriptor; ends with the log or with the reader."""
+        """Write ``<seconds> <line>`` to the descriptor for every line; end when the log ends or the
+        reader closes."""
         with _closing(fds), contextlib.suppress(BrokenPipeError):
             output = FdOutput(fds[0])
             async for when, line in implementation.logs(

@@ -12,8 +12,8 @@ from typing import Literal
 
 
 def normalize(path: str, system: Literal["linux", "windows"], working_dir: str = "") -> str:
-    """Return the key under which ``path`` is kept: absolute; on Windows lower-case with backslashes
-    and a drive."""
+    """Return the key under which ``path`` is stored: absolute; on Windows lower-case with
+    backslashes and a drive."""
     if system == "linux":
         return posixpath.normpath(posixpath.join("/", working_dir, path))
     path = path.replace("/", "\\")
@@ -25,14 +25,15 @@ def normalize(path: str, system: Literal["linux", "windows"], working_dir: str =
 
 
 def place(path: str, working_dir: str = "") -> str:
-    """Return where a path of Windows lies in a container with a file system of its own:
-    ``/c/probe/x.ps1``, in lower case, as Windows does not tell cases apart."""
+    """Return the place of a Windows path in a container with a file system of its own:
+    ``/c/probe/x.ps1``, in lower case, since Windows ignores case."""
     drive, _, rest = normalize(path, "windows", working_dir).partition(":")
     return posixpath.join("/", drive, rest.replace("\\", "/").lstrip("/"))
 
 
 class MemoryFiles:
-    """``applet.Files`` over a dictionary; emptyDir volumes are dictionaries that containers of a pod share."""
+    """``applet.Files`` over a dictionary; emptyDir volumes are dictionaries that the containers of
+    a pod share."""
 
     def __init__(self, system: Literal["linux", "windows"], working_dir: str = "") -> None:
         self._system = system
@@ -59,7 +60,7 @@ class MemoryFiles:
         return volume[key]
 
     def write(self, path: str, data: bytes) -> None:
-        """Create or replace; directories need no creating."""
+        """Create or replace a file; missing directories are created."""
         volume, key = self._place(path)
         volume[key] = data
 
@@ -68,5 +69,5 @@ class MemoryFiles:
         return self._shared[normalize(mount, self._system)]
 
     def own(self) -> dict[str, bytes]:
-        """Map paths to contents of all files that are not on a volume."""
+        """Map paths to contents of all files that are on no volume."""
         return self._own

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image table: which images exist, for which system and Windows builds, and what their commands are.
+"""The image table: which images exist, for which system and Windows builds, and what their commands
+are.
 
-The data is ``images.yaml`` beside this file; its head explains the format.  Nothing here runs anything.
+The data is in ``images.yaml`` in this folder; the comment at its beginning explains the format.
+This module runs no command.
 """
 
 import re
@@ -17,7 +19,7 @@ import yaml
 from hybridlab.runtime.model import OS, ImageFacts
 
 HOST_BUILDS = (17763, 18362, 18363, 19041, 19042, 20348, 25398, 26100)
-"""Windows Server builds that clusters run; 25398 is the annual channel 23H2."""
+"""The Windows Server builds of hosts that clusters use; 25398 is the annual channel 23H2."""
 _LTSC = (20348, 26100)
 _ANY_BUILD = 0
 
@@ -44,13 +46,14 @@ class Image:
     commands: Mapping[str, Command]
     env: Mapping[str, str]
     programs: frozenset[str]
-    """Names that a shell in the container finds as real programs, also those that exec answers with an applet."""
+    """Names of real programs that a shell in the container finds, including those for which exec
+    runs an applet."""
     python: bool
     """The container has a real Python interpreter in /usr/local."""
 
     def command(self, argv0: str, system: OS) -> Command | None:
-        """Return the command of ``argv0``, whatever its directory and, on Windows, case and
-        ``.exe``; None: no such file."""
+        """Return the command of ``argv0``, independent of its directory and, on Windows, of case
+        and ``.exe``; None: no such file."""
         name = re.split(r"[\\/]", argv0)[-1] if system == "windows" else argv0.rsplit("/", 1)[-1]
         if system == "windows":
             name = name.lower().removesuffix(".exe")
@@ -64,7 +67,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Found:
-    """An image reference that the table knows."""
+    """An image reference that the table contains."""
 
     reference: str
     image: Image
@@ -74,8 +77,8 @@ class Found:
 def runnable_on(container_builds: Iterable[int]) -> tuple[int, ...]:
     """Return the host builds that run one of these container builds under process isolation.
 
-    The rule of hcsshim and containerd: below 20348 the builds must be equal; from there on the
-    container may be as old as the previous long-term release.  0 stands for HostProcess images,
+    The rule of hcsshim and containerd: below 20348 the builds must be equal; from 20348 on, the
+    container may be as old as the previous long-term release. 0 stands for HostProcess images,
     which every host runs.
     """
     builds = set(container_builds)
@@ -108,7 +111,7 @@ def table() -> tuple[Image, ...]:
 
 
 def find(reference: str) -> Found | None:
-    """Return the image behind a reference; None when no registry has it."""
+    """Return the image of a reference; None when no registry has it."""
     repository, tag = split_reference(reference)
     for image in table():
         if not any(f"/{repository}".endswith(f"/{end}") for end in image.repositories):
@@ -120,7 +123,7 @@ def find(reference: str) -> Found | None:
 
 
 def facts(reference: str) -> ImageFacts:
-    """Return the facts that a kubelet learns by pulling."""
+    """Return the facts that a kubelet learns when it pulls the image."""
     found = find(reference)
     if found is None:
         return ImageFacts(reference=reference, os=(), known=False)

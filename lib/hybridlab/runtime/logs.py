@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container's log: complete lines with the time they were finished, bounded, and readable while it grows."""
+"""A container's log: complete lines with the time at which each was complete, limited in size, and
+readable while it grows."""
 
 from __future__ import annotations
 
@@ -9,15 +10,16 @@ from collections import deque
 from collections.abc import AsyncIterator
 
 MAX_LINES = 10_000
-"""Lines kept per container; older lines are dropped, like in a kubelet's log rotation."""
+"""The maximum number of lines per container; older lines are dropped, as in a kubelet's log
+rotation."""
 MAX_BYTES = 2 << 20
-"""Bytes kept per container."""
+"""The maximum number of bytes per container."""
 MAX_LINE = 16 << 10
-"""Longer lines are split here, as containerd's CRI log writer does."""
+"""bytes. Longer lines are split here, as containerd's CRI log writer does."""
 
 
 class LogBuffer:
-    """The lines of a container.  Its ``stream()`` outputs keep partial lines apart."""
+    """The lines of a container. Its ``stream()`` outputs each store their own partial line."""
 
     def __init__(self) -> None:
         self._lines: deque[tuple[float, bytes]] = deque()
@@ -58,7 +60,7 @@ class LogBuffer:
             await self._changed.wait()
 
     def stream(self) -> LogStream:
-        """Return a new output (standard output or standard error) that ends up here."""
+        """Return a new output (standard output or standard error) that writes into this log."""
         return LogStream(self)
 
 
@@ -74,7 +76,7 @@ class LogStream:
         self.feed(data)
 
     def feed(self, data: bytes) -> None:
-        """Add data like ``write``, for callers outside a coroutine."""
+        """Add data as ``write`` does, for callers outside a coroutine."""
         *lines, rest = (self._partial + data).split(b"\n")
         for line in lines:
             self._buffer.append(line)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments and results of the container runtime inside labd: plain frozen classes, JSON in and
-out."""
+"""The arguments and results of the container runtime inside labd: plain frozen classes, they are
+converted from and to JSON."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -21,8 +21,8 @@ USUAL_CAPABILITIES = {
     "SYS_CHROOT": 18,
     "SETFCAP": 31,
 }
-"""A container runtime's usual set, by the numbers of linux/capability.h; never SYS_ADMIN or
-NET_ADMIN."""
+"""A container runtime's default capabilities, by the numbers of linux/capability.h; never SYS_ADMIN
+or NET_ADMIN."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class PowerShell:
     home: str
     """Its ``$PSHOME``, the folder of ``pwsh.dll``."""
     dotnet: str
-    """The root of its .NET; ``home`` where the runtime lies beside ``pwsh.dll``."""
+    """The root of its .NET; ``home`` if the runtime is in the same folder as ``pwsh.dll``."""
     version: str
 
 
@@ -41,7 +41,8 @@ class ContainerSpec:
     """A container of a pod, ready to run."""
 
     id: str
-    """Unique for the lab's lifetime; a restarted container gets a new one."""
+    """The container's id, unique during the lab's lifetime; a restarted container gets a new one.
+    """
     pod: str
     """The pod's id, as in ``dataplane.model.PodSpec``."""
     name: str
@@ -53,16 +54,17 @@ class ContainerSpec:
     env: tuple[tuple[str, str], ...] = ()
     working_dir: str = ""
     files: dict[str, str] = field(default_factory=dict)
-    """Absolute path in the container (``/probe/x.py``, ``C:\\probe\\x.ps1``) to base64: ConfigMaps and tokens."""
+    """Maps absolute paths in the container (``/probe/x.py``, ``C:\\probe\\x.ps1``) to base64
+    contents: ConfigMaps and tokens."""
     empty_dirs: dict[str, str] = field(default_factory=dict)
-    """Absolute mount path to the volume's key; containers of a pod that name the same key share
-    it."""
+    """Maps absolute mount paths to the volume's key; containers of a pod with the same key share
+    the volume."""
     host_network: bool = False
     host_process: bool = False
     capabilities: tuple[str, ...] = tuple(USUAL_CAPABILITIES)
-    """The usual capabilities that its processes have."""
+    """The default capabilities that its processes have."""
     port_start: int = 0
-    """Lowest port that needs no NET_BIND_SERVICE; 0 on Windows, where none does."""
+    """The lowest port that needs no NET_BIND_SERVICE; 0 on Windows, where no port needs it."""
     may_ping: bool = True
 
     @property
@@ -73,7 +75,7 @@ class ContainerSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerExit:
-    """Event: the main process of a container ended."""
+    """The event that the main process of a container ended."""
 
     container: str
     exit_code: int
@@ -83,7 +85,7 @@ class ContainerExit:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFacts:
-    """The image table's facts about an image, known before anything runs."""
+    """The image table's facts about an image, known before any container of it runs."""
 
     reference: str
     os: tuple[OS, ...]
@@ -103,8 +105,8 @@ class ExecSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ExecResult:
-    """The end of a command.  ``start_error`` is set when it never started (no such binary,
-    container not running)."""
+    """The end of a command. ``start_error`` is set if it never started (no such binary, container
+    not running)."""
 
     exit_code: int | None
     start_error: str | None = None
@@ -112,7 +114,8 @@ class ExecResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeSpec:
-    """A kubelet probe, made from the node's network namespace (http, tcp) or as a command in the container (exec)."""
+    """A kubelet probe, which is made from the node's network namespace (http, tcp) or as a command
+    in the container (exec)."""
 
     kind: Literal["http", "tcp", "exec"]
     node: str
@@ -134,9 +137,10 @@ class ProbeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class HostAnswer:
-    """A Windows host's answer to a HostProcess container, or why it cannot do the request."""
+    """A Windows host's answer to a HostProcess container, or the reason why it cannot answer the
+    request."""
 
     answer: object = None
     kind: str = ""
-    """Which error PowerShell shows; empty: none, ``answer`` counts."""
+    """The kind of error that PowerShell shows; empty: there is none, and ``answer`` is valid."""
     problem: str = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubelet probes over the network, from the node's namespace, with the kubelet's messages."""
+"""Kubelet probes over the network, from the node's namespace; messages are those of the kubelet."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from hybridlab.runtime.model import ProbeResult, ProbeSpec
 from hybridlab.runtime.streams import LazyReader
 
 _MAX_OUTPUT = 10 << 10
-"""Bytes of a probe's output that a kubelet keeps."""
+"""The maximum number of bytes of a probe's output that a kubelet stores."""
 
 
 async def network(net: Net, spec: ProbeSpec) -> ProbeResult:
@@ -55,8 +55,8 @@ class Collector:
         self._task = asyncio.create_task(self._reader.read())
 
     async def finish(self) -> str:
-        """Return the written text; call it after the writing end was closed.  It does not wait for
-        other holders of that end."""
+        """Return the written text; call it after the write end was closed. It does not wait for
+        other processes that still have that end open."""
         try:
             async with asyncio.timeout(0.2):
                 data = await asyncio.shield(self._task)

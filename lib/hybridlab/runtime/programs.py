@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real processes of a container: in its pod's network, in its own mount, UTS and pid namespace, without privileges.
+"""Real processes of a container: in its pod's network, in its own mount, UTS and pid namespace,
+without privileges.
 
-The first process of a container is pid 1 of its pid namespace: its end is the end of all of them.  When the main
-command is an applet, a sleeping process takes that place.  Processes lose every capability that could reach a mount or
-another namespace; the read-only binds therefore stay read-only, whoever started the lab.
+The first process of a container is pid 1 of its pid namespace: when it ends, all of them end. If
+the main command is an applet, a sleeping process is pid 1. Processes lose every capability that
+could reach a mount or another namespace; the read-only binds therefore stay read-only, no matter
+which user started the lab.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ _PR_CAPBSET_DROP = 24
 _PR_CAPBSET_READ = 23
 
 _INIT = ("/bin/sh", "-c", "trap '' CHLD; exec sleep infinity")
-"""Holds a pid namespace open; ignoring SIGCHLD lets the kernel collect what is orphaned to it."""
+"""The command of a process that keeps a pid namespace alive; because it ignores SIGCHLD, the kernel
+collects orphaned processes."""
 _OF_INIT = frozenset({"sh", "sleep"})
 _READ_SIZE = 65536
 
@@ -65,9 +68,8 @@ class Running:
         return 128 - status if status < 0 else status
 
     def terminate(self) -> None:
-        """Send SIGTERM to this process alone, as the real runtime does; pid 1 without a handler
-        ignores it.
-        """
+        """Send SIGTERM to this process alone, as a real runtime does; pid 1 ignores it if it has no
+        handler."""
         self._child.kill(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -79,7 +81,7 @@ class Running:
 
 @dataclass(frozen=True)
 class MainCommand:
-    """A container's main command and where its output goes."""
+    """A container's main command and the destination of its output."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -88,11 +90,11 @@ class MainCommand:
 
 
 class ProgramHosts:
-    """Makes :class:`ProgramHost` objects; owns the only thread that enters containers."""
+    """Creates :class:`ProgramHost` objects; owns the only thread that enters containers."""
 
     def __init__(self, reaper: Reaper, powershell: PowerShell | None = None) -> None:
         """Set up the maker. ``powershell``: the PowerShell of Windows containers, the only real
-        process there."""
+        process in them."""
         self._reaper = reaper
         self._builder = Builder(powershell)
         self._executor: ThreadPoolExecutor | None = None
@@ -122,10 +124,12 @@ class ProgramHosts:
         run_shim: ShimRun,
         main: MainCommand | None,
     ) -> ProgramHost:
-        """Build a container's file system and start its first process; raise OSError when there is no such executable.
+        """Build a container's file system and start its first process; raise OSError if there is no
+        such executable.
 
-        ``memory``: the files so far, which move into the file system.  ``main``: the container's main command, or None
-        when that is an applet; a sleeping process then holds the pid namespace.
+        ``memory``: the present files, which move into the file system. ``main``: the container's
+        main command, or None if that is an applet; a sleeping process then keeps the pid namespace
+        alive.
         """
         volumes = {
             path: f"{spec.pod}.{key}".replace("/", "_") for path, key in spec.empty_dirs.items()
@@ -201,10 +205,10 @@ class ProgramHost:
         self._shims: ShimServer
         self.files: RootFiles
         self.main: Running | None = None
-        """The main command, when it is a process."""
+        """The main command, if it is a process."""
 
     async def begin(self, layout: Layout, run_shim: ShimRun, main: MainCommand | None) -> None:
-        """Make the file system and start pid 1 in it."""
+        """Create the file system and start pid 1 in it."""
         with contextlib.ExitStack() as closing:
             outputs = [] if main is None else [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
             for _, write in outputs:
@@ -255,7 +259,8 @@ class ProgramHost:
         stdout: int,
         stderr: int,
     ) -> Running:
-        """Start one more process on the caller's descriptors; raise OSError when there is no such executable."""
+        """Start another process with the caller's descriptors; raise OSError if there is no such
+        executable."""
 
         terminal = stdin is not None and os.isatty(stdin) and os.isatty(stdout)
 
@@ -324,7 +329,7 @@ class ProgramHost:
         return self._reaper.spawn(begin)
 
     async def close(self) -> None:
-        """Kill every process of the container and give everything back."""
+        """Kill every process of the container and release all its resources."""
         await self._shims.close()
         self._init.kill(signal.SIGKILL)
         await self._init.wait()
@@ -343,7 +348,7 @@ def _drop(capabilities: Iterable[int]) -> None:
 
 
 def _executable(argv0: str, env: Mapping[str, str]) -> str:
-    """Return the file that execvp would take; raise OSError with the reason."""
+    """Return the file that execvp would run; raise OSError with the reason."""
     if "/" in argv0:
         if not os.access(argv0, os.F_OK):
             raise OSError(errno.ENOENT, "no such file or directory", argv0)
@@ -375,7 +380,7 @@ def _etc(net: Net) -> dict[str, bytes]:
 
 
 class _Pump:
-    """Carries a pipe's bytes to a callback; owns the descriptor."""
+    """Passes a pipe's bytes to a callback; owns the descriptor."""
 
     def __init__(self, fd: int, feed: Feed) -> None:
         self._fd = fd
@@ -392,7 +397,7 @@ class _Pump:
                 asyncio.get_running_loop().remove_reader(self._fd)
 
     def finish(self) -> None:
-        """Read the rest of the output; other processes that still hold the pipe are ignored."""
+        """Read the rest of the output; other processes that still have the pipe open are ignored."""
         asyncio.get_running_loop().remove_reader(self._fd)
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._fd, _READ_SIZE):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real PowerShell in Windows containers: where it lies there, its environment, and its starts.
+"""A real PowerShell in Windows containers: its path there, its environment, and its starts.
 
-It runs the probe programs of ``manifests/probes`` as processes on Linux; all else of Windows stays
-emulated.
+It runs the probe programs of ``manifests/probes`` as processes on Linux; everything else of Windows
+remains emulated.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from hybridlab.runtime.programs import ProgramHost, ProgramHosts
 from hybridlab.runtime.rootfs import DOTNET, POWERSHELL
 
 START_BOUND = 20.0
-"""s.  A start lasts until the program's first line, and no longer than this."""
+"""s. The maximum time of a start, which ends with the program's first line."""
 _TRIAL_BOUND = 40.0
-"""s.  A program that prints a line takes 1 s on quiet cores, and 10 s at load 10 on each."""
+"""s. The maximum time of the trial: a program that prints a line takes 1 s on idle cores, and 10 s
+at a load of 10 per core."""
 _OPTIONS = ("-NoLogo", "-NoProfile", "-NonInteractive")
 _ENVIRONMENT = {
     "PATH": "/usr/bin",
@@ -44,12 +45,13 @@ _ENVIRONMENT = {
     "PSModulePath": f"{POWERSHELL}/Modules",
 }
 _NOT_THE_PODS = ("DOTNET_", "COMPLUS_", "CORECLR_", "POWERSHELL_", "PSMODULE", "LD_")
-"""Beginnings of variables by which a pod would change the runtime, which on Windows is another."""
+"""Prefixes of variables that a pod must not set: they would change this .NET, which on Windows is
+another."""
 _READ_SIZE = 65536
 
 
 def command(powershell: PowerShell, words: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line that starts it in a container."""
+    """Return the command line that starts PowerShell in a container."""
     begin: tuple[str, ...] = (f"{DOTNET}/dotnet", f"{POWERSHELL}/pwsh.dll")
     if powershell.dotnet == powershell.home:
         begin = (f"{POWERSHELL}/pwsh",)
@@ -64,7 +66,7 @@ def environment(pods: Mapping[str, str]) -> dict[str, str]:
 
 
 class PowerShells:
-    """All PowerShells of a lab, of which only as many start at a time as there are cores."""
+    """All PowerShells of a lab, at most one start per core takes place at a time."""
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(len(os.sched_getaffinity(0)))
@@ -123,7 +125,7 @@ class PowerShells:
 
 
 class _Carried:
-    """A pipe that a program writes to, carried to an output."""
+    """A pipe to which a program writes; its bytes are copied to an output."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -132,7 +134,7 @@ class _Carried:
         self._wake = asyncio.Event()
         self._ended = False
         self.on_line: Callable[[], None] = lambda: None
-        """Called for output with a line's end."""
+        """Called for each piece of output that contains a line's end."""
 
     async def carry(self) -> None:
         """Copy the program's output until the program has ended, or nobody reads its output any
@@ -153,7 +155,7 @@ class _Carried:
             self._reading = -1
 
     async def _read(self, loop: asyncio.AbstractEventLoop) -> bytes:
-        """Return the data that is there. Return nothing at the end of the pipe.
+        """Return the data that is available. Return nothing at the end of the pipe.
 
         Also return nothing once the program has ended, even if another process still holds the
         pipe.
@@ -169,24 +171,25 @@ class _Carried:
             loop.remove_reader(self._reading)
 
     def end(self) -> None:
-        """Stop when all that was written is carried: the program has ended."""
+        """Stop as soon as all output is copied: the program has ended."""
         self._ended = True
         self._wake.set()
 
     def close(self) -> None:
-        """Close what is open; harmless when nothing is."""
+        """Close the descriptors that are open; do nothing if none is."""
         for fd in (self._reading, self.writing):
             if fd >= 0:
                 os.close(fd)
 
 
 FindProgram = Callable[[Sequence[str], Files], tuple[str, list[str]] | None]
-"""Path and arguments of the probe program that a PowerShell's command line runs, if it runs one."""
+"""Returns the path and arguments of the probe program that a PowerShell's command line runs, or
+None."""
 
 
 @dataclass(frozen=True)
 class RealWindows:
-    """The real PowerShell of a lab, which runs what ``find_program`` finds."""
+    """The real PowerShell of a lab, which runs the programs that ``find_program`` finds."""
 
     powershell: PowerShell
     find_program: FindProgram
@@ -194,7 +197,7 @@ class RealWindows:
 
 
 async def trial(hosts: ProgramHosts, real: RealWindows) -> Lack | None:
-    """Start a PowerShell as in a container. Return what keeps it from running; None: it runs."""
+    """Start a PowerShell as in a container. Return why it does not run; None: it runs."""
     try:
         async with asyncio.timeout(_TRIAL_BOUND):
             why = await _tried(hosts, real)
@@ -235,12 +238,12 @@ async def _tried(hosts: ProgramHosts, real: RealWindows) -> str:
 
 
 class _Kept:
-    """An output as text."""
+    """An output that stores its bytes as text."""
 
     text = ""
 
     async def write(self, data: bytes) -> None:
-        """Keep ``data``."""
+        """Store ``data``."""
         self.text += data.decode(errors="replace")
 
 
@@ -252,7 +255,7 @@ _NOWHERE: Any = SimpleNamespace(
     resolver_options=(),
     etc_hosts="",
 )
-"""The names of a container in no pod."""
+"""The resolver settings and names of a container that belongs to no pod."""
 
 
 async def _no_shim(*_: Any) -> int:

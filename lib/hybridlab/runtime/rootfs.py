@@ -44,15 +44,15 @@ from hybridlab.runtime.shim import HOME, SOCKET_PATH, program
 
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin"
 _SAME = {"ash": "sh"}
-"""Programs that go by another name here."""
+"""Maps a program to this machine's program that takes its place."""
 _LIBRARIES = ("/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SIZE = "size=64m,mode=755"
-"""Mount options of every container's tmpfs: a runaway program must not fill the machine's memory."""
+"""Mount options of every container's tmpfs: a faulty program must not fill the machine's memory."""
 
 POWERSHELL = "/opt/powershell"
 DOTNET = "/opt/dotnet"
-"""Where a Windows container has a real PowerShell."""
+"""The folder of the real PowerShell's .NET in a Windows container."""
 
 _NR_MOUNT_SETATTR = 442
 _AT_RECURSIVE = 0x8000
@@ -67,17 +67,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class PythonHome:
-    """The paths of this interpreter's parts; the base interpreter's when labd runs in a virtual
-    environment."""
+    """The paths of this interpreter's parts; those of the base interpreter if labd runs in a
+    virtual environment."""
 
     binary: str
     stdlib: str
     library: str | None
-    """libpython when the interpreter is linked to a shared library outside the system
+    """The path of libpython if the interpreter is linked to a shared library outside the system
     directories."""
 
     def library_path(self, home: str) -> str:
-        """Return the LD_LIBRARY_PATH for the interpreter placed in ``home``; empty when it needs
+        """Return the LD_LIBRARY_PATH for the interpreter placed in ``home``; empty if it needs
         none."""
         return f"{home}/lib" if self.library else ""
 
@@ -88,7 +88,7 @@ class PythonHome:
 
     @classmethod
     def current(cls) -> PythonHome:
-        """Return the file system of the running interpreter."""
+        """Return the paths of the running interpreter."""
         base = getattr(sys, "_base_executable", sys.executable)
         shared = None
         if sysconfig.get_config_var("Py_ENABLE_SHARED"):
@@ -106,11 +106,11 @@ class PythonHome:
 
 @dataclass(frozen=True)
 class Layout:
-    """The content of a container's file system besides the template's."""
+    """The content of a container's file system in addition to the template's."""
 
     image: str
     programs: frozenset[str]
-    """Real programs by name; those this machine lacks become shims."""
+    """Names of real programs; those that this machine lacks become shims."""
     shims: frozenset[str]
     paths: tuple[str, ...]
     """Absolute paths of the image's entrypoints."""
@@ -118,9 +118,9 @@ class Layout:
     hostname: str
     files: Mapping[str, bytes]
     volumes: Mapping[str, str]
-    """Mount path to the volume's directory name in the template."""
+    """Maps each mount path to the volume's directory name in the template."""
     powershell: bool = False
-    """The container has the lab's real PowerShell."""
+    """Whether the container has the lab's real PowerShell."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class BuiltRoot:
     listener: socket.socket
 
     def close(self) -> None:
-        """Give up the descriptors; the file system ends with its last process."""
+        """Close the descriptors; the file system ends with its last process."""
         for fd in (self.mount_namespace, self.uts_namespace, self.root):
             os.close(fd)
         self.listener.close()
@@ -154,7 +154,7 @@ class Builder:
         self._images: set[str] = set()
 
     def enter_thread(self) -> None:
-        """Give the calling thread its own root and working directory, and remember its namespaces."""
+        """Give the calling thread its own root and working directory, and store its namespaces."""
         namespaces.unshare(namespaces.CLONE_FS, "file-system attributes of a thread")
         self._proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         for flag, name in (
@@ -166,7 +166,7 @@ class Builder:
         self._home[namespaces.CLONE_NEWNET] = namespaces.home_netns()
 
     def go_home(self) -> None:
-        """Move the thread back to labd's own namespaces, wherever it is."""
+        """Move the thread back to labd's own namespaces, from any other."""
         for flag, fd in self._home.items():
             namespaces.setns(fd, flag)
 
@@ -345,18 +345,18 @@ class Builder:
             Path(new + path).write_bytes(data)
 
     def enter(self, built: BuiltRoot, pid_namespace: int) -> None:
-        """Enter a container's namespaces; children start in its pid namespace."""
+        """Enter a container's namespaces; later children start in its pid namespace."""
         namespaces.setns(built.mount_namespace, CLONE_NEWNS)
         namespaces.setns(built.uts_namespace, CLONE_NEWUTS)
         namespaces.setns(pid_namespace, CLONE_NEWPID)
 
     def pid_namespace_of(self, pid: int) -> int:
-        """Return a descriptor of the pid namespace of a process of labd's, which must not have been
-        collected."""
+        """Return a descriptor of the pid namespace of a process of labd, whose exit status must not
+        have been collected yet."""
         return os.open(f"{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
 
     def drop_volumes(self, names: Iterable[str]) -> None:
-        """Remove volumes' directories that no container mounts any more."""
+        """Remove the directories of volumes that no container mounts any longer."""
         if self._template < 0:
             return
         try:
@@ -372,8 +372,8 @@ def seal() -> None:
     KernelError.
 
     ``/proc`` is read-only: in a lab started by root, root's processes could otherwise set the
-    machine's ``/proc/sys``.  Where the machine's own ``/proc`` is masked nobody may mount a new
-    ``/proc``: such containers have none.
+    machine's ``/proc/sys``. If the machine's own ``/proc`` is masked, nobody may mount a new
+    ``/proc``: then the containers have none.
     """
     with contextlib.suppress(KernelError):
         namespaces.mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
@@ -396,7 +396,7 @@ def offer(programs: Iterable[str]) -> None:
 
 
 def _pool(root: str, names: list[str], content: bytes) -> None:
-    """Write a file once, linked under all its names (coreutils may be a single program)."""
+    """Write a file once and link it under all its names (coreutils may be a single program)."""
     first, *others = (Path(root, "pool", name) for name in names)
     _write(str(first), content, 0o755)
     for other in others:
@@ -431,7 +431,8 @@ def _bind(source: str, target: str, *, read_only: bool = True) -> None:
 
 
 class RootFiles:
-    """``applet.Files`` of a built file system: every path is resolved inside it, symbolic links too."""
+    """``applet.Files`` of a built file system: every path is resolved inside it, including symbolic
+    links."""
 
     def __init__(self, root: int, working_dir: str) -> None:
         self._root = root
@@ -462,7 +463,8 @@ class RootFiles:
 
 
 class WindowsFiles(RootFiles):
-    """``applet.Files`` of a Windows container with a file system of its own, by Windows' paths."""
+    """``applet.Files`` of a Windows container with a file system of its own, addressed by Windows
+    paths."""
 
     def __init__(self, root: int, working_dir: str) -> None:
         super().__init__(root, "/")

@@ -33,11 +33,11 @@ from hybridlab.runtime.real_powershell import RealWindows
 
 @dataclass(frozen=True)
 class Windows:
-    """What runs in Windows containers."""
+    """The parts that run programs in Windows containers."""
 
     applets: Mapping[str, Applet] = field(default_factory=dict)
     real: RealWindows | None = None
-    """What runs the probe programs in place of the stand-in."""
+    """The PowerShell that runs the probe programs instead of the emulation."""
 
 
 class RuntimeService:
@@ -54,8 +54,8 @@ class RuntimeService:
         windows: Windows | None = None,
         host_of: Callable[[str], Host] | None = None,
     ) -> None:
-        """``on_exit`` is called for every container that ends; ``host_of`` gives HostProcess
-        containers, and all on Linux, the machine around them, by their node's name."""
+        """``on_exit`` is called for every container that ends; ``host_of`` returns a container's
+        machine by its node's name, for HostProcess containers and for all containers on Linux."""
         self._sandboxes = sandboxes
         self._on_exit = on_exit
         self._settings = dict(applet_settings or {})
@@ -107,8 +107,7 @@ class RuntimeService:
             raise
 
     async def try_powershell(self) -> Lack | None:
-        """Return what keeps the lab's real PowerShell from running in a container, if anything
-        does."""
+        """Return why the lab's real PowerShell cannot run in a container; None: it can."""
         return await real_powershell.trial(self._hosts, self._real) if self._real else None
 
     async def stop(self, container: str, *, grace: float) -> None:
@@ -178,14 +177,14 @@ class _HighPorts(socket.socket):
         self._lowest = lowest
 
     def bind(self, address: Any) -> None:
-        """Bind like the kernel does for the pod. Port 0 means any free port."""
+        """Bind as the kernel does for the pod. Port 0 means any free port."""
         if 0 < address[1] < self._lowest:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         super().bind(address)
 
 
 class _SandboxNet:
-    """``applet.Net`` over a kernel sandbox: sockets born in it, and its resolver."""
+    """``applet.Net`` over a kernel sandbox: sockets that are created in it, and its resolver."""
 
     def __init__(self, sandbox: Sandbox, lowest_port: int = 0, *, may_ping: bool = True) -> None:
         self._sandbox = sandbox
@@ -201,9 +200,8 @@ class _SandboxNet:
     def socket(
         self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, proto: int = 0
     ) -> socket.socket:
-        """Make a socket, after checking what the kernel would refuse the container: labd itself
-        has every capability.
-        """
+        """Create a socket. First check what the kernel would refuse to the container, since labd
+        itself has every capability."""
         if kind == socket.SOCK_RAW and not self._may_ping:
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
         made = self._sandbox.socket(family, kind, proto)

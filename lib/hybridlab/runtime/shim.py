@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applets for shells: a small program in the container hands its arguments and descriptors to labd and waits.
+"""Applets for shells: a small program in the container passes its arguments and descriptors to labd
+and waits.
 
-The program needs a Python interpreter and the standard library's ``_socket`` only; started with ``-I -S`` it takes
-about as long as a small C program with many libraries.  One Unix socket per container is its identity.
+The program needs a Python interpreter and the standard library's ``_socket`` only; started with
+``-I -S`` it takes about as long as a small C program with many libraries. Each container has its
+own Unix socket, by which labd identifies it.
 """
 
 import array
@@ -15,9 +17,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from hybridlab.kernel import open_files
 
 SOCKET_PATH = "/run/lab-applets"
-"""Socket in every container with a file system of its own."""
+"""The path of the Unix socket in every container with a file system of its own."""
 HOME = "/usr/libexec/lab"
-"""Directory of the interpreter in every container, apart from the image's own."""
+"""The directory of the interpreter in every container, separate from the image's own."""
 
 _PROGRAM = f"""import _socket, os, sys
 line = _socket.socket(_socket.AF_UNIX)
@@ -53,7 +55,8 @@ def program(library_path: str) -> str:
 
 
 Run = Callable[[tuple[str, ...], Mapping[str, str], str, tuple[int, int, int]], Awaitable[int]]
-"""argv, environment, working directory and the three descriptors, to the exit status."""
+"""Runs an applet: receives argv, environment, working directory and the three descriptors, and
+returns the exit status."""
 
 _MAX_MESSAGE = 4 << 20
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stalls of kubelets in starting and probing pods, for the lab's faults; none at first."""
+"""Kubelets that no longer start or probe pods, for the lab's faults; at first there are none."""
 
 import asyncio
 from typing import Literal
@@ -7,7 +7,7 @@ from typing import Literal
 Stall = Literal["pods", "pulls", "probes", "dead"]
 """pods: the kubelet ignores pods that are bound to its node, though the node stays Ready. pulls:
 pulls of images that the node does not have never end. probes: probes over the network fail. dead:
-the kubelet does nothing any more, and renews no lease."""
+the kubelet does nothing any longer, and renews no lease."""
 
 
 class KubeletStalls:
@@ -32,13 +32,13 @@ class KubeletStalls:
         return self._stalls.get(name, ("pods", frozenset()))[1]
 
     def stalled(self, what: Stall, node: str) -> bool:
-        """Return whether the activity stalls on a node now; a dead kubelet stalls with
-        everything."""
+        """Return whether the activity stalls on a node now; a dead kubelet stalls in every
+        activity."""
         return any(
             kind in (what, "dead") and node in nodes for kind, nodes in self._stalls.values()
         )
 
     async def passes(self, what: Stall, node: str) -> None:
-        """Return when the activity does not stall on the node."""
+        """Return as soon as the activity does not stall on the node."""
         while self.stalled(what, node):
             await self._changed.wait()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inherited descriptors as an applet's three streams.
 
-Descriptors may be shared with real processes (a shell's pipeline), so nothing here ever sets ``O_NONBLOCK``, which
-belongs to the open file and not to the descriptor: readiness is asked for first, and a write that poll allows is at
-most ``PIPE_BUF`` long, which a ready pipe takes whole.  Standard input is read only once the applet asks for it:
-``nc -z`` in a shell loop must not eat the loop's input.
+Descriptors may be shared with real processes (a shell's pipeline), so nothing here ever sets
+``O_NONBLOCK``, which belongs to the open file and not to the descriptor: the code first waits with
+poll, and then writes at most ``PIPE_BUF`` bytes, which a ready pipe accepts completely. Standard
+input is read only after the applet requests it: ``nc -z`` in a shell loop must not consume the
+loop's input.
 """
 
 import asyncio
@@ -12,7 +13,8 @@ import os
 import select
 
 PIPE_BUF = 4096
-"""Bytes that a pipe which polls writable accepts without blocking (POSIX, Linux value)."""
+"""The number of bytes that a pipe accepts without blocking if poll reports it as writable (POSIX,
+Linux value)."""
 
 _READ_SIZE = 65536
 
@@ -48,10 +50,10 @@ class FdOutput:
 
 
 class NullOutput:
-    """Discards everything."""
+    """An output that discards everything."""
 
     async def write(self, data: bytes) -> None:
-        """Drop ``data``."""
+        """Discard ``data``."""
 
 
 class LazyReader(asyncio.StreamReader):
@@ -96,7 +98,7 @@ class LazyReader(asyncio.StreamReader):
         return await super().read(n)
 
     async def readuntil(self, separator: bytes = b"\n") -> bytes:  # type: ignore[override]
-        """Read like StreamReader; ``readline`` calls this, too."""
+        """Read as StreamReader does; ``readline`` calls this, too."""
         self._watch()
         return await super().readuntil(separator)
 

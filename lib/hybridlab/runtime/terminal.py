@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pseudo-terminal between a command and the descriptors of ``exec -t``: echo, line ends and Ctrl-C.
+"""A pseudo-terminal between a command and the descriptors of ``exec -t``: echo, line ends and
+Ctrl-C.
 
-The window's size is not passed on: exec's resize messages end at the API server.
+The command does not get the window's size: the API server ignores exec's resize messages.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seams: places in a lab where messages of a kind pass, and where taps may change them.
+"""Seams: places in a lab through which messages of one kind pass, and where functions, called taps,
+may change them.
 
-Faults put taps there while a lab runs. Tests of the judge put taps there when they start a lab, by
+Faults add taps while a lab runs. Tests of the judge add taps when they start a lab, through
 ``hybridlab.faults.model.Taps``. A lab without taps passes every message on unchanged.
 """
 
@@ -12,15 +13,15 @@ M = TypeVar("M")
 
 
 class Seam(Generic[M]):
-    """A place where messages of a kind pass."""
+    """A place through which messages of one kind pass."""
 
     def __init__(self) -> None:
         self.taps: dict[str, Callable[..., M]] = {}
-        """Name of a tap to the tap: a message, and what it is about, to the message in its
-        place."""
+        """Maps a tap's name to the tap: a function that gets a message and its subject, and returns
+        the message that takes its place."""
 
     def __call__(self, message: M, *about: Any) -> M:
-        """Return the message as the taps leave it, in the order in which they came."""
+        """Return the message after all taps have changed it, in the order in which they were added."""
         for tap in list(self.taps.values()):
             message = tap(message, *about)
         return message

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kubeconfig of Calico's CNI plugin on a Windows node, with a token that ends a day after it
+"""The kubeconfig of Calico's CNI plugin on a Windows node, with a token that expires a day after it
 was issued.
 
 The lab's CNI plugin does not use it: it reaches the API in another way.
@@ -10,11 +10,11 @@ import json
 from collections.abc import Mapping
 
 LIFE = 24 * 3600
-"""s.  How long a token lives that calico-node asks for (node/pkg/cni/token_watch.go)."""
+"""s. The lifetime of a token that calico-node requests (node/pkg/cni/token_watch.go)."""
 
 
 def text(asked: float) -> str:
-    """Return the file, with a token asked for at that moment (Unix seconds)."""
+    """Return the file, with a token that was requested at that time (Unix seconds)."""
     begin = {"aud": ["https://kubernetes.default.svc"], "exp": int(asked) + LIFE, "iat": int(asked)}
     token = f"{_encoded({'alg': 'RS256'})}.{_encoded(begin)}.c2lnbmF0dXJl"
     return f"apiVersion: v1\nkind: Config\nusers:\n- name: calico\n  user:\n    token: {token}\n"

@@ -10,7 +10,8 @@ BUILD_1903 = 18317
 
 
 def parse_build(windows_build: str) -> tuple[int, int]:
-    """Return (build, revision) of ``10.0.17763.1432``. Raise ValueError for any other form."""
+    """Return (build, revision) of a build such as ``10.0.17763.1432``. Raise ValueError for any
+    other form."""
     parts = windows_build.split(".")
     if len(parts) != 4 or parts[:2] != ["10", "0"]:
         raise ValueError(f"Windows build is {windows_build!r}, expected like 10.0.17763.1432")
@@ -18,8 +19,8 @@ def parse_build(windows_build: str) -> tuple[int, int]:
 
 
 def supports_dsr(windows_build: str) -> bool:
-    """Return whether the build supports it: 1809 from revision 1432 on, and everything from build
-    18317 on (Calico's own decision)."""
+    """Return whether the build supports it: 1809 from revision 1432 on, and every build from 18317
+    on (the rule in Calico's code)."""
     build, revision = parse_build(windows_build)
     return build >= BUILD_1903 or (build == BUILD_1809 and revision >= REVISION_1809)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """HNS of a Windows node: its networks, and the endpoints on them.
 
-A network keeps the VSID that it was created with.  Calico creates its network "Calico" when there
-is none, and otherwise compares type, subnet and gateway only (``ensureVxlanNetworkExists``): a VSID
+A network keeps the VSID that it was created with. Calico creates its network "Calico" if there is
+none, and otherwise compares type, subnet and gateway only (``ensureVxlanNetworkExists``): a VSID
 that is delivered later changes nothing until the network is removed.
 """
 
@@ -18,11 +18,11 @@ from hybridlab.windows.hns_faults import HnsFaults
 POD_NETWORK = "Calico"
 HOST_ENDPOINT = "Calico_ep"
 EXTERNAL_NETWORK = "External"
-"""Made by node-service.ps1 to get a virtual switch; no pod is ever on it."""
+"""A network that node-service.ps1 creates to get a virtual switch; no pod is ever on it."""
 EXTERNAL_SUBNET = "192.168.255.0/30"
 EXTERNAL_GATEWAY = "192.168.255.1"
 HYPERV_OUI = "00:15:5d"
-"""First half of the MAC addresses that Hyper-V and HNS give."""
+"""The first half of the MAC addresses that Hyper-V and HNS assign."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,27 +31,27 @@ class NetworkSpec:
 
     name: str
     type: str
-    """Type by HNS' name."""
+    """The network's type by HNS' name."""
     subnet: str
     gateway: str
     vsid: int | None = None
-    """Virtual subnet id; None where networks of this type have none."""
+    """The virtual subnet id; None if networks of this type have none."""
     pods_gateway: str = ""
-    """Next hop of endpoints for addresses beyond their subnet; empty: the gateway."""
+    """The next hop of endpoints for addresses outside their subnet; empty: the gateway."""
     host_endpoint: tuple[str, str] | None = None
     """Address and MAC of the endpoint that the host itself gets with the network."""
     host_endpoint_name: str = HOST_ENDPOINT
     endpoint_name: str = "{sandbox}_{network}"
-    """Name that the CNI plugin gives a pod's endpoint."""
+    """The name that the CNI plugin gives a pod's endpoint."""
     policies: tuple[Mapping[str, Any], ...] = ()
-    """Policies of the network besides those that Felix puts on it."""
+    """Policies of the network in addition to those that Felix adds."""
     endpoint_policies: tuple[Mapping[str, Any], ...] = ()
     """Policies of every endpoint on the network."""
 
 
 @dataclass(kw_only=True)
 class HnsNetwork:
-    """A network."""
+    """An existing HNS network."""
 
     id: str
     spec: NetworkSpec
@@ -76,14 +76,14 @@ class HnsEndpoint:
     address: str
     mac: str
     pod: str = ""
-    """Uid of the pod; empty for the host's own endpoint."""
+    """The pod's uid; empty for the host's own endpoint."""
 
 
 class Hns:
     """The Host Networking Service of a node."""
 
     def __init__(self, node: str, external: NetworkSpec, pods: str = POD_NETWORK) -> None:
-        """``external`` is there from the beginning; ``pods``: the name of the pods' network."""
+        """``external`` exists from the beginning; ``pods`` is the name of the pods' network."""
         self.node = node
         self.pods = pods
         self.faults = HnsFaults()
@@ -102,22 +102,22 @@ class Hns:
 
     @property
     def pod_network(self) -> HnsNetwork | None:
-        """Return the network of pods; None while there is none."""
+        """Return the network of pods; None if there is none."""
         return next(
             (network for network in self._networks.values() if network.name == self.pods), None
         )
 
     @property
     def vsid(self) -> int | None:
-        """Return the VSID of the network of pods; None without this network."""
+        """Return the VSID of the network of pods; None if there is no such network."""
         network = self.pod_network
         return None if network is None else network.vsid
 
     def ensure_pod_network(self, spec: NetworkSpec) -> tuple[str, ...]:
-        """Make the network of pods, unless it exists for the same subnet.
+        """Create the network of pods, unless it exists for the same subnet.
 
-        A network of another subnet is removed first. Return the pods that were on it; they have
-        no network any more.
+        A network of another subnet is removed first. Return the pods that were on it; they have no
+        network any longer.
         """
         gone: tuple[str, ...] = ()
         network = self.pod_network
@@ -148,8 +148,8 @@ class Hns:
         self._changed()
 
     def remove_network(self, identity: str) -> tuple[str, ...]:
-        """Remove a network with its endpoints; the pods that were on it.  Raise KeyError for an
-        unknown one."""
+        """Remove a network with its endpoints; return the pods that were on it. Raise KeyError for
+        an unknown network."""
         network = self._networks.pop(identity)
         if network.name == self.pods:
             self.faults.removed_vsid = network.vsid
@@ -180,16 +180,15 @@ class Hns:
 
     @property
     def host_endpoint(self) -> str | None:
-        """Return the address of the host's own endpoint among the pods; None without one."""
+        """Return the address of the host's own endpoint among the pods; None if there is none."""
         return next(
             (endpoint.address for endpoint in self.endpoints if not endpoint.pod),
             None,
         )
 
     def attach(self, pod: str, sandbox: str, address: str, mac: str) -> None:
-        """Make an endpoint on the network of pods, with the name that the CNI plugin gives. Raise
-        ValueError without network.
-        """
+        """Create an endpoint on the network of pods, with the name that the CNI plugin gives. Raise
+        ValueError without network."""
         network = self.pod_network
         if network is None:
             raise ValueError(f"{self.node} has no HNS network {self.pods}")

@@ -11,7 +11,7 @@ from hybridlab.windows.hns_networks import HnsEndpoint, HnsNetwork
 
 Object = dict[str, Any]
 RUNNING = 1
-"""State of networks that are in order."""
+"""The state of networks that work."""
 CREATED = 1
 ATTACHED = 2
 ATTACHED_SHARING = 3
@@ -23,8 +23,8 @@ PROTOCOLS = {"tcp": 6, "udp": 17}
 
 
 def network(found: HnsNetwork, management_address: str, routes: Iterable[Object]) -> Object:
-    """Return a network; ``routes`` are the policies that lead to other nodes, which Felix has put
-    on it."""
+    """Return a network as the cmdlet shows it; ``routes`` are the policies that lead to other
+    nodes, which Felix has added."""
     return {
         "ActivityId": found.id,
         "ID": found.id,
@@ -56,8 +56,7 @@ def endpoint(
     own_policies: Sequence[Mapping[str, Any]],
     acls: Sequence[Mapping[str, Any]],
 ) -> Object:
-    """Return an endpoint with the policies that the CNI plugin gave it and the ACLs that Felix
-    did."""
+    """Return an endpoint with the policies of the CNI plugin and the ACLs of Felix."""
     return {
         "ActivityId": found.id,
         "ID": found.id,
@@ -82,10 +81,11 @@ def endpoint(
 def remote_endpoints(
     node: str, own: str, table: ServiceTable, on: HnsNetwork, there: Iterable[HnsEndpoint]
 ) -> list[Object]:
-    """Return the endpoints that kube-proxy makes for backends elsewhere (kubernetes
-    pkg/proxy/winkernel, createEndpoint); it makes none for the node's own pods and ``own`` address.
+    """Return the endpoints that kube-proxy makes for backends on other nodes (kubernetes
+    pkg/proxy/winkernel, createEndpoint); it makes none for the node's own pods and for the ``own``
+    address.
 
-    Their policies (the other node's address) are not emulated: none.
+    Their policies (the other node's address) are not emulated: the lists are empty.
     """
     subnet = ipaddress.IPv4Network(on.spec.subnet)
     known = {own, *(item.address for item in there)}
@@ -117,8 +117,7 @@ def policy_lists(
     node: str, table: ServiceTable, endpoints: Iterable[Object], *, dsr: bool
 ) -> list[Object]:
     """Return kube-proxy's load balancers, one for each port of each of a Service's addresses;
-    ``endpoints``: all that HNS shows, remote ones too.
-    """
+    ``endpoints``: all endpoints that HNS shows, including remote ones."""
     by_address = {item["IPAddress"]: item["ID"] for item in endpoints}
     lists: list[Object] = []
     for port, address in (
@@ -150,5 +149,5 @@ def policy_lists(
 
 
 def hyphens(mac: str) -> str:
-    """Return a MAC with hyphens: ``0E-2A-C0-A8-00-43``."""
+    """Return a MAC with hyphens, such as ``0E-2A-C0-A8-00-43``."""
     return mac.upper().replace(":", "-")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Windows node's host as PowerShell in a HostProcess container reads it: HNS, services,
+"""The host of a Windows node, as PowerShell in a HostProcess container sees it: HNS, services,
 processes, files.
 
-Answers come from the lab's true state. PowerShell runs in labd and the state is here, so requests
-arrive by name (see :meth:`WindowsHost.answer`).
+Answers come from the real state of the lab. PowerShell runs in labd, but the state is in this
+process; therefore requests arrive by name (see :meth:`WindowsHost.answer`).
 """
 
 import asyncio
@@ -27,13 +27,14 @@ HNS_FAILURES = {
     "silent": "",
     "garbled": "Conversion from JSON failed.",
 }
-"""How HNS can fail, with the words of the error that the cmdlets write, if they write one."""
+"""The ways in which HNS can fail, with the text of the error that the cmdlets write, if they write
+one."""
 RUNNING = "Running"
 STOPPED = "Stopped"
 
 
 class HostRefused(Exception):
-    """An operation that the host cannot do; ``kind`` names the error that PowerShell shows."""
+    """An operation that the host cannot do; ``kind`` is the error that PowerShell shows."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -42,36 +43,37 @@ class HostRefused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class HostState:
-    """The sources of a host's state, and the actions on it."""
+    """The sources of a host's state, and the functions that change it."""
 
     hns: Hns
     acls: Callable[[], Mapping[str, tuple[dict[str, object], ...]]]
-    """Pod uid to the ACL list that HNS was last given for it."""
+    """Maps a pod's uid to the ACL list that HNS received last for it."""
     pod_policies: Callable[[], list[dict[str, Any]]]
-    """Policies that the CNI plugin gives every endpoint of a pod besides its ACLs."""
+    """The policies that the CNI plugin gives every pod's endpoint in addition to its ACLs."""
     remote_routes: Callable[[], list[dict[str, Any]]]
-    """Policies that lead to other nodes, which Felix has put on the pod network."""
+    """The policies that lead to other nodes, which Felix has added to the pod network."""
     services: Callable[[], ServiceTable | None]
     """The table that kube-proxy has programmed on the node."""
     files: Callable[[], Mapping[str, str]]
-    """Path (as written, backslashes) to content."""
+    """Maps a path (as written, with backslashes) to the file's content."""
     felix_process: Callable[[], int | None]
-    """Process id of Felix; None while it does not run."""
+    """The process id of Felix; None while it does not run."""
     kube_proxy_process: Callable[[], tuple[int, str] | None]
-    """Process id and command line of kube-proxy; None while it does not run."""
+    """The process id and command line of kube-proxy; None while it does not run."""
     restart_felix: Callable[[], Awaitable[None]]
     remove_network: Callable[[str], Awaitable[None]]
-    """Remove a network by id, with everything that this cuts off."""
+    """Removes a network by id, and disconnects all its pods."""
     calico_folder: str = "C:\\hpc\\CalicoWindows"
-    """Folder of Felix' program: on the host, or in the HostProcess container that has it."""
+    """The folder of Felix' program: on the host, or in the HostProcess container that contains it.
+    """
     end_felix: Callable[[], Awaitable[None]] | None = None
-    """What follows when the process of Felix is ended; None: it is started again."""
+    """Called when the process of Felix is ended; None: the process is started again."""
     calico_services: tuple[str, ...] = ()
-    """Windows services that Calico runs as; none where it runs in pods alone."""
+    """The Windows services as which Calico runs; none if it runs only in pods."""
     kube_proxy_service: str = ""
-    """Windows service that kube-proxy is; empty: it is none."""
+    """The Windows service as which kube-proxy runs; empty: it is no service."""
     network_services: Callable[[], Mapping[str, bool]] = dict
-    """Services that the network of pods needs, and whether each runs."""
+    """The services that the network of pods needs, and whether each runs."""
     network_tables: Mapping[str, Callable[[], list[dict[str, object]]]] = field(
         default_factory=dict
     )
@@ -90,8 +92,8 @@ class WindowsHost:
     async def answer(self, question: str, arguments: Mapping[str, Any]) -> object:
         """Return JSON for ``networks``, ``endpoints``, ``policy-lists``, ``services``,
         ``processes``, ``updates``, ``registry``, ``calico-version``, ``files`` and cmdlets about
-        pods' network; nothing for the acts ``remove-network`` (id), ``restart-service`` (name)
-        and ``stop-process`` (id).
+        pods' network; return nothing for the actions ``remove-network`` (id), ``restart-service``
+        (name) and ``stop-process`` (id).
 
         Raise HostRefused.
         """
@@ -233,7 +235,7 @@ class WindowsHost:
         await self._act((self._state.end_felix or self._state.restart_felix)())
 
     async def _act(self, work: Awaitable[None]) -> None:
-        """Run an operation to its end, even if it cuts off the caller."""
+        """Run an operation to its end, even if it disconnects the caller."""
 
         async def run() -> None:
             await work
@@ -245,7 +247,7 @@ class WindowsHost:
 
 
 def felix_command(version: str) -> tuple[str, str]:
-    """Return name and command line of Felix' process on Windows, by felix-service.ps1:
+    """Return name and command line of Felix' process on Windows, according to felix-service.ps1:
     ``calico.exe`` from v3.33 on."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
     if found and (int(found[1]), int(found[2])) >= (3, 33):

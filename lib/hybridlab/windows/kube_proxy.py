@@ -14,10 +14,10 @@ from hybridlab.profiles.model import Profile
 
 NAME = "kube-proxy.exe"
 SANDBOX = "C:\\hpc"
-"""``CONTAINER_SANDBOX_MOUNT_POINT`` from containerd 1.7 on."""
+"""The value of ``CONTAINER_SANDBOX_MOUNT_POINT`` from containerd 1.7 on."""
 DSR_FLAG = "--enable-dsr=true"
 CONFIGURATION = "C:\\k\\kube-proxy.conf"
-"""Path of the file for a kube-proxy that a file configures."""
+"""The path of the configuration file, for a kube-proxy that has one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +26,9 @@ class NetworkFlags:
 
     flags: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
-    """Feature gates."""
+    """The feature gates."""
     script: tuple[str, ...] = ()
-    """Output of start.ps1 about it."""
+    """The output of start.ps1 about the network."""
 
 
 def service_command(profile: Profile, machine: Machine, program: str, network: NetworkFlags) -> str:
@@ -64,7 +64,7 @@ def files(profile: Profile, machine: Machine) -> dict[str, str]:
 
 
 def script_command(profile: Profile, machine: Machine, network: NetworkFlags) -> str:
-    """Return the command line that start.ps1 puts together."""
+    """Return the command line that start.ps1 builds."""
     flags = [
         "--hostname-override=",
         "--v=2",
@@ -88,11 +88,11 @@ def _gates(gates: tuple[str, ...]) -> list[str]:
 KUBECONFIG = "/var/lib/kube-proxy/kubeconfig.conf"
 
 SCRIPT_WAITS = ("Running kub-proxy service.", "Waiting for HNS network Calico to be created...")
-"""Output of start.ps1 before the network is there; the misspelt word is the script's."""
+"""The output of start.ps1 before the network exists; the misspelt word is the script's."""
 
 
 def script_goes_on(profile: Profile, machine: Machine, network: NetworkFlags) -> list[str]:
-    """Return the output of start.ps1 once the network is there, up to the start of kube-proxy."""
+    """Return the output of start.ps1 after the network exists, up to the start of kube-proxy."""
     gates = " ".join(_script_gates(profile, machine, network))
     return [
         "HNS network Calico found.",

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four addresses of an IPAM block that a Windows node keeps for itself, and what each is for.
+"""The four addresses of an IPAM block that a Windows node keeps for itself, and the purpose of
+each.
 
-Source: Calico's startup_windows.go and Windows CNI plugin.  Ordinals count from the block's first address.
+Source: Calico's startup_windows.go and Windows CNI plugin. Ordinals count from the block's first
+address.
 """
 
 import ipaddress
@@ -13,10 +15,11 @@ RESERVED_NOTE = "windows host rsvd"
 NETWORK = 0
 GATEWAY = 1
 HOST_ENDPOINT = 2
-"""Ordinals: network address; gateway and (overlay) tunnel address; host endpoint, kube-proxy's ``--source-vip``."""
+"""Together with the two above, the ordinals of the network address; of the gateway, which is the
+tunnel address on an overlay; and of the host endpoint, kube-proxy's ``--source-vip``."""
 
 SMALLEST_BLOCK = 29
-"""Longest block prefix a Windows node can use: a /30 would leave no address for a pod."""
+"""The longest block prefix that a Windows node can use: a /30 would leave no address for a pod."""
 
 
 def reserved_ordinals(size: int) -> tuple[int, int, int, int]:

@@ -70,7 +70,7 @@ def test_a_target_that_is_no_address_and_port_is_not_asked() -> None:
 )
 def test_an_answer_without_a_known_result_is_a_broken_probe(attempts: str) -> None:
     output = f'{{"attempts":{attempts},"errors":{{}}}}'
-    with pytest.raises(ProbeBroken, match=r"gave no legible verdict for 10\.0\.0\.1:80"):
+    with pytest.raises(ProbeBroken, match=r"gave no readable verdict for 10\.0\.0\.1:80"):
         windows_host.connections(output, ["10.0.0.1:80"], "the host")
 
 

@@ -82,7 +82,7 @@ def test_servers_that_are_not_reached_are_told_as_the_network_s_fault(
     first, *_, do = str(caught.value).splitlines()
     assert "'the servers are reached' (with servers in n/linux" in first
     assert "the network between them may be the reason" in first
-    assert do.startswith("  do       look whether the two pods reach each other")
+    assert do.startswith("  do       check whether the two pods reach each other")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_an_agent_that_says_something_else_is_told_with_both_lines(
         golden.hold(kube, make.workload(), PROGRAM, make.settings.timings.linux, forget)
     first, expected, observed, do = str(caught.value).splitlines()
     assert first.startswith(
-        "agent agent.py in n/client (linux, node w1) does not keep to the probe protocol: golden"
+        "agent agent.py in n/client (linux, node w1) does not follow the probe protocol: golden"
     )
     assert first.endswith("'ping is answered by a beat': line.open: expected 0, found '0'")
     assert '"open": 0' in expected
@@ -140,7 +140,7 @@ def ends(channel: Any, _: Any) -> None:
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        (lambda channel, _: channel.receive(), "it said nothing within 1 s"),
+        (lambda channel, _: channel.receive(), "it wrote nothing within 1 s"),
         (ends, "status 3.*no such module"),
     ],
 )

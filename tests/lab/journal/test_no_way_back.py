@@ -165,7 +165,7 @@ def test_a_network_that_comes_back_after_the_run_had_given_it_up(bench: Bench) -
     bench.proxy.away = False
     assert run.wait(WITHIN) == 6, bench.said
     said = bench.said
-    assert "the API server answers again: what this run has changed is put back" in said
+    assert "the API server answers again: this run restores what it has changed" in said
     assert bench.vni == 4096
     assert not [entry for book in journals(bench.kube) for entry in entries_of(book) if entry.open]
     assert "not put back" not in said.partition("answers again")[2], said

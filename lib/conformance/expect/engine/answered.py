@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pod that answered: a connection counts for a path only if a backend of the path's target gave
-the answer. The suite's echo servers always name their pod, so an answer without a name on an echo
-server's path comes from another server. If no server can name itself (a node's own port, the
-cluster's DNS, ping, a bare connection), the decision says so.
-"""
+"""Checks which pod answered: a connection counts for a path only if a backend of the path's target
+gave the answer. The suite's echo servers always name their pod, so an answer without a name on an
+echo server's path comes from another server. If no server can name itself (a node's own port, the
+cluster's DNS, ping, a bare connection), the decision says so."""
 
 from collections.abc import Sequence
 from string import ascii_lowercase
@@ -15,8 +14,8 @@ from conformance.pods.roles import DEMO_PORT, ECHO_PORT, STREAM_PORT
 from conformance.probe.protocol import same_pod
 from conformance.settings.assumptions import DENIED_VERDICTS
 
-NAMELESS = "a server that does not name itself"
-"""Name for a server at an echo server's address that is no echo server."""
+NAMELESS = "a server that does not report its name"
+"""The name of a server that answers at an echo server's address and is no echo server."""
 UNTOLD = "it is not known which pod answered"
 DNS_UNTOLD = f"{UNTOLD}: answers of DNS servers do not name the pod that gives them"
 PING_UNTOLD = f"{UNTOLD}: a reply to a ping names an address and no pod"
@@ -26,7 +25,8 @@ COMMAND_UNTOLD = f"{UNTOLD} by this command: it prints no name of the server"
 
 
 def telling(target: Target) -> Kind:
-    """Return the kind of attempt whose server reports the client's address and its own name."""
+    """Return the kind of attempt in whose answer the server reports the client's address and its
+    own name."""
     return Kind.UDP if target.protocol == "udp" else Kind.HTTP
 
 
@@ -56,10 +56,10 @@ def default_kind(target: Target, *, want: bool) -> Kind:
 
 
 def unexpected_backend(observation: Observation) -> str:
-    """Return the pod that answered and is no backend of the target; empty: a backend did, or none
-    is named.
+    """Return the pod that answered and is no backend of the target. Empty: a backend answered, or
+    the answer names no pod.
 
-    A backend's other port is as wrong as another pod: then the port is named, too.
+    A wrong port of a backend is as wrong as another pod; then the port is named, too.
     """
     who = observation.served_by
     target = observation.attempt.target
@@ -74,8 +74,7 @@ def unexpected_backend(observation: Observation) -> str:
 
 
 def with_who(because: str, observations: Sequence[Observation]) -> str:
-    """Return ``because``, and the reason why these answers of an open path name no pod, if they do
-    not."""
+    """Return ``because``; if these answers of an open path name no pod, add the reason for that."""
     if not observations or all(_is_name(observation.served_by) for observation in observations):
         return because
     return f"{because}; {UNTOLD}: {_reason_without_name(observations[-1].attempt)}"
@@ -88,9 +87,9 @@ def _is_name(who: str) -> bool:
 
 
 def _has_to_tell(attempt: Attempt) -> bool:
-    """Return whether the target is an echo server that should answer with its name.
+    """Return whether the target is an echo server, whose answer must name it.
 
-    The demo's page on Windows is an echo server's, too; on Linux it is nginx's.
+    The demo's page on Windows comes from an echo server, too; on Linux it comes from nginx.
     """
     target = attempt.target
     if target is None or attempt.kind not in (Kind.HTTP, Kind.UDP):
@@ -105,19 +104,19 @@ def _reason_without_name(attempt: Attempt) -> str:
     target = attempt.target
     if target is not None and not target.backends:
         return (
-            "no server beyond the cluster names itself"
+            "no server outside the cluster reports its name"
             if target.path is Addressing.EXTERNAL
             else "a node's own port names no pod"
         )
     return (
         "a bare connection names no pod"
         if attempt.kind is Kind.TCP
-        else "the server there does not name its pod"
+        else "the server at this target does not report its pod"
     )
 
 
 def altered(observation: Observation) -> bool:
-    """Return whether an echo differs from the payload in the first 65,536 bytes, which agents
+    """Return whether an echo differs from the payload in its first 65,536 bytes, which agents
     report.
 
     Of a long datagram, servers return the part for which the identity line leaves room.

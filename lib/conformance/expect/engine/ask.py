@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts until every path is decided: they begin at a cadence, and results are read as they
+"""Makes attempts until every path is decided: they begin at a cadence, and results are read as they
 arrive.
 
-This module decides when to try; :mod:`conformance.expect.engine.decide` interprets the answers.
+This module decides when to make an attempt; :mod:`conformance.expect.engine.decide` interprets the
+answers.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ from conformance.timing import AT_LEAST, Clock
 TICK = 0.001
 """s. An attempt that is due within this time is made now."""
 LOOK = 0.1
-"""s. Between two checks whether delayed attempts have been sent, or missing answers have
-arrived."""
+"""s. The interval between two checks whether delayed attempts have been sent, or missing answers
+have arrived."""
 WATCH_EVERY = 1.0
-"""s.  Time between a source's attempts, or its cadence if that is longer, while every remaining
-denial is decided and watched: a denial that wears off stays open, and the next attempt shows it."""
+"""s. The time between a source's attempts, or its cadence if that is longer, while every remaining
+denial is decided and watched. A denial that ends stays ended, so the next attempt shows it."""
 PATIENT = 1.0
-"""s.  Longest wait for an answer before looking at the clock again."""
+"""s. The longest wait for an answer before the clock is read again."""
 LOOK_AFTER = 10.0
-"""s. Between two checks whether the ends of wrong paths are lost. A node's death is known after 40
-s at the earliest (kube-controller-manager's --node-monitor-grace-period), and a check takes some
-requests. The first check is made within the budget: a cause such as a foreign policy may be gone
-when the budget is over."""
+"""s. The interval between two checks whether the ends of wrong paths are lost. A node's death is
+known after 40 s at the earliest (kube-controller-manager's --node-monitor-grace-period), and a
+check takes some requests. The first check is made within the budget: a cause such as a foreign
+policy may be gone when the budget is over."""
 LATE = (Why.OPEN, Why.CLOSED, Why.WAVERS, Why.CONTROL, Why.SILENT)
-"""Problems that more time may solve where the machine ran late: a path, or its controls, not yet as
+"""The faults that more time may remove if the machine was late: a path, or its controls, not yet as
 expected."""
 
 
@@ -65,15 +66,15 @@ def ask(
 
     Attempts under way are cancelled at the end.
 
-    ``cadence``: maps a source's uid to the seconds between its attempts.  ``settle``: seconds in
-    which an open path that was open before has to be open again, once every closed path is decided.
+    ``cadence``: maps a source's uid to the seconds between its attempts. ``settle``: the seconds
+    within which a path that was open before must be open again, once every closed path is decided.
     ``about_denial``: the expectation is about denials although no path should be closed, so that an
-    open path that wavers is a broken control.  ``agreeing``: as ``cadence``, while all attempts of
-    a source are as expected and no path should be closed.  It is also the first pause after a
+    open path that wavers is a broken control. ``agreeing``: replaces ``cadence`` while all attempts
+    of a source are as expected and no path should be closed. It is also the first pause after a
     change, at most ``SOON``, and doubles up to ``cadence`` until the change has taken effect.
-    ``machine``: receives every lateness, and decides whether budgets are given once more.
-    ``lost``: returns the paths whose ends have changed, so that waiting for them is useless; called
-    now and then while paths stay wrong.
+    ``machine``: receives every lateness, and decides whether budgets are extended. ``lost``:
+    returns the paths whose ends have changed, so that waiting for them is useless; called now and
+    then while paths stay wrong.
     """
     round_ = _Round(
         asking,
@@ -115,9 +116,10 @@ class _Round:
         self._began = clock.monotonic()
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
-        """s.  Before it no time is over: budgets only grow."""
+        """s. No time limit ends before this moment, since budgets only grow."""
         self._lost, self._looks, self._looked = lost, min(LOOK_AFTER, self._earliest / 2), 0.0
-        """s.  When it is looked next whether ends are lost, and when the last such look ended."""
+        """s. The function that finds paths with lost ends, the time of its next call, and the end
+        of its last call."""
         any_closed = not all(path.want for path in paths)
         self._about_denial = about_denial or any_closed
         self._sources = {
@@ -137,13 +139,14 @@ class _Round:
         self._closed_left = dict.fromkeys(state for state in self._all if not state.path.want)
         self._changed = dict(self._left)
         self._under_way: dict[int, tuple[PathState, Try]] = {}
-        """By ticket."""
+        """The attempts under way, keyed by ticket."""
         self._broke = False
         """An attempt broke since the last check for broken controls."""
         self._given: float | None = None
-        """s.  Added to all budgets since the machine ran late; None: not yet asked."""
+        """s. The time that was added to all budgets because the machine was late; None: not yet
+        requested."""
         self._denials_done: float | None = None if any_closed else 0.0
-        """s.  When every closed path was decided; None: not yet."""
+        """s. The time when every closed path was decided; None: not yet."""
 
     @property
     def _now(self) -> float:
@@ -218,7 +221,7 @@ class _Round:
     def _next_due(self, source: Source) -> float:
         """Return when the source is due by its cadence.
 
-        It is sooner where an attempt would complete a row, where all paths of the source agree, or
+        It is due sooner if an attempt would complete a row, if all paths of the source agree, or
         while a change has not taken effect.
         """
         if source.sooner is None:
@@ -231,11 +234,11 @@ class _Round:
         return max(min(source.due, source.sooner), source.held_until)
 
     def _sees_change(self, source: Source) -> float:
-        """Return when the source is asked again because a change has not taken effect; ``inf``: it
-        has.  In s.
+        """Return the time (s) when the source is asked again because a change has not taken effect;
+        ``inf``: the change has taken effect.
 
-        A path that should close still connects; a path that should open again has not connected
-        yet.  Most changes take effect long before the cadence has passed.
+        Without an effect, a path that should close still connects, and a path that should open
+        again has not connected yet. Most changes take effect long before the cadence has passed.
         """
         if (
             source.pause is None
@@ -263,8 +266,8 @@ class _Round:
         """Return whether another attempt could help to decide this path or a closed path.
 
         Open paths are tried as long as closed paths are undecided; open paths that agree take
-        turns. A control must connect beside the closed paths. Any other open path must be open
-        after the change took effect, not only before.
+        turns. A control must connect at the same time as the closed paths. Any other open path must
+        be open after the change took effect, not only before.
 
         ``beside``: a path whose last attempt is older than this moment is tried again.
         """
@@ -279,7 +282,7 @@ class _Round:
         return not state.may_be_complete
 
     def _wanted_beside(self) -> float:
-        """Return the moment (s) after which open paths must be tried again, as controls of closed
+        """Return the moment (s) after which open paths must be tried again as controls of closed
         paths."""
         never = -float("inf")
         always = float("inf")
@@ -369,7 +372,7 @@ class _Round:
     # --- deciding --------------------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
-        """Decide paths with new answers again; all paths, once time is over."""
+        """Decide paths with new answers again; once the time is over, all paths."""
         changed = self._changed
         self._changed = {}
         for state in changed:
@@ -390,8 +393,8 @@ class _Round:
             self._end(state)
 
     def _end_decided(self, states: Sequence[PathState]) -> None:
-        """End paths that hold, or that no attempt could decide any more, unless all are given more
-        time."""
+        """End paths that are as expected, or that no attempt could decide any more, unless all are
+        given more time."""
         for state in states:
             if not state.is_left:
                 continue
@@ -423,7 +426,8 @@ class _Round:
         return False
 
     def _give_up_lost(self) -> None:
-        """End wrong paths whose ends are lost; the time that this check takes is no lateness."""
+        """End wrong paths whose ends are lost. The time that this check takes does not count as
+        lateness."""
         wrong = {state.path: state for state in self._left if not isinstance(state.standing, Held)}
         for path in self._lost(list(wrong)) if wrong else ():
             if len(path.tries) >= AT_LEAST:
@@ -454,7 +458,7 @@ class _Round:
                 self._end(state)
 
     def _is_over(self, state: PathState) -> bool:
-        """Return whether no attempt could decide the path any more; at least two attempts were
+        """Return whether no attempt could decide the path any more, and at least two attempts were
         answered."""
         if state.path.want and self._denials_done is None:
             return False  # it is a control still

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that take their time, made at once in threads; their results come in the order of the
-calls."""
+"""Makes slow calls at once in threads; their results come in the order of the calls."""
 
 import threading
 from collections.abc import Callable, Sequence

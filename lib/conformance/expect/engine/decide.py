@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision about each path by its attempts so far.  Pure: no clock, no prober, no text for
+"""The decision about each path by its attempts so far. Pure: no clock, no prober, no text for
 people.
 
-**Closed.**  Among a path's attempts, in the order in which its agent began them, there is a row of
-time-outs: at least ``agree`` of them, the first begun within ``within`` and at least ``agree_span +
-hold`` before the last, no earlier attempt unanswered, and each with a control that connected beside
-it.  Controls are open paths of the same source, which have to connect within ``near``, and open
-paths of other sources to the same target, which have to connect within a give-up time: their agents
-keep time by themselves and are not asked at the same moments.  An expectation that has both needs
-both, since a dead client and a dead server look alike.  Another result or a lost control ends a
-row, and another row may begin.  Once ``agree`` time-outs that span ``agree_span`` have agreed, a
-packet that arrives is a leak at once.
+**Closed.** A path is closed if its attempts, in the order in which its agent began them, contain a
+row of time-outs: at least ``agree`` of them, the first begun within ``within`` and at least
+``agree_span + hold`` before the last. No earlier attempt may be unanswered, and for each time-out a
+control must have connected at the same time. Controls are open paths of the same source, which must
+connect within ``near``, and open paths of other sources to the same target. The latter must connect
+within a give-up time, since their agents have clocks of their own and are not asked at the same
+moments. If an expectation has both kinds of controls, it needs both, since a dead client and a dead
+server look alike. Another result or a lost control ends a row, and another row may begin. Once
+``agree`` time-outs that span ``agree_span`` have agreed, a packet that arrives is a leak at once.
 
-A path that is watched (``Rule.watch``) is asked for that long after its row: a packet that arrives
-then is a leak, too, and no other observation takes the row back.
+A path that is watched (``Rule.watch``) is tried for that long after its row: a packet that arrives
+then is a leak, too, and no other observation withdraws the row.
 
-SYNs are retransmitted within one attempt, so an outage of ``2 x give_up`` yields a run of time-outs
-of at most ``2 x give_up - syn_again``: settings by which such a run would decide are refused
-(``settings.timings``).
+SYNs are retransmitted within one attempt, so an outage of ``2 x give_up`` causes a series of
+time-outs of at most ``2 x give_up - syn_again``. Settings by which such a series would decide are
+refused (``settings.timings``).
 
-**Open.**  Of the answered attempts the newest ``agree`` connected in a row, with no unanswered
-attempt between them, and where the answer names its pod, that is a pod of the target.  Attempts
-from before may still wait: they left before the path was open.  Where the claim is that the path
+**Open.** A path is open if the newest ``agree`` of its answered attempts connected in a row, with
+no unanswered attempt between them, and if each pod that an answer names is a pod of the target.
+Earlier attempts may still wait: they left before the path was open. If the claim is that the path
 connects (``Path.steady``), each outage after the first connection (a time-out, a refusal, another
-pod) needs ``STEADY`` attempts in a row, and no attempt from after the first connection may still
+pod) requires ``STEADY`` attempts in a row, and no attempt made since the first connection may still
 wait before them: a path that loses a part of its connections is not open.
 
-Paths are decided independently of each other, but for the controls that they share.
+Paths are decided independently of each other, except for the controls that they share.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class Broken:
 
 @dataclass(frozen=True)
 class NotYet:
-    """More attempts decide."""
+    """An undecided path: more attempts decide."""
 
     row: tuple[Try, ...]
     """The newest answered attempts that agree."""
     ended: Why | None
-    """The reason that ended the row before it; None: there is none."""
+    """The reason that ended the previous row; None: no row was ended."""
     alone: bool = False
     """A time-out has no control yet: a control's answer can still change the decision."""
     watching: bool = False
@@ -123,10 +123,10 @@ def conclude(path: Path, *, about_denial: bool) -> Standing:
 
 
 def completes_at(path: Path, standing: Standing) -> float:
-    """Return when the attempt has to begin that may complete the row under way.  In s, on the
-    suite's clock.
+    """Return the time (s, on the suite's clock) at which the attempt that may complete the row
+    under way must begin.
 
-    ``inf``: no row is under way, and no unanswered attempt may begin one.
+    ``inf``: no row is under way, and no unanswered attempt may begin a row.
     """
     if not isinstance(standing, NotYet):
         return 0.0
@@ -169,8 +169,8 @@ class _Denial:
     """The number of attempts that no longer decide anything."""
 
     def take(self, attempt: Try, place: int) -> Standing | None:
-        """Add the attempt at this place (from 1 on); return the standing that it decides, None: it
-        decides none."""
+        """Add the attempt at this position, counted from 1. Return the standing that it decides, or
+        None if it decides none."""
         assert attempt.observation is not None
         if self.watching:
             return self._watch(attempt, attempt.observation)
@@ -188,7 +188,8 @@ class _Denial:
         return None
 
     def _watch(self, attempt: Try, observation: Observation) -> Standing | None:
-        """Look for a leak after the row has decided; the denial holds once the watch is over."""
+        """Look for a leak after the row has decided. The denial holds once the time of watching is
+        over."""
         rule = self.path.rule
         if _arrived(attempt):
             return Wrong(Why.LEAK)
@@ -198,7 +199,7 @@ class _Denial:
         return None
 
     def _extend(self, attempt: Try) -> Standing | None:
-        """Add a time-out with a control beside it; one on another clock begins a new row."""
+        """Add a time-out with its control. A time-out on another clock begins a new row."""
         rule = self.path.rule
         if self.row and clock_of(self.row[-1]) != clock_of(attempt):
             self._end_row(self.ended)
@@ -218,7 +219,7 @@ class _Denial:
 
 
 def _arrived(attempt: Try) -> bool:
-    """Return whether the observation shows that a packet got to the target."""
+    """Return whether the observation shows that a packet reached the target."""
     return (
         attempt.observation is not None
         and attempt.observation.verdict in ARRIVED
@@ -251,7 +252,7 @@ def _beside(path: Path, attempt: Try) -> bool:
 def _open(path: Path) -> Standing:
     row: list[Try] = []
     held: list[Try] = []
-    """The newest row that decides, with an unanswered attempt after it."""
+    """The newest row that decides; an unanswered attempt follows it."""
     ended = path.ended
     agree = path.agree
     owed = False

@@ -17,7 +17,7 @@ UNSENT = frozenset({Verdict.DNS_FAILED, Verdict.NO_SUCH_NAME})
 
 
 class Observer(Protocol):
-    """The probing that questions about names need."""
+    """The part of a prober that questions about names need."""
 
     def observe(self, batch: Sequence[Attempt]) -> list[Observation]:
         """Return one observation per attempt, in order."""
@@ -34,7 +34,7 @@ class Asks(Protocol):
 
 
 def named(attempt: Attempt) -> bool:
-    """Return whether the target is called by a name."""
+    """Return whether the target is addressed by a name."""
     if attempt.target is None or attempt.kind is Kind.DNS:
         return False
     try:
@@ -49,7 +49,7 @@ def resolved_address(
 ) -> str:
     """Return what the target's name resolves to now at its source: addresses, or the verdict.
 
-    It is empty where that is not known.  An answer that takes longer than ``slow`` seconds is
+    The result is empty if that is not known. An answer that takes longer than ``slow`` seconds is
     marked.
     """
     if attempt.target is None or not named(attempt):
@@ -69,5 +69,5 @@ def resolved_address(
 
 
 def reached(observation: Observation) -> str:
-    """Return the address that an attempt reached, without its port; empty: not reported."""
+    """Return the address that an attempt reached, without its port; empty if it is not reported."""
     return observation.remote.rpartition(":")[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of a client and a target: the forms in which tests name them, and the pairs they mean."""
+"""Pairs of a client and a target, in the forms in which tests write them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,13 +7,13 @@ from conformance.errors import UsageProblem
 from conformance.model.endpoint import Pair, Target, Workload
 
 Product = tuple[Workload | Sequence[Workload], Target | Sequence[Target]]
-"""Each of some sources to each of some targets."""
+"""Every combination of some sources and some targets."""
 Pairs = Product | Iterable[Pair]
 """An item in a list of pairs: a product, or pairs such as those between two groups of pods."""
 
 
 def each(choices: Iterable[Pairs]) -> list[Pair]:
-    """Return every single pair once, in order.  Raise UsageProblem where there is none."""
+    """Return every single pair once, in order. Raise UsageProblem if there is none."""
     found: dict[Pair, None] = {}
     for pairs in choices:
         found.update(dict.fromkeys(_product(pairs) if _is_product(pairs) else pairs))  # type: ignore[arg-type]

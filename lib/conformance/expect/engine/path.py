@@ -20,8 +20,9 @@ LARGE = "?" + "a" * 999
 everything that fits into a packet."""
 LOSSES = DENIED_VERDICTS | {Verdict.REFUSED}
 STEADY = 20
-"""Attempts in a row that make up for one outage of a path that had connected before.  Where a fifth of all connections
-is lost, three in a row connect by chance each second time, twenty one time in 87, and forty one time in 7,500."""
+"""The number of attempts in a row that make up for one outage of a path that had connected before.
+If a fifth of all connections is lost, three in a row connect by chance every second time, twenty
+once in 87 times, and forty once in 7,500 times."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,22 +30,24 @@ class Rule:
     """The rule that decides one path; times in seconds."""
 
     agree: int
-    """Attempts in a row."""
+    """The number of attempts in a row that must agree."""
     agree_span: float
-    """From the beginning of the first to that of the last attempt that make a denial agreed."""
+    """The least time from the beginning of the first to that of the last attempt of an agreed
+    denial."""
     hold: float
     """s. How long a denial must last after its attempts agree."""
     near: float
     """s. A control counts for an attempt only if it began this close to it."""
     within: float
-    """From the expectation's beginning to the beginning of the row's first attempt."""
+    """The longest time from the expectation's beginning to the beginning of the row's first
+    attempt."""
     watch: float = 0.0
-    """From the end of a row that decides a denial on it is watched for a leak."""
+    """How long a denial is watched for a leak, from the end of the row that decided it."""
 
     @classmethod
     def of(cls, source: OsTimings, ends: Sequence[OsTimings], within: float) -> Rule:
         """Return the rule that the slower end of a path needs; the cadence is that of the source's
-        system."""
+        operating system."""
         return cls(
             agree=max(timings.agree for timings in ends),
             agree_span=max(timings.agree_span for timings in ends),
@@ -54,8 +57,8 @@ class Rule:
         )
 
     def for_single_packets(self, give_up: float) -> Rule:
-        """Return the rule for attempts that send no packet again (UDP): their row must outlast two
-        give-up times alone."""
+        """Return the rule for attempts that send no packet again (UDP): their row must last longer
+        than two give-up times."""
         return replace(self, hold=max(self.hold, 2 * give_up - self.agree_span + self.near))
 
     @property
@@ -70,14 +73,15 @@ class Try:
     """An attempt of a path: when it was requested, and its observation once it is answered."""
 
     asked: float
-    """s.  From the expectation's beginning, on the suite's clock."""
+    """s. The time of the request, from the expectation's beginning, on the suite's clock."""
     observation: Observation | None = None
     at: float = 0.0
-    """s.  As ``asked``, when its agent began it: an estimate; ``asked`` until it is answered."""
+    """s. The estimated time at which its agent began it, counted as ``asked``; until it is
+    answered, the value of ``asked``."""
     error: float = 0.0
-    """s.  By how much ``at`` may be wrong."""
+    """s. The possible error of ``at``."""
     came: float = 0.0
-    """s.  As ``asked``, when its answer arrived."""
+    """s. The time at which its answer arrived, counted as ``asked``."""
 
     def __post_init__(self) -> None:
         self.at = self.asked
@@ -94,8 +98,8 @@ class Path:
     tries: list[Try] = field(default_factory=list)
     """The attempts in the order in which they were started."""
     controls: tuple[tuple[Path, ...], ...] = ()
-    """For a closed path: open paths of its source, and open paths to its target, as far as they
-    exist."""
+    """For a closed path: open paths of its source, and open paths to its target, if there are any.
+    """
     steady: bool = False
     """The claim is that the path stays open; False for controls and for paths that policies leave
     open."""
@@ -103,23 +107,24 @@ class Path:
     """The path is no control, and is tried only during the wait for the last attempts at closed
     paths."""
     given: float = 0.0
-    """s.  Added to its budget since the machine ran late."""
+    """s. The time that was added to its budget because the machine was late."""
     error: Exception | None = None
     """The error that broke an attempt; the path is then left undecided."""
     ended: Why | None = None
     """The reason that ended the newest row among the attempts that were passed over."""
     _passed: int = 0
     _connected: dict[str, list[float]] = field(default_factory=dict)
-    """Clock to the moments on it at which attempts were begun that connected, in order."""
+    """Map each clock to the moments on it at which attempts began that connected, in order."""
     _placed: list[tuple[float, float]] = field(default_factory=list)
-    """The same on the suite's clock, each with its error."""
+    """The same moments on the suite's clock, each with its possible error."""
     _opened: float = float("inf")
-    """s.  As :attr:`Try.asked`, the first attempt that connected."""
+    """s. The time of the first attempt that connected, counted as :attr:`Try.asked`."""
     _lost: float = -float("inf")
-    """s.  As :attr:`Try.asked`, the last attempt that was lost, or led elsewhere."""
+    """s. The time of the last attempt that was lost, or reached another pod; counted as
+    :attr:`Try.asked`."""
 
     def ask(self, asked: float) -> Try:
-        """Return one attempt more."""
+        """Add one more attempt and return it."""
         attempt = Try(asked)
         self.tries.append(attempt)
         return attempt
@@ -198,13 +203,13 @@ class Path:
 
     @property
     def recent(self) -> list[Try]:
-        """Return all attempts but those that are known to decide nothing any more."""
+        """Return all attempts except those that can no longer decide anything."""
         return self.tries[self._passed :]
 
     @property
     def answered_first(self) -> list[Try]:
-        """Return the tries of :attr:`recent` before the first unanswered one, in the order in which
-        they were asked for."""
+        """Return the attempts of :attr:`recent` before the first unanswered one, in the order of
+        the requests."""
         return list(takewhile(lambda attempt: attempt.observation is not None, self.recent))
 
     def answered(self) -> list[Try]:
@@ -230,8 +235,8 @@ class Path:
         self.ended = ended
 
     def connected_near(self, attempt: Try, near: float) -> bool:
-        """Return whether an attempt of this path that connected began close to another path's
-        attempt."""
+        """Return whether an attempt of this path began close to another path's attempt and
+        connected."""
         assert attempt.observation is not None
         moments = self._connected.get(attempt.observation.clock)
         if moments is not None and attempt.observation.began is not None:
@@ -246,16 +251,16 @@ class Path:
 
 
 class Why(StrEnum):
-    """The fault of a path, or why it could not be decided."""
+    """What is wrong with a path, or why it could not be decided."""
 
     LEAK = "a packet arrived after the path had been closed"
     OPEN = "packets arrive"
-    NO_DENIAL = "it fails, but not as packets that vanish do"
+    NO_DENIAL = "it fails, but not in the way of packets that are dropped"
     CLOSED = "nothing connects"
     WAVERS = "some attempts connect and some do not"
     ANOTHER_POD = "another pod answers"
     SILENT = "the server takes connections and does not answer"
-    CONTROL = "its control was lost"
+    CONTROL = "its control connection failed"
     ASTRAY = "the attempts were never sent to the target"
     BROKEN = "a probe broke"
 
@@ -301,7 +306,7 @@ def began_at(attempt: Try) -> float:
 
 
 def _closest(moments: Sequence[float], moment: float) -> float:
-    """Return the distance to the nearest of these moments, which are in order."""
+    """Return the distance to the nearest of these moments, which are sorted."""
     place = bisect_left(moments, moment)
     return min(
         (abs(number - moment) for number in moments[max(0, place - 1) : place + 1]),

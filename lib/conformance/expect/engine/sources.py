@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sources of an expectation's paths, and when each of them is asked again."""
+"""The sources of an expectation's paths, and when each source is asked again."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from conformance.expect.engine.decide import (
 from conformance.expect.engine.path import Path
 
 MARGIN = 0.1
-"""s.  Margin by which the attempt that may complete a row begins late: agents begin attempts some
-milliseconds after the request, and not always equally fast.  At most half of the cadence."""
+"""s. The attempt that may complete a row begins this much later: agents begin attempts some
+milliseconds after the request, and not always equally fast. At most half of the cadence."""
 SOON = 0.1
-"""s.  The first pause after a change is at most this long, whatever older attempts wait for: most changes take effect
-in milliseconds, and an attempt that left before waits for its SYN to be sent again, a second or three."""
+"""s. The longest first pause after a change, whatever older attempts wait for. Most changes take
+effect in milliseconds, and an attempt that left before waits a second or three until its SYN is
+sent again."""
 BEHIND = 1.0
 """s. A source with more than a few unanswered attempts is not asked again for at most this long. If
 attempts begin faster than pods answer, they pile up until each answer is late and healthy paths
 look closed. An attempt without an answer after this time counts as lost."""
 FEW = 3
-"""How many attempts of a source may be unanswered: some packets are always under way, and a single
-lost packet is no sign of load."""
+"""The number of attempts of a source that may be unanswered: some packets are always under way, and
+a single lost packet is no sign of load."""
 
 
 @dataclass(eq=False)
@@ -36,27 +37,29 @@ class Source:
     uid: str
     cadence: float
     agree_every: float | None
-    """Between attempts while all of them agree and the agent answers in time; None: the cadence,
-    since a path is to be closed."""
+    """s. The pause between attempts while all of them agree and the agent answers in time. None:
+    the cadence, since a path should be closed."""
     next_pause: float | None
-    """The next pause while a change of policy has not taken effect for the source yet; None: there
-    is no change."""
+    """s. The next pause while a change of policy has not taken effect for the source yet; None:
+    there is no change."""
     paths: list[PathState] = field(default_factory=list)
     due: float = 0.0
     pause: float | None = None
-    """Pause after its newest attempts until a change shows; at most a cadence."""
+    """s. The pause after its newest attempts until the effect of a change is observed; at most a
+    cadence."""
     late: float = 0.0
     """s. How late its agent's answers are. It is halved in each round, but is at least the lateness
     of that round's slowest answer."""
     held_until: float = 0.0
-    """When the source is checked again after its attempts were not sent."""
+    """The time when the source is checked again after its attempts were not sent."""
     sooner: float | None = None
-    """When it is due ahead of its cadence; None: not known, since something changed."""
+    """The time when it is due earlier than by its cadence. None: not known, since something
+    changed."""
 
     @property
     def resting(self) -> list[PathState]:
-        """Return the agreeing open paths that are left out this time. The paths left out change
-        from time to time.
+        """Return the agreeing open paths that are left out this time; the choice changes from time
+        to time.
 
         A few of a source's paths are enough to show that the source is alive. Paths that other
         agents' closed paths need as controls are never left out, since agents do not probe at the
@@ -92,11 +95,11 @@ class Source:
         return self.due - self.cadence + min(self.cadence, max(self.agree_every, 2 * self.late))
 
     def is_behind(self, now: float) -> bool:
-        """Return whether more than a few attempts at servers that have answered the source are
-        unanswered.
+        """Return whether too many attempts are unanswered at servers that have answered the source
+        before.
 
-        Attempts at closed paths do not count: no answer is what is expected.  Nor do attempts from
-        before a path opened, which wait for their system to send its SYN again.
+        Attempts at closed paths do not count: they are expected to get no answer. Attempts from
+        before a path opened do not count either; they wait for their system to send its SYN again.
         """
         since = now - BEHIND
         owed = 0
@@ -117,10 +120,10 @@ class PathState:
     is_left: bool = True
     """The standing may still change."""
     alone: bool = False
-    """It should be closed, and has a time-out without a control beside it so far."""
+    """The path should be closed, and a time-out of it has no control at the same time yet."""
     beside: list[list[PathState]] = field(default_factory=list)
-    """Closed paths for which it may be a control, by the kind of control; closed paths share
-    kinds."""
+    """The closed paths for which it may be a control, by the kind of control. Closed paths share
+    these lists."""
     for_others: bool = False
     """``beside`` has closed paths of other sources."""
 
@@ -134,8 +137,8 @@ class PathState:
 
     @property
     def agrees(self) -> bool:
-        """Return whether its newest attempt was as expected, and more attempts of that kind decide
-        it."""
+        """Return whether its newest attempt was as expected, and further attempts with the same
+        result decide it."""
         standing = self.standing
         return (
             isinstance(standing, NotYet)

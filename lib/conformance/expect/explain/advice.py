@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Advice about a path that is not as expected: where to look first.  Builds text from its
-arguments."""
+"""Advice about a path that is not as expected: where to look first. Builds text from its arguments."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -21,10 +20,10 @@ PROGRAMMED: dict[OS, str] = {
 }
 """The command that shows what Felix has programmed for a pod on a node."""
 SERVICES = (Addressing.CLUSTER_IP, Addressing.NODE_PORT, Addressing.NAME)
-"""Ways of addressing a pod other than by its own address."""
+"""The ways to address a pod other than by its own address."""
 TRANSLATES = "and compare OutBoundNAT and its ExceptionList (Get-HnsEndpoint)"
-"""What translates a Windows pod's traffic to addresses outside the pools; the node's name
-follows."""
+"""The component that translates a Windows pod's traffic to addresses outside the pools; the node's
+name follows."""
 
 
 def felix(attempt: Attempt, side: Side) -> str:
@@ -51,7 +50,8 @@ def pods_on(*nodes: str) -> str:
 
 
 def open_path(attempt: Attempt, observations: Sequence[Observation]) -> str:
-    """Return advice for a path that should be open; ``seen``: all observations of its attempts."""
+    """Return advice for a path that should be open; ``observations``: all observations of its
+    attempts."""
     target = attempt.target
     last = observations[-1] if observations else None
     nodes = between(attempt.source, target)
@@ -88,8 +88,8 @@ def open_path(attempt: Attempt, observations: Sequence[Observation]) -> str:
 
 
 def _refused(source: Workload, target: Target) -> str:
-    """Return advice for a refusal: at a pod's own address nothing listens; else suspect
-    kube-proxy."""
+    """Return advice for a refusal. At a pod's own address, no program listens on the port; in all
+    other cases, suspect kube-proxy."""
     if target.path in SERVICES:
         return kube_proxy(source, target)
     logs = "".join(f": kubectl logs -n {pod.namespace} {pod.pod}" for pod in target.backends[:1])
@@ -98,7 +98,7 @@ def _refused(source: Workload, target: Target) -> str:
 
 def kube_proxy(source: Workload, target: Target) -> str:
     """Return advice to look at the node that applies the Service's rules: the called node, or the
-    source's."""
+    source's node."""
     node = source.node
     system = source.os
     if target.path is Addressing.NODE_PORT:

@@ -11,11 +11,12 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Fact
 
 SHOWN = 3
-"""Entries that a message names."""
+"""The number of entries that a message names."""
 
 
 class Entries(Protocol):
-    """The readings of nodes that are needed (``conformance.facts.networks.vxlan.VxlanFacts``)."""
+    """The readings of nodes that this module needs
+    (``conformance.facts.networks.vxlan.VxlanFacts``)."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
         """Return the overlay entries for the pods of ``toward`` that are not as announced or
@@ -30,16 +31,16 @@ class Blamed:
     """Entries that are not as announced or configured: ``route of node a to block B of node b: no
     route``."""
     unread: str = ""
-    """Why something of it is not known; empty: all was read."""
+    """Why a part of it is not known; empty if everything was read."""
     by: str = "overlay"
-    """The carrier of pods there, as a message names it."""
+    """The carrier of the pods' packets there, in the words of messages."""
     see: str = "VXLAN-2, VXLAN-3, VXLAN-4 and VXLAN-9"
-    """The claims about it."""
+    """The claims about these entries."""
     do: str = "then restart calico-node on that node (on Windows that resets its pods' connections)"
-    """What mends a wrong entry."""
+    """The advice how to correct a wrong entry."""
     sound: str = ""
-    """The entries that are right on both nodes; empty: an entry is wrong or unknown, or there are
-    no two nodes."""
+    """The entries that are right on both nodes. Empty: an entry is wrong or unknown, or the path is
+    not between two nodes."""
 
     @property
     def shown(self) -> str:

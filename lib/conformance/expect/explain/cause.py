@@ -14,22 +14,22 @@ from conformance.model.endpoint import Addressing
 from conformance.model.observation import Observation, Verdict
 
 SEVERAL = 2
-"""How many nodes at the other end it takes to show that the fault is not at that end."""
+"""The number of nodes at the other end that is needed to show that the fault is not at that end."""
 NAMED = 3
-"""The most nodes that a text names; for more nodes it gives their number."""
+"""The most nodes that a text names. If there are more, it gives their number."""
 
 
 def passes(attempts: Sequence[Attempt], side: Side) -> str:
     """Return which node does not enforce the policy that should close these open paths.
 
-    ``side``: the end that has to enforce the policy. If it may be either end, this names the end
+    ``side``: the end that must enforce the policy. If it may be either end, the text names the end
     that all paths share, or else both ends.
     """
     return _enforcing(attempts, side, ("does not enforce", "do not enforce")) + " the policy"
 
 
 def refuses(attempts: Sequence[Attempt], side: Side) -> str:
-    """Describe where paths are refused that a policy should close silently."""
+    """Describe where paths are refused that a policy should close without an answer."""
     nodes = _sources(attempts) if side == "source" else _targets(attempts) or _sources(attempts)
     return (
         f"connections to pods on {_named(nodes)} are refused, not dropped"
@@ -39,7 +39,8 @@ def refuses(attempts: Sequence[Attempt], side: Side) -> str:
 
 
 def withholds(attempts: Sequence[Attempt], side: Side) -> str:
-    """Return which node closes paths that its policies allow, and that were open before them."""
+    """Return which node closes paths that its policies allow, and that were open before the
+    policies."""
     return _enforcing(attempts, side, ("closes", "close")) + " what the policy allows"
 
 
@@ -74,8 +75,8 @@ def stays(attempts: Sequence[Attempt], side: Side) -> str:
 
 
 def closed(attempts: Sequence[Attempt], observations: Sequence[Observation]) -> str:
-    """Describe why paths that should be open are closed. ``seen``: the observations of the first
-    path."""
+    """Describe why paths that should be open are closed. ``observations``: the observations of the
+    first path."""
     target = attempts[0].target
     path = target.path if target else None
     last = observations[-1].verdict if observations else None
@@ -101,7 +102,7 @@ def unresolved(attempts: Sequence[Attempt]) -> str:
 
 
 def _unreached(attempts: Sequence[Attempt], does: str) -> str:
-    """Describe between which nodes pods' own addresses are not reached; ``does``: how the paths
+    """Describe between which nodes pods' own addresses are not reached. ``does``: how the paths
     end."""
     sources = _sources(attempts)
     targets = _targets(attempts)
@@ -128,8 +129,8 @@ def _enforcing(attempts: Sequence[Attempt], side: Side, does: tuple[str, str]) -
     """Return the nodes at the end that enforces policies, with a verb. ``does``: the verb's
     singular and plural.
 
-    If either end may enforce them, the result is a node that is a client of some paths, a server of
-    others, and an end of all paths, if there is one.
+    If either end may enforce them, return a node that is a client of some paths, a server of
+    others, and an end of all paths, if there is such a node.
     """
     sources = _sources(attempts)
     targets = _targets(attempts)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reason why names resolve late or not at all: the late answers of a pod's own DNS server and
-of each DNS pod.
+"""Finds out why names resolve late or not at all: it reads the late answers of a pod's own DNS
+server and of each DNS pod.
 
-It decides nothing. It is read after an expectation about a name has failed, so that the message
+This decides nothing. It is done after an expectation about a name has failed, so that the message
 can distinguish a slow server from a silent one, and name the pod.
 """
 
@@ -26,10 +26,10 @@ COMPARE = (
     "compare the answer with kubectl get service,endpointslices of that namespace,"
     " and read CoreDNS' log in kube-system"
 )
-"""Advice where nothing more is known."""
+"""The advice if nothing more is known."""
 LONGER = 3
-"""A source waits so many times longer here than usual; resolvers that repeat their query give up
-earlier."""
+"""The factor by which a source waits longer here than usual; resolvers that repeat their query give
+up earlier."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,18 @@ class DnsAnswers:
     """The answers that one source got from the cluster's DNS when it waited longer."""
 
     server: Observation
-    """The answer by the pod's own resolver settings, or of the server that was named."""
+    """The answer that the pod's own resolver settings lead to, or the answer of the server that was
+    named."""
     pods: tuple[Observation, ...]
-    """From each DNS pod by its own address."""
+    """The answers of the DNS pods at their own addresses."""
     slow: float
     """s.  An answer that takes longer is slow."""
     share: bool
-    """Some attempts of the same query got an answer and others none."""
+    """Some attempts of the same query got an answer, and others got none."""
 
     @property
     def answered_late(self) -> bool:
-        """Return whether the server is slow and not silent."""
+        """Return whether the server is slow but not silent."""
         return _answers(self.server) and self.server.seconds > self.slow
 
     @property
@@ -57,7 +58,7 @@ class DnsAnswers:
 
     @property
     def silent(self) -> list[Workload]:
-        """Return the DNS pods that do not answer, where others do."""
+        """Return the DNS pods that do not answer, if others do."""
         silent = [
             pod
             for observation in self.pods
@@ -68,7 +69,8 @@ class DnsAnswers:
 
     @property
     def named_silent(self) -> str:
-        """Return the silent DNS pods as messages name them; empty: none, or all of them."""
+        """Return the silent DNS pods in the words of messages; empty if none or all of them are
+        silent."""
         return ", ".join(pod.label for pod in self.silent)
 
     @property
@@ -118,7 +120,7 @@ def listen(
     servers: Callable[[], ClusterDns | None],
     at_times: Collection[str],
 ) -> dict[str, DnsAnswers]:
-    """Return the DNS answers to the sources of these attempts, by label; empty where they are not
+    """Return the DNS answers to the sources of these attempts, by label; empty if they are not
     known.
 
     ``at_times``: labels of attempts that got an answer only sometimes.

@@ -2,8 +2,8 @@
 """The message of a failed expectation: a first line that is enough at 3 a.m., cause, observations,
 advice.
 
-Builds an :class:`Explanation`, or text, from its arguments and nothing else; at most twelve lines.
-Everything longer is an attachment.
+Builds an :class:`Explanation`, or text, only from its arguments; at most twelve lines. Everything
+longer is an attachment.
 """
 
 import itertools
@@ -38,11 +38,10 @@ def explanation(
     so: str = "",
     do: str = "",
 ) -> Explanation:
-    """Explain the expectation and the observation of an attempt; ``observed``: in place of the
-    verdict.
+    """Explain the expectation and the observation of an attempt; ``observed`` replaces the verdict.
 
     Below the first line come the reason of the expectation and the newest observation (with
-    ``because``), ``further`` lines in order (policies, controls), and the advice (``do``).  ``so``:
+    ``because``), ``further`` lines in order (policies, controls), and the advice (``do``). ``so``:
     the end of the first line.
     """
     lines = {"because": because, "observed": details(observations)} if because else {}
@@ -97,7 +96,7 @@ def tally(words: Sequence[str]) -> str:
 
 
 def details(observations: Sequence[Observation]) -> str:
-    """Return the newest observation's own words."""
+    """Return the newest observation in its own words."""
     if not observations:
         return "nothing was observed"
     last = observations[-1]
@@ -129,7 +128,7 @@ def of_control(text: Text, when: str = "") -> Text:
 
 
 def explained(text: Text, by: str) -> Text:
-    """Return a message with its cause in front: ``POL-1  pod ns/a restarted; affected: ...``."""
+    """Return a message with its cause in front: ``POL-1 pod ns/a restarted; affected: ...``."""
     if isinstance(text, Explanation):
         return replace(text, prefix=f"{by}; affected: {text.prefix}", cause="", where="")
     ids, rest = _ids(text)
@@ -137,8 +136,8 @@ def explained(text: Text, by: str) -> Text:
 
 
 def _ids(text: str) -> tuple[str, str]:
-    """Split a message into the claim ids that it begins with, and the rest; empty: it begins
-    without ids."""
+    """Split a message into the claim ids that it begins with, and the rest. The first text is empty
+    if it begins without ids."""
     found = re.match(r"(?:(?:[A-Z]+-\d+(?:, )?)+|no claim)(?:  |: )", text)
     return (found[0], text[found.end() :]) if found else ("", text)
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for a cause that is nearer than the failed path itself. A path between nodes with
-wrong routes, forwarding entries, VNI or port is explained by these. If a Service's backend is
-closed by its own address, too, the Service alone is not at fault: a policy that is still in force,
+"""Searches for a cause that is nearer than the failed path itself. Wrong routes, forwarding
+entries, VNIs or ports of two nodes explain a failed path between them. If a Service's backend is
+closed at its own address, too, the Service alone is not at fault: a policy that is still in force,
 or the network, explains both. The search decides nothing. It starts after an expectation has
-failed, for the path that the message names first.
-"""
+failed, for the path that the message names first."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,16 +27,16 @@ closed."""
 
 @dataclass(frozen=True)
 class Nearest:
-    """The text of a message about the nearer cause; empty: nothing nearer was found."""
+    """The text of a message about the nearer cause; empty if no nearer cause was found."""
 
     observed: str = ""
-    """Text for the first line, after the verdicts."""
+    """The text for the first line, after the verdicts."""
     lines: dict[str, str] = field(default_factory=dict)
 
 
 Overlay = Callable[[Workload, Target], Blamed]
-"""Reads the wrong entries of the overlay on the nodes of a path's ends; empty without an
-overlay."""
+"""Reads the wrong entries of the overlay on the nodes of a path's ends; empty without an overlay.
+"""
 
 
 def nearest(
@@ -107,7 +106,7 @@ def _nearest(
 
 
 def _of_pod(target: Target, last: Verdict, there: Sequence[str], found: Blamed) -> Nearest:
-    """Return the nearer cause for a path by a pod's own address; ``there``: policies."""
+    """Return the nearer cause for a path to a pod's own address; ``there``: policies."""
     finding = found.wrong[0] if found.wrong else "" if there else found.sound
     lines = _named(there) | _lines(found)
     if target.backends and last is Verdict.TIMED_OUT:
@@ -137,9 +136,8 @@ def _named(policies: Sequence[str]) -> dict[str, str]:
 
 
 def _lines(found: Blamed) -> dict[str, str]:
-    """Return a message's lines about the overlay; empty if the overlay has everything that it
-    needs.
-    """
+    """Return a message's lines about the overlay; empty if the overlay has all entries that it
+    needs."""
     if found.wrong:
         return {
             found.by: found.shown,
@@ -149,8 +147,8 @@ def _lines(found: Blamed) -> dict[str, str]:
 
 
 def _by_own_address(asks: Asks, attempt: Attempt, target: Target) -> dict[str, list[Observation]]:
-    """Return the answers of each backend by its own address, by target label; empty if it was not
-    asked."""
+    """Return the answers of each backend at its own address, by target label; empty if no backend
+    was asked."""
     source = attempt.source
     port = target.backend_port or target.port
     give_up = asks.timings.of(source.os).tcp_give_up

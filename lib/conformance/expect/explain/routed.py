@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The likely cause of a closed path between nodes if something other than Calico routes pods'
-packets. Linux nodes show their routes, and Windows hosts show their endpoint among the pods, which
-flannel's overlay does without. The routes of Windows hosts and of a cloud's router cannot be read;
-they are named as the cause if everything else is right. The module judges nothing.
-"""
+packets. Linux nodes show their routes. Windows hosts show their endpoint in the pods' network,
+except with flannel's overlay, which has no such endpoint. The routes of Windows hosts and of a
+cloud's router cannot be read; they are named as the cause if everything else is right. The module
+judges nothing."""
 
 import ipaddress
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,14 @@ from conformance.model.facts import Facts
 from conformance.model.host import HnsEndpoint, HnsNetwork, LinuxFacts, RouteEntry
 
 OF_CLOUDS = ("AmazonVPC", "AzureVNET")
-"""Plugins that give a Windows host no endpoint among its pods."""
+"""Plugins that give a Windows host no endpoint in its pods' network."""
 TO_ALL = "0.0.0.0/0"
 SEE = "CONN-3, and CP-2 or FL-1 where nodes have routes to each other's pods"
 DO = "then add the route, or create anew the network that lacks the endpoint"
 
 
 class Hosts(Protocol):
-    """The readings of hosts that are needed (``conformance.probe.host.Hosts``)."""
+    """The readings of hosts that this module needs (``conformance.probe.host.Hosts``)."""
 
     def linux(self, node: str) -> LinuxFacts:
         """Return the networking of a Linux node."""
@@ -44,8 +44,8 @@ class RoutedPaths:
     facts: Facts
 
     def blamed(self, source: Workload, target: Target) -> Blamed:
-        """Return what is wrong at the ends of a path, or the remaining suspects if nothing is;
-        empty within a node."""
+        """Return what is wrong at the ends of a path, or the remaining suspects if nothing is wrong
+        there; empty within a node."""
         wrong: dict[str, None] = {}
         unread = ""
         ends = [(source, server) for server in target.backends if server.node != source.node]
@@ -73,7 +73,7 @@ class RoutedPaths:
             yield f"endpoint of node {here.node} among its pods, which is their gateway: none"
 
     def _left(self, source: Workload, server: Workload) -> str:
-        """Return what is left to explain a path at whose ends nothing is wrong."""
+        """Return the remaining suspects for a path at whose ends nothing is wrong."""
         linux = [node.name for node in self.facts.by_os("linux")]
         asked = next((end.node for end in (source, server) if end.os == "linux"), linux[0])
         checks = "the fabric's check of sources, which has to let pods' own addresses pass"
@@ -98,7 +98,8 @@ class RoutedPaths:
         return f"Linux nodes' routes to pods are right: {route}{checks}"
 
     def _laid(self, node: str) -> list[RouteEntry]:
-        """Return a Linux node's routes by other nodes; none where the fabric has them."""
+        """Return a Linux node's routes through other nodes; none if the network between the nodes
+        has these routes."""
         peers = {hop for peer in self.facts.nodes for hop in self._hops(peer.name)}
         routes = self.hosts.linux(node).routes
         return [one for one in routes if one.gateway in peers and one.destination != TO_ALL]
@@ -119,7 +120,8 @@ class RoutedPaths:
         return (own or self.facts.cni).value
 
     def _has_gateway(self, node: str) -> bool:
-        """Return whether a Windows host has an endpoint among its pods: ``cbr0_ep``, ``cbr0``."""
+        """Return whether a Windows host has an endpoint in its pods' network: ``cbr0_ep``,
+        ``cbr0``."""
         names = {network.name for network in self.hosts.hns_networks(node)}
         endpoints = self.hosts.hns_endpoints(node)
         return any(one.name.endswith("_ep") or one.name in names for one in endpoints)

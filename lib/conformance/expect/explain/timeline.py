@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from conformance.model.stream import StreamState
 
 SHOWN = 9
-"""Lines of a time line that a message shows; the whole one is an attachment."""
+"""The number of lines of a time line that a message shows; the whole time line is an attachment."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,8 @@ class Mark:
 
 
 def lines(state: StreamState, marks: Sequence[Mark]) -> list[str]:
-    """Return ``+1.234 s server ended RESET ECONNRESET``, seconds since the first event, with the
-    suite's marks between.
-    """
+    """Return ``+1.234 s server ended RESET ECONNRESET``: the seconds since the first event, with
+    the suite's own marks in between."""
     found: list[tuple[float, str, str]] = [(mark.at, "suite", mark.what) for mark in marks]
     found += [
         (event.at, side, f"{event.what:9}  {event.detail}".rstrip())
@@ -34,7 +33,7 @@ def lines(state: StreamState, marks: Sequence[Mark]) -> list[str]:
 
 
 def excerpt(state: StreamState, marks: Sequence[Mark]) -> str:
-    """Return the newest lines, as a message's last part."""
+    """Return the newest lines, as the last part of a message."""
     whole = lines(state, marks)
     shown = whole[-SHOWN:]
     left = (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about session affinity: whether a client's connections through a Service stay with
-one backend."""
+"""Expectations about session affinity: all connections of a client through a Service reach the same
+backend."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from conformance.model.endpoint import Target, Workload
 from conformance.model.observation import Observation
 
 CONNECTIONS = 8
-"""Connections of a client in a round. If two backends were chosen at random, one backend would
-answer all of them in one round of 128; the connections of all agreeing rounds are counted
-together."""
+"""The number of connections of a client in a round. If each of two backends were chosen at random,
+one backend would answer all of them in one round of 128; the connections of all agreeing rounds are
+counted together."""
 SINCE = 20348
 """The first Windows build with session affinity (Kubernetes, Networking on Windows)."""
 SEVERAL = "without session affinity its connections go to several backends"
@@ -40,15 +40,17 @@ class Affinity(Subject):
         beside: Sequence[Workload],
         because: str,
     ) -> None:
-        """Expect each Windows client's connections to stay with one backend from Server 2022 on.
+        """Expect each Windows client's connections to stay with one backend on Server 2022 and
+        later.
 
-        Before, they should reach several backends; if they stay with one, the limitation is LIFTED.
+        On earlier builds they should reach several backends; if they stay with one, the limitation
+        is LIFTED.
 
         ``plain``: the same backends without session affinity. ``beside``: Linux clients, which stay
         with one backend.
 
-        Raise Nonconformance if a connection gets to no backend, or if a client that should stay
-        does not. Raise ControlBroken if a client does not get to several backends by ``plain``, or
+        Raise Nonconformance if a connection reaches no backend, or if a client that should stay
+        does not. Raise ControlBroken if a client does not reach several backends by ``plain``, or
         if a Linux client does not stay.
         """
         expect = self.expect
@@ -122,7 +124,7 @@ def _newest(polled: Polled, place: int) -> tuple[list[Observation], list[Observa
     session affinity, and without.
 
     Rounds in which every connection was answered are preferred if there are enough of them, since a
-    lost connection does not show where the others went.
+    lost connection does not show which backend the others reached.
     """
     rounds = [_of(one, place) for one in polled.settled.observations]
     whole = [one for one in rounds if all(map(_answered, one))]

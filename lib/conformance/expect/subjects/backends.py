@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about the backends that answer behind a Service: each of them, and no other pod."""
+"""Expectations about the backends of a Service: each backend answers, and no other pod."""
 
 import math
 from collections import Counter
@@ -21,25 +21,25 @@ from conformance.model.observation import Observation, Verdict
 from conformance.probe.protocol import same_pod
 
 MISSED_BY_CHANCE = 1e-6
-"""How often one of the backends may get none of a source's connections by chance alone, in as many rounds as verdicts
-need: kube-proxy chooses at random, so of ``n`` backends some are missed by ``m`` connections with less than
-``n * e^(-m/n)``."""
+"""The probability that one of the backends gets none of a source's connections by chance alone, in
+as many rounds as verdicts need. kube-proxy chooses at random, so the probability that ``m``
+connections miss any of ``n`` backends is less than ``n * e^(-m/n)``."""
 LARGE = 5000
-"""Bytes of an answer that no packet holds: addresses have to be rewritten in each of its packets.
-"""
+"""The size in bytes of an answer that does not fit into one packet: addresses must be rewritten in
+each of its packets."""
 ONE_PACKET = 1200
-"""Bytes of a datagram that is not fragmented: nobody promises how Services forward fragments, which
-have no port."""
+"""The size in bytes of a datagram that is not fragmented. No document says how Services forward
+fragments, which have no port."""
 SEE_CONN_3 = "see CONN-3: what is lost by the pod's own address says nothing about Services"
 NOBODY = frozenset({Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
-"""Verdicts of a Service without a backend: kube-proxy refuses or drops the packet. A connection
-that is reset or closed had a backend."""
+"""The verdicts of attempts at a Service without a backend: kube-proxy refuses or drops the packet.
+A connection that is reset or closed had a backend."""
 KEPT_PORT = 40_000
 """The source port of datagrams that simulate one kept socket; it is below the ports that systems
 choose themselves."""
 AT_LEAST = 12
-"""Connections of a source in a round, however few the backends are: a Service may still lead to a
-removed backend."""
+"""The least number of connections of a source in a round, however few the backends are: a Service
+may still lead to a removed backend."""
 
 
 @dataclass
@@ -58,7 +58,8 @@ class Backends(Subject):
         self, sources: Sequence[Workload], target: Target, *, because: str, nobody: str
     ) -> None:
         """Expect the backends of each source's own node, and no other pod, to answer its
-        connections; if the source's node has no backend, no answer, with the reason ``nobody``.
+        connections. If the source's node has no backend, expect no answer, with the reason
+        ``nobody``.
 
         Raise Nonconformance; MissingCapability if no node of a source has a backend.
         """
@@ -168,7 +169,8 @@ class Backends(Subject):
     def answer_whole(self, pairs: Iterable[Pair], *, because: str) -> None:
         """Expect a backend to return :data:`LARGE` bytes, or a datagram of one packet, unchanged.
 
-        Raise Nonconformance; ControlBroken if the backend's own address does not, either.
+        Raise Nonconformance; ControlBroken if the backend does not return them at its own address
+        either.
         """
         asked = list(pairs)
         direct = [(source, _own(target)) for source, target in asked]
@@ -266,7 +268,7 @@ class _Row:
     agree."""
 
     targets: Sequence[Target]
-    """Of each source, in its order."""
+    """The target of each source, in the order of the sources."""
     agree: int
     rounds: list[list[list[Observation]]] = field(default_factory=list)
 
@@ -287,7 +289,7 @@ class _Row:
 
 
 def _own(target: Target) -> Target:
-    """Return the own address of the first backend, at the port to which the Service leads."""
+    """Return the first backend at its own address, with the port to which the Service leads."""
     backend = target.backends[0]
     return (backend.udp if target.protocol == "udp" else backend.tcp)(target.backend_port)
 

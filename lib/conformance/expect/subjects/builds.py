@@ -9,15 +9,15 @@ from conformance.model.builds import BuildUnderCalico
 from conformance.model.facts import Facts
 
 CONTAINERD_FLOOR = "1.6"
-"""containerd version that HostProcess containers need, and thus every installation but the manual
-one (HOST_PROCESS)."""
+"""The containerd version that HostProcess containers need. Every way of installation needs them
+(HOST_PROCESS), except the manual one."""
 HOST_PROCESS = ("operator", "manifest")
-"""Ways of installation that run Calico in HostProcess containers on Windows; by hand it runs as
-services."""
+"""Ways of installation that run Calico in HostProcess containers on Windows. After a manual
+installation it runs as services."""
 FLOORS = {"operator": "3.27"}
-"""Way of installation to the first Calico version that has it for Windows."""
+"""Map each way of installation to the first Calico version that has it for Windows."""
 FLOOR = "3.12"
-"""First Calico version for the other ways."""
+"""The first Calico version for the other ways."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Builds:
 
     @property
     def row(self) -> str:
-        """Return ``build.revision >=17763.1432 <17764 or >=20348.169 <20349``, by version if nodes
-        differ."""
+        """Return ``build.revision >=17763.1432 <17764 or >=20348.169 <20349``; one row for each
+        Calico version if nodes differ."""
         rows = {
             version: f"build.revision {' or '.join(_row(version))}" for version in self._versions
         }
@@ -73,7 +73,7 @@ class Builds:
         )
 
     def runtime_fits(self, runtime: str) -> bool:
-        """Return whether Calico for Windows names a node's ``containerRuntimeVersion``."""
+        """Return whether Calico for Windows lists a node's ``containerRuntimeVersion``."""
         name, _, version = runtime.partition("://")
         if self.install not in HOST_PROCESS:
             return name in ("containerd", "docker")

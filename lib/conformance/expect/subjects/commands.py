@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo's literal commands, checked against structured attempts on the same path.
+"""Checks the demo's literal commands against structured attempts on the same path.
 
-The attempt gives the verdict.  The command's exit code and output must agree with it: a command that gets through
-where attempts do not is a violation, since nothing else could have printed the answer; any other disagreement says
-something about the tools, and is ProbeBroken.  Each pair of pods is decided on its own.
+The attempt gives the verdict. The command's exit code and output must agree with it: a command that
+connects where attempts do not is a violation, since nothing else could have printed the answer. Any
+other disagreement is a fault of the tools, and is ProbeBroken. Each pair of pods is decided on its
+own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from conformance.settings import Timings
 TIMED_OUT = "The operation has timed out"
 """Windows PowerShell's message about a request without an answer."""
 UNKNOWN_NAME = "SocketException"
-"""Part of PowerShell's message when Windows' resolver gives no address: the error's id, the same in
+"""The error's id in PowerShell's message when Windows' resolver gives no address; it is the same in
 every language."""
 COMPARE_SUFFIXES = (
     "compare Get-DnsClientGlobalSetting and Get-DnsClient in the pod with its namespace"
@@ -40,7 +41,7 @@ REQUEST_TIMEOUT = 5.0
 
 
 class Ended(Protocol):
-    """A command that ended."""
+    """A command that has ended."""
 
     @property
     def exit_code(self) -> int:
@@ -183,7 +184,8 @@ class Commands:
         half: Half,
         because: str,
     ) -> None:
-        """Run every path's command at once, and judge each on its own. Raise the worst failure."""
+        """Run the command of every path at once, and judge each on its own. Raise the worst
+        failure."""
         commands = [(pair, argv(pair[1])) for pair in pairs]
         ran = at_once([partial(self._run, client, words) for (client, _), words in commands])
 
@@ -234,11 +236,11 @@ def _says(output: str, words: str) -> bool:
 
 @dataclass(frozen=True)
 class _Output:
-    """A command that ended, and its explanation in case it is wrong."""
+    """The output of a command that has ended, and its explanation in case it is wrong."""
 
     ended: Ended
     _explanation: Explanation
-    """The expectation about the command, and its place."""
+    """What was expected of the command, and where it ran."""
     command: str
 
     def but(self, so: str = "", do: str = "") -> Explanation:

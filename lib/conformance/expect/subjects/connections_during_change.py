@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about connections that are open while something changes.
 
-Windows pods may lose theirs (and must get a new connection); Linux pods must keep theirs.
+Windows pods may lose their connections (and must then get a new one); Linux pods must keep theirs.
 ``begin`` opens the streams before any policy is applied. ``under`` applies the policies that will
-change, and waits until they close the witness. ``survive_or_reconnect`` and ``survive`` are
-called after the change: they wait until the witness opens, watch both ends, and decide. A restart
-of Felix is its own witness, because an unchanged ACL list looks the same once it is programmed
-again. The observations of each end are recorded, never expected.
+change, and waits until they close the witness. ``survive_or_reconnect`` and ``survive`` are called
+after the change: they wait until the witness opens, watch both ends, and decide. A restart of Felix
+is its own witness, because an unchanged ACL list looks the same once it is programmed again. The
+observations of each end are recorded, never expected.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ calico#10437)."""
 
 
 ROUNDS = 3
-"""How many times in a row streams may be lost through earlier changes."""
+"""The number of times in a row that streams may be lost because of earlier changes."""
 
 
 @dataclass
@@ -55,20 +55,20 @@ class ConnectionsDuringChange:
     # --- for tests --------------------------------------------------------------------------------------------
 
     def begin(self, watched: Sequence[PodPair], *, beside: PodPair) -> None:
-        """Open the ``watched`` streams, and one ``beside`` them between Linux pods; no policy is in force yet.
+        """Open the ``watched`` streams, and one stream ``beside`` them between Linux pods; no
+        policy is in force yet.
 
-        Raise ControlBroken when one does not open.
+        Raise ControlBroken if a stream does not open.
         """
         *streams, control = self.streams.open(*watched, beside)
         self._begun = _Begun(dict(zip(watched, streams, strict=True)), beside, control)
 
     def under(self, *policies_and_rows: Policies | Row) -> None:
         """Apply policies that close paths and let streams pass, as the rows say; they are in force
-        when the change begins. A stream that is lost now says nothing about the coming change and
+        when the change begins. A stream that is lost now does not count for the coming change and
         is opened again. A stream that does not reconnect in time is a Nonconformance, since
         applying policies is a change as well; so is a path that the policies do not close. Raise
-        ControlBroken if the paths cannot be decided, or the stream beside them does not open.
-        """
+        ControlBroken if the paths cannot be decided, or if the Linux stream does not open."""
         begun = self._opened()
         because = next(iter(rows_of(policies_and_rows).values())).because
         watched = list(begun.streams.values())
@@ -131,7 +131,7 @@ class ConnectionsDuringChange:
         still: Sequence[Row] = (),
         because: str,
     ) -> list[StreamState]:
-        """Expect each stream to survive the change or to come back, and the Linux stream
+        """Expect each stream to survive the change or to reconnect, and the Linux stream
         ``survives`` to survive.
 
         Paths that the change ``opened`` are witnesses that it took effect. So are ``restarts``,
@@ -154,12 +154,12 @@ class ConnectionsDuringChange:
     def survive(
         self, streams: Sequence[PodPair], *opened: Row, survives: PodPair, because: str
     ) -> None:
-        """Expect these streams to survive, since the change affects no policy; before Calico
-        v3.31 they may be lost.
+        """Expect these streams to survive, since the change affects no policy; before Calico v3.31
+        they may be lost.
 
-        Such a change can have no witness. Its witness is a later change, to another pod of the
-        same node, which opens the paths ``opened``: Felix handles changes in order, so the
-        earlier change has been handled by then.
+        Such a change has no effect that could be its witness. Its witness is a later change, to
+        another pod of the same node, which opens the paths ``opened``: Felix handles changes in
+        order, so the earlier change has been handled by then.
         """
         chosen, states = self._after(streams, survives, opened, because=because)
         wrong: list[Exception] = []
@@ -238,7 +238,7 @@ class ConnectionsDuringChange:
         still: Sequence[Row] = (),
         because: str,
     ) -> tuple[list[Stream], list[StreamState]]:
-        """Return the watched streams, reopened where they were lost, and their states.
+        """Return the watched streams, with lost streams opened again, and their states.
 
         The ``still`` rows are checked while the streams are watched, so that both take the time of
         one check.
@@ -282,7 +282,7 @@ class ConnectionsDuringChange:
     def _outcome(
         self, streams: Sequence[Stream], because: str, *, since: float
     ) -> list[StreamState]:
-        """Return the result of each stream; a stream that does not come back is VIOLATED."""
+        """Return the result of each stream; a stream that does not reconnect is VIOLATED."""
         states = self.streams.followed(streams, because=because, since=since)
         self._demand_recovery(streams, states, because, witnessed=True)
         self.streams.same_pods(states)
@@ -324,11 +324,10 @@ class ConnectionsDuringChange:
         *,
         witnessed: bool,
     ) -> None:
-        """Record a violation for each stream without a new connection in time, and raise the
-        first.
+        """Record a violation for each stream without a new connection in time, and raise the first.
 
-        The other streams are decided, too: lost streams, and streams that survived if it is
-        ``witnessed`` that the change took effect.
+        The other streams are decided, too: lost streams, and streams that survived if a witness
+        shows that the change took effect (``witnessed``).
         """
         late = [self.streams.not_recovered(state) for state in states]
         if not any(late):
@@ -350,4 +349,4 @@ class _Begun:
     streams: Mapping[PodPair, Stream]
     beside: PodPair
     control: Stream
-    """The stream beside the others."""
+    """The Linux stream, which is the control of the others."""

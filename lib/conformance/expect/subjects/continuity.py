@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations about conditions that hold all the time during a change, and not only before and
-after it.
-"""
+after it."""
 
 import math
 import threading
@@ -24,18 +23,19 @@ from conformance.settings import Timings
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 AGREE = 2
-"""Connections at a target that show that it was open: a single connection may have begun before the
-denial."""
+"""The number of connections at a target which show that it was open: a single connection may have
+begun before the denial."""
 NAP = 0.05
-"""s. Longest wait for an answer before checking whether the work is over."""
+"""s. The longest wait for an answer before checking whether the work is over."""
 
 _Way = tuple[str, str]
-"""A client (uid) and a protocol: a client that gets through by UDP may still be dead by TCP."""
+"""A client (uid) and a protocol: a client whose UDP attempts connect may still fail by TCP."""
 
 
 @dataclass
 class _PathState:
-    """A path with its answers, and the seconds from the beginning at which each was requested."""
+    """A path with its answers. Each answer has the time of its request, in seconds from the
+    beginning."""
 
     attempt: Attempt
     observations: list[tuple[float, Observation]] = field(default_factory=list)
@@ -57,16 +57,14 @@ class Continuity(Subject):
         *cases: Case,
         because: str,
     ) -> None:
-        """Expect no closed case to open during ``work``; each client gets through an open case
-        meanwhile.
+        """Expect no closed case to open during ``work``, while each client reaches an open case.
 
         All paths are tried at the cadence of their source's system, from a moment before the work
         begins until a moment after its end. Then only the open paths are tried, until each source
-        gets through or ``policy_effect`` is over, so that a delay of a busy machine does not count
-        as silence. Raise what the work raises; Nonconformance with the second in which a path was
+        connects or ``policy_effect`` is over, so that a delay of a busy machine does not count as
+        silence. Raise whatever the work raises; Nonconformance with the second in which a path was
         first observed open; ControlBroken for a path that was open once, that ended otherwise than
-        denials do, or whose source reached no server at the end; UsageProblem where no case is
-        closed.
+        denials do, or whose source reached no server at the end; UsageProblem if no case is closed.
         """
         shut = self._paths(cases, want=False)
         opened = self._paths(cases, want=True)
@@ -108,9 +106,8 @@ class Continuity(Subject):
     def _ask(
         self, shut: Sequence[_PathState], opened: Sequence[_PathState], stop: threading.Event
     ) -> None:
-        """Probe until the end, and clients without an answer a while longer; then read the last
-        answers.
-        """
+        """Probe until the end, and probe clients without an answer a while longer; then read the
+        last answers."""
         clock = self.expect.clock
         began = clock.monotonic()
         rounds = _Rounds(self.expect.prober.asking(), self.expect.timings)
@@ -202,7 +199,7 @@ class _Rounds:
     asking: Asking
     timings: Timings
     under_way: dict[int, tuple[_PathState, float]] = field(default_factory=dict)
-    """Ticket to the path and the second in which it was asked."""
+    """Map each ticket to the path and the second in which it was tried."""
     _due: dict[str, float] = field(default_factory=dict)
 
     def begin(self, paths: Sequence[_PathState], now: float) -> None:
@@ -232,8 +229,7 @@ class _Rounds:
 
 
 def _doubt(state: _PathState, alive: set[_Way]) -> str:
-    """Return why the answers of a path that should be closed prove nothing; empty: it was
-    closed."""
+    """Return why the answers of a path that should be closed prove nothing; empty if it was closed."""
     reached = [at for at, observation in state.observations if observation.verdict in ARRIVED]
     if reached:
         return (

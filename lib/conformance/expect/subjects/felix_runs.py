@@ -22,23 +22,23 @@ class FelixRuns:
     nodes: Sequence[NodeFacts]
     """The nodes that were Ready when the run began."""
     down: Callable[[Sequence[str]], Mapping[str, str]]
-    """Map those of some nodes on which Felix does not run to its state there, or to a text that it
-    is not installed."""
+    """Returns the state of Felix on those of the given nodes on which it does not run, or a text
+    that Felix is not installed there."""
     lost: Callable[[Sequence[str]], Mapping[str, str]]
-    """Maps those of some nodes that died during the run to their error."""
+    """Returns the error of each of the given nodes that died during the run."""
     changed: Callable[[str], bool]
-    """Return whether this run has restarted Felix on a node, or may have."""
+    """Returns whether this run has restarted Felix on a node, or may have."""
     within: float
-    """s. Felix may be away for this long."""
+    """s. The time for which Felix may be absent."""
     every: float
-    """s. Between two checks."""
+    """s. The pause between two checks."""
     clock: Clock = SYSTEM_CLOCK
 
     def everywhere(self, *, because: str) -> None:
         """Expect Felix to run on every node at two checks in a row, or to run again in time.
 
-        Raise Nonconformance where it does not; EnvironmentBroken where a node died, or this run's
-        own restarts may be the cause.
+        Raise Nonconformance if it does not; EnvironmentBroken if a node died, or if this run's own
+        restarts may be the cause.
         """
         names = [node.name for node in self.nodes]
         settled = until(

@@ -2,10 +2,10 @@
 """Expectations about data that does not fit into one packet: it is sent in parts, and the
 receiver's system joins them.
 
-Datagrams are sent without Don't Fragment and answered with few bytes, so that each path is judged
-by itself.  UDP delivers whole datagrams or none: an answer of the server shows that all parts came.
-TCP fills packets as far as both ends allow, and the answer has as many: a connection that loses
-packets by their size never ends.
+Datagrams are sent without Don't Fragment and answered with few bytes, so that each direction is
+judged by itself. UDP delivers whole datagrams or none: an answer of the server shows that all parts
+arrived. TCP fills packets as far as both ends allow, and the answer has as many packets: a
+connection that loses packets because of their size never ends.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from conformance.model.endpoint import Pair, Target, Workload
 from conformance.model.observation import Observation
 
 WHOLE = 12000
-"""Bytes of a datagram that no MTU takes: more than jumbo frames (9216), and few enough pieces to
-arrive at once."""
+"""The size in bytes of a datagram that exceeds every MTU: more than jumbo frames (9216), and few
+enough pieces to arrive at once."""
 
 TRANSFER = 1_200_000
-"""Bytes there and back over TCP: more than a connection sends before the first acknowledgement (RFC
-6928), and more than 64 KiB and 1 MiB, at which windows and counters end."""
+"""The bytes that a TCP connection carries in each direction: more than it sends before the first
+acknowledgement (RFC 6928), and more than 64 KiB and 1 MiB, at which windows and counters end."""
 ROUND_TRIPS = 20
-"""Most round trips that :data:`TRANSFER` takes in both directions. A connection begins with ten
+"""The most round trips that :data:`TRANSFER` takes in both directions. A connection begins with ten
 packets (RFC 6928) and doubles them with each round trip, seven times in each direction; it needs
 some more for its start and for lost packets."""
 BETWEEN = tuple(range(100, 1300, 100))
@@ -39,7 +39,8 @@ loses packets of some sizes only may let the full and the smallest packets pass.
 SENT_BACK = BETWEEN[-1]
 """The size among these at which a datagram is returned whole, so that its bytes are compared."""
 TINY = 50
-"""Bytes of a datagram that passes wherever any datagram does; smaller than those sizes."""
+"""The size in bytes of a datagram that passes wherever any datagram does; it is smaller than those
+sizes."""
 DO = {
     "udp": "let IPv4 fragments pass inside the overlay: look at firewalls and at network adapters' offloads, on both "
     "nodes and between them",
@@ -57,8 +58,8 @@ class Fragments(Subject):
         """Expect a datagram of :data:`WHOLE` bytes to arrive on each path to a UDP port, and
         datagrams of a single packet, too.
 
-        To a TCP port :data:`TRANSFER` bytes arrive and come back.  Raise Nonconformance;
-        ControlBroken if small datagrams do not arrive, either.
+        On a path to a TCP port, expect :data:`TRANSFER` bytes to arrive and to come back. Raise
+        Nonconformance; ControlBroken if small datagrams do not arrive either.
         """
         reasons = {pair: row.because for pair, row in rows_of(rows).items()}
         pairs = list(reasons)
@@ -89,12 +90,12 @@ class Fragments(Subject):
         self.check("behaviour", [(*pair, place) for place, pair in enumerate(pairs)], judge)
 
     def _find_lost(self, pairs: Sequence[Pair], because: str) -> dict[int, Exception]:
-        """Return the error of each path, by place, on which packets of some size never arrive.
+        """Return the error of each path, by index, on which packets of some size never arrive.
 
-        Each size has a round of its own, so that queues of busy nodes do not overflow.  A path
-        without an answer is tried again, together with a small datagram.  Each path has its own
-        sizes, so that the sizes of a node lie close, odd sizes among them: between three nodes of
-        one system and two of another no gap is more than 37 bytes.
+        Each size has a round of its own, so that queues of busy nodes do not overflow. A path
+        without an answer is tried again, together with a small datagram. Each path has its own
+        sizes, so that the sizes of a node lie close together and include odd sizes: between three
+        nodes of one system and two of another no gap is more than 37 bytes.
         """
         found = dict[int, Exception]()
         for size in BETWEEN:
@@ -132,9 +133,9 @@ class Fragments(Subject):
         """Return an attempt with the time limit that the slower end and the path need, so that a
         slow answer does not look like silence.
 
-        Over TCP the payload is always ``sent_back``; a datagram is sent back only on request.
-        ``answered_in``: seconds that a small payload took on the same path; no round trip takes
-        longer.
+        Over TCP the server always returns the payload; a datagram is returned only with
+        ``sent_back``. ``answered_in``: seconds that a small payload took on the same path; no round
+        trip takes longer.
         """
         ends = [
             self.expect.timings.of(system)

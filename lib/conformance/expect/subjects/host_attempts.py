@@ -29,12 +29,12 @@ Round = dict[str, Verdict]
 
 
 class Ends(NamedTuple):
-    """The ways in which all rounds of a goal may end."""
+    """The possible results of all rounds of a goal."""
 
     documented: tuple[Verdict, ...]
-    """Results as documented."""
+    """The results that are documented."""
     verdict_if_connected: ClaimVerdict
-    """The verdict where the host connects each time."""
+    """The verdict if the host connects each time."""
 
 
 @dataclass
@@ -49,8 +49,7 @@ class HostAttempts(Subject):
         """Expect that hosts do not reach their targets; each pod stands for the host of its node.
         In each round the ``witness`` paths connect, and the host connects to ``control`` and tries
         the target. TIMED_OUT in all rounds is as documented, CONNECTED in all rounds is LIFTED.
-        Raise Nonconformance for anything else, ControlBroken where a control fails.
-        """
+        Raise Nonconformance for any other result, ControlBroken if a control fails."""
 
         def check_witness(again: str) -> None:
             self.expect.control(witness, because=f"the witness{again}: {because}")
@@ -67,10 +66,10 @@ class HostAttempts(Subject):
         because: str,
     ) -> None:
         """Record whether the hosts of these pods' nodes get no answer from a cloud's metadata
-        service: silence is the known issue.
+        service, which is the known issue.
 
-        ``service``: address and port. Each attempt is made beside ``control``. Raise
-        MissingCapability without a service, else as :meth:`limited`.
+        ``service``: address and port. Each attempt is made at the same time as an attempt at
+        ``control``. Raise MissingCapability without a service, else as :meth:`limited` does.
         """
         if service is None:
             raise MissingCapability(
@@ -96,8 +95,8 @@ class HostAttempts(Subject):
         check_witness: Callable[[str], None],
         ends: Ends,
     ) -> None:
-        """Try all goals in rounds, each goal beside the control. Decide each goal by all of its
-        rounds."""
+        """Try all goals in rounds, each goal together with the control. Decide each goal by all of
+        its rounds."""
         rounds: list[list[Round]] = []
         for _ in range(self.expect.timings.windows.agree):
             check_witness("")

@@ -28,7 +28,7 @@ class HostSubnet:
     streams: StreamExpect
     external: ExternalPaths
     _unknown: list[str] = field(default_factory=list)
-    """Observations of pods for which nothing shows whether their node translates addresses."""
+    """Observations of pods for which it is not known whether their node translates addresses."""
 
     def is_natted(
         self,
@@ -39,14 +39,15 @@ class HostSubnet:
         beside: PodPairs,
         because: str,
     ) -> None:
-        """Expect servers in nodes' network to receive the address of these clients' nodes; LIFTED
-        if a server receives the pod's, and a server beyond the cluster the node's.
+        """Expect servers in the nodes' network to receive the address of these clients' nodes. If
+        such a server receives the pod's address, while a server outside the cluster receives the
+        node's, the limitation is LIFTED.
 
-        ``exclusions``: Felix' natOutgoingExclusions.  Raise MissingCapability if the clients
+        ``exclusions``: Felix' natOutgoingExclusions. Raise MissingCapability if the clients
         ``beside`` cannot reach the servers either, as behind a firewall, if one of the ``pools``
-        has no natOutgoing, or if nothing shows whether any of these nodes translates;
+        has no natOutgoing, or if nothing shows whether any of these nodes translates addresses;
         Nonconformance if a server receives a third address; ControlBroken if a client does not
-        reach it, or if its traffic beyond the cluster is not translated.
+        reach it, or if its traffic to a server outside the cluster is not translated.
         """
         asked_for(pools)
         try:
@@ -95,8 +96,9 @@ class HostSubnet:
     def _untranslated(
         self, client: Workload, text: str, although: str, exclusions: Fact[str]
     ) -> Judged:
-        """Decide about a pod whose own address a node's server receives: only where its traffic
-        beyond the cluster is translated (NAT-2), the nodes' subnet is an exception."""
+        """Decide about a pod whose own address a server in the nodes' network receives. The nodes'
+        subnet is an exception only if the pod's traffic to a server outside the cluster is
+        translated (NAT-2)."""
         beyond = self.external.source_of(client)
         if beyond == client.node_address:
             found = f"natOutgoingExclusions is {exclusions.value}, {exclusions.source}"

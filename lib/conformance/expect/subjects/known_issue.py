@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about issues that can happen: each happened, or did not happen although a witness
-shows that it could."""
+"""Expectations about issues that can happen: an issue happened, or it did not happen although a
+witness shows that it could."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,14 @@ from conformance.verdicts.meaning import of_chance
 
 @dataclass
 class KnownIssue(Subject):
-    """The known issue of a test; paths on which it does not happen are NOT_OBSERVED."""
+    """The expectations of a test about a known issue; paths on which it does not happen are
+    NOT_OBSERVED."""
 
     def may_be_cut_off(
         self, source: Workload, targets: Sequence[Target], *, beside: Target, because: str
     ) -> None:
-        """Record the result of :meth:`may_fail` for these targets, with one witness for all."""
+        """Record for these targets whether the source reaches them, as :meth:`may_fail` does, with
+        one witness for all."""
         self.may_fail(source, [(target, beside) for target in targets], because=because)
 
     def may_fail(
@@ -35,8 +37,8 @@ class KnownIssue(Subject):
         """Record whether connecting to the first target of each pair fails while the second
         connects.
 
-        It failed if no connection came within the time that a change of a Service may take, at
-        consecutive attempts: rules that come late are no failure.  Raise Nonconformance if another
+        It failed if no connection was made within the time that a change of a Service may take, at
+        consecutive attempts: rules that come late are no failure. Raise Nonconformance if another
         pod answers.
         """
         self.paths_may_fail(
@@ -48,8 +50,8 @@ class KnownIssue(Subject):
     def paths_may_fail(
         self, paths: Sequence[Pair], *, beside: Sequence[Pair], because: str
     ) -> None:
-        """Record whether each of these paths fails while all the witnesses connect, like
-        :meth:`may_fail`."""
+        """Record whether each of these paths fails while all the witnesses connect, as
+        :meth:`may_fail` does."""
         expect = self.expect
         expect.control(beside, because=f"the witness: {because}")
         attempts = [
@@ -98,10 +100,11 @@ class KnownIssue(Subject):
     def may_be_read(
         self, read: Callable[[str], Fact[bool]], *, on: Sequence[NodeFacts], because: str, do: str
     ) -> None:
-        """Record each node's reading: the issue has occurred there, has not occurred, or is
-        unknown.
+        """Record for each node whether the issue has occurred there, according to ``read``; the
+        result may be unknown.
 
-        ``do``: the step that makes it known. Raise MissingCapability if it is known of no node.
+        ``do``: the step that makes an unknown result known. Raise MissingCapability if the result
+        is unknown on every node.
         """
         unknown = list[str]()
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NodePorts between nodes: distinguishes a firewall that closes their range from a NodePort that
-does not work.
+"""NodePorts between nodes: distinguishes a firewall that closes the range of NodePorts from a
+NodePort that does not work.
 
 Security groups, network security groups and host firewalls often admit no NodePorts from node to
-node. So the NodePort of a Linux backend, which should work on every cluster, is tried first.
+node. Therefore the NodePort of a Linux backend, which should work on every cluster, is tried first.
 """
 
 from collections.abc import Sequence

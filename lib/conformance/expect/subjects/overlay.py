@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The overlay between nodes; and if it does not pass, the cause: the network of the nodes, or the
+"""The overlay between nodes; if no packet passes, the cause: the network of the nodes, or the
 overlay.
 
-Paths within a node and the nodes' own addresses are controls, and so is what each node holds for
-the other node's pods: route, forwarding, VNI.  UDP 4789 is to blame only if all controls are sound
-and nothing at all passes between two nodes: no datagram and no connection, of no pod, in neither
-direction.
+Paths within a node and the nodes' own addresses are controls, and so are the entries of each node
+for the other node's pods: route, forwarding, VNI. UDP 4789 is to blame only if all controls are
+sound and nothing at all passes between two nodes: no datagram and no connection, of no pod, in
+neither direction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,8 @@ from conformance.model.observation import ARRIVED, Observation, Verdict
 from conformance.verdicts.meaning import of_demand
 
 KUBELET = 10250
-"""Port of every node's kubelet.  Refused is as good as connected: an answer came from that node."""
+"""Port of every node's kubelet. A refusal is as good as a connection: the answer came from that
+node."""
 REACHED = frozenset({Verdict.CONNECTED, Verdict.REFUSED, Verdict.RESET})
 
 
@@ -69,7 +70,7 @@ ADDRESSES = Carrier(
 
 @dataclass
 class Overlay:
-    """The expectations of a test about the carrier of pods between nodes."""
+    """The expectations of a test about the network that carries pods' packets between nodes."""
 
     expect: Expect
     entries: Entries
@@ -78,10 +79,10 @@ class Overlay:
     def passes(self, *rows: Row, node: Workload) -> list[Observation]:
         """Expect every path between nodes to connect.
 
-        Rows that are a ``witness`` are of paths inside a node; ``node`` is a pod in a node's
-        network that connects to each target's node.  Both are controls.  Raise Unmet when only UDP
-        4789 can be to blame; ControlBroken when the controls are broken, or when the entries of the
-        nodes of every dead path are not as announced, which comes first in the message.
+        The paths of ``witness`` rows are inside a node; ``node`` is a pod in a node's network that
+        connects to each target's node. Both are controls. Raise Unmet if only UDP 4789 can be to
+        blame; ControlBroken if the controls are broken, or if the entries of the nodes of every
+        dead path are not as announced, which the message then says first.
         """
         expect = self.expect
         paths = rows_of(rows)
@@ -181,9 +182,8 @@ class Overlay:
             )
 
     def _explanations(self, polled: Polled, between: Sequence[Pair]) -> dict[int, Blamed]:
-        """Return the explanation of each dead path between nodes, by its place; of the first path
-        if none is dead any more.
-        """
+        """Return the explanation of each dead path between nodes, by its index. If no path is dead
+        any more, return the explanation of the first path."""
         last = polled.settled.last
         places = range(len(between))
         dead = [index for index in places if not as_wanted(last[index], True)] or [0]
@@ -211,9 +211,7 @@ class Overlay:
     def _failure(
         self, polled: Polled, found: Mapping[int, Blamed], beside: str
     ) -> Unmet | ControlBroken:
-        """Return the error that the overlay is blocked, or another explanation of all
-        dead paths.
-        """
+        """Return the error that the overlay is blocked, or another explanation of all dead paths."""
         unexplained = [index for index, blame in found.items() if not blame.wrong]
         if unexplained:
             return self._blocked(polled, unexplained[0], found, beside)
@@ -224,7 +222,7 @@ class Overlay:
     ) -> dict[frozenset[str], Blamed]:
         """Return the traffic that passes between some pairs of nodes.
 
-        ``blank``: pairs of nodes whose paths are dead for no known cause.
+        ``blank``: pairs of nodes whose paths are dead without a known cause.
         """
         pods = {
             pod.uid: pod for source, target in between for pod in (source, *target.backends)
@@ -259,7 +257,8 @@ class Overlay:
     def _blocked(
         self, polled: Polled, index: int, found: Mapping[int, Blamed], beside: str
     ) -> Unmet:
-        """Return the error that only UDP 4789 is left to explain why this path is dead."""
+        """Return the error which says that only the likely cause of :attr:`Carrier.blamed` is left
+        to explain why this path is dead."""
         names = [name for blame in found.values() for name in blame.wrong]
         lines = {
             "beside": beside,
@@ -299,9 +298,8 @@ class Overlay:
         )
 
     def _otherwise(self, source: Workload, target: Target, last: Observation) -> Blamed:
-        """Return the explanation of a dead path: another pod that answers for the server, else
-        the nodes' entries.
-        """
+        """Return the explanation of a dead path: either another pod answers for the server, or the
+        nodes' entries are wrong."""
         found = blamed(self.entries, source, target)
         if by := lost_by(self.expect.context.world.runs, last.attempt, [last]):
             return Blamed((by, *found.wrong), found.unread)
@@ -314,14 +312,14 @@ class Overlay:
 
 @dataclass
 class Fabric(Overlay):
-    """The expectations of a test about the fabric that carries pods without an overlay."""
+    """The expectations of a test about the network that carries pods' packets without an overlay."""
 
     by: Carrier = ADDRESSES
 
 
 class Unread:
-    """A stand-in for entries that cannot be read on this cluster; the fabric is then the likely
-    cause."""
+    """A stand-in for entries that cannot be read on this cluster; the nodes' network is then the
+    likely cause."""
 
     def deviations(self, node: str, toward: str) -> Mapping[str, Fact[str]]:
         raise MissingCapability(f"flannel sets them, for node {toward}", "ip route")
@@ -329,7 +327,7 @@ class Unread:
 
 @dataclass
 class FlannelFabric(Fabric):
-    """The same expectations where flannel programs the routes."""
+    """The same expectations if flannel programs the routes."""
 
     entries: Entries = field(default_factory=Unread)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends on a Windows node without an overlay, and traffic to them with this node's own address
-as source.
+"""Backends on a Windows node without an overlay, and traffic to them whose source is this node's
+own address.
 
-Felix puts an ACL before all policies of an endpoint that lets in every address of its node
+Felix puts an ACL before all policies of an endpoint that admits every address of its node
 (projectcalico/calico felix/dataplane/windows/endpoint_mgr.go, nodeToEndpointRule). Without an
 overlay, kube-proxy gives traffic this address if it comes by ClusterIP without direct server
 return, or from outside by NodePort (calico#4078).
@@ -29,21 +29,21 @@ UNSURE = "whether kube-proxy on node {node} uses direct server return is not kno
 
 @dataclass
 class OwnNode(Subject):
-    """Expectations about clients that the policy does not admit, and whose traffic has the address
+    """Expectations about clients that the policy does not admit, but whose traffic has the address
     of the backend's node."""
 
     def lets_in(self, *rows: Row, undecided: Mapping[str, str] | None = None) -> None:
-        """Expect clients that the policy does not admit ("strangers") to get in by the paths of the
-        rows.
+        """Expect clients that the policy does not admit ("strangers") to connect on the paths of
+        the rows.
 
-        Witnesses that are closed are the same strangers by pod address. Witnesses that are open are
-        clients that the policy admits. ``undecided``: nodes that may or may not have the
+        The witnesses that are closed are the same strangers by pod address. The witnesses that are
+        open are clients that the policy admits. ``undecided``: nodes that may or may not have the
         limitation, with the reason; a closed path from such a node is NOT_RUN. Any other closed
         path means that the limitation is gone: LIFTED.
 
         Raise Nonconformance if a path ends in a third way each time. Raise ControlBroken if
-        ``admitted`` clients do not get in, if strangers get in by pod address, or if a path is open
-        at times and closed at others.
+        ``admitted`` clients do not connect, if strangers connect by pod address, or if a path is
+        open at times and closed at others.
         """
         of_rows = rows_of(rows)
         paths = [pair for pair, row in of_rows.items() if not row.witness]

@@ -14,7 +14,7 @@ from conformance.model.observation import Verdict
 
 @dataclass
 class OwnService:
-    """Expectations about backends and the Service in front of them alone."""
+    """Expectations about pods, each with a Service whose only backend is the pod itself."""
 
     expect: Expect
     nodes: WindowsNodes

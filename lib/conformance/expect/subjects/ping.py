@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about ping within the cluster and beyond it, by the output of the systems' own
-commands.
+"""Expectations about ping within the cluster and to addresses outside it, by the output of the
+systems' own commands.
 
-Only a line that reports a reply counts (``Reply from ADDRESS: bytes=``).  Windows' summary does
-not, since "100% loss" contains "0% loss" and "Destination host unreachable" counts as received; nor
-does the exit code.  Silence is believed only when as many pings in a row as verdicts must agree got
-no answer.
+Only a line that reports a reply counts (``Reply from ADDRESS: bytes=``). Windows' summary does not
+count, since "100% loss" contains "0% loss" and "Destination host unreachable" counts as received;
+nor does the exit code. Silence counts only if as many pings in a row as verdicts must agree got no
+answer.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from conformance.pods.groups import PodPair, PodPairs
 from conformance.verdicts.meaning import of_limitation
 
 ECHOES = 3
-"""Requests of a ping: the first may wait for an address to be resolved."""
+"""The number of requests of a ping: the first may wait until an address is resolved."""
 REPLY = (1, ECHOES)
 SILENCE = (1,)
-"""Requests of the first ping and of later pings, if a reply is expected and if none is; a ping
-waits for all its replies."""
+"""REPLY and SILENCE are the numbers of requests of the first ping and of later pings, if a reply is
+expected and if none is. A ping waits for all its replies."""
 REPLY_WITHIN = 1.0
 """s.  ``-w 1000`` and ``-W 1``: replies take milliseconds, and a tenth of a second over the
 Internet."""
 TAKES = ECHOES * (REPLY_WITHIN + 1)
-"""s.  Longest time of a ping: a wait and a pause of a second for each request."""
+"""s. The longest time of a ping: a wait and a pause of a second for each request."""
 REPLIES = {"windows": r"Reply from {address}: bytes=", "linux": r"\d+ bytes from {address}:"}
 """The line that reports a reply, by operating system."""
 SUMMARIES = {"windows": r"Packets: Sent = \d+", "linux": r"\d+ packets transmitted"}
@@ -65,8 +65,8 @@ LOOK_AT_ICMP = "look for policies and firewall rules that drop ICMP"
 
 @dataclass
 class ExternalPaths(Subject):
-    """The expectations of a test; ``outside``: the target beyond the cluster, or None without a
-    name."""
+    """The expectations of a test; ``outside``: the target outside the cluster, or None if none is
+    named."""
 
     commands: Commands
     outside: tuple[str, int] | None
@@ -81,8 +81,7 @@ class ExternalPaths(Subject):
     def target_of(self, clients: Sequence[Workload]) -> list[Target]:
         """Return the external target by TCP; none if none was given, or if it does not answer each
         of these pods. With this target, a test can check a policy's effect on traffic that leaves
-        the cluster.
-        """
+        the cluster."""
         if self.outside is None:
             return []
         target = self._there("tcp")
@@ -103,13 +102,13 @@ class ExternalPaths(Subject):
         """Expect the target to receive the address of the client's node as the source of each
         client's traffic.
 
-        ``node`` is the control: the target receives its address as it is. ``pools`` say whether
+        ``node`` is the control: the target receives its address unchanged. ``pools`` say whether
         they have natOutgoing.
 
         Raise MissingCapability if a pool has no natOutgoing, if the target does not report the
-        source to ``node``, or if a device beyond the nodes translates addresses, too. Raise
-        ControlBroken if the target does not answer ``node``, and Nonconformance like
-        :meth:`Expect.sources`.
+        source to ``node``, or if a device outside the cluster translates addresses, too. Raise
+        ControlBroken if the target does not answer ``node``, and Nonconformance as
+        :meth:`Expect.sources` does.
         """
         asked_for(pools)
         own = [(node, self._there(protocol))]
@@ -146,8 +145,8 @@ class ExternalPaths(Subject):
         )
 
     def source_of(self, client: Workload) -> str:
-        """Return the source address that the target receives from a pod by TCP; empty: no target
-        was named, or it does not report its client."""
+        """Return the source address that the target receives from a pod by TCP. Empty: no target
+        was named, or the target does not report its client's address."""
         if self.outside is None:
             return ""
         attempt = self.expect.attempt(client, self._there("tcp"), Kind.HTTP)
@@ -155,7 +154,7 @@ class ExternalPaths(Subject):
         return observation.seen_client
 
     def ping_passes(self, pod_pairs: PodPairs, *, because: str) -> None:
-        """Expect each Linux pod's ping of its pair's other pod to be answered.
+        """Expect each Linux pod's ping of the other pod of its pair to be answered.
 
         Raise ControlBroken otherwise: if networks drop ICMP, Windows' pings show nothing.
         """
@@ -173,9 +172,9 @@ class ExternalPaths(Subject):
         """Expect each pod's ping of its peer to be answered, at the first try or a later one.
 
         Without ``want``, expect no ping to be answered; an answered ping means that the path is not
-        closed. The path was open before (:meth:`before`), so no address has to be resolved any
-        more, and each of the pings that must agree sends one request. ``meanwhile`` runs during the
-        wait for the pings; its exception is raised, too.
+        closed. The path was open before (:meth:`before`), so no address needs to be resolved any
+        more, and each of the pings that must agree sends one request. ``meanwhile`` runs while the
+        pings run; its exception is raised, too.
         """
         began = time.monotonic()
         asked = [(source, there.address) for source, there in pod_pairs]
@@ -203,9 +202,8 @@ class ExternalPaths(Subject):
         self.check("open" if want else "closed", [(*result[0], result) for result in ran], judge)
 
     def before(self, pod_pairs: PodPairs, so: str = BEFORE) -> None:
-        """Expect each ping to pass before a policy is made. Raise ControlBroken, with the
-        consequence (``so``).
-        """
+        """Expect each ping to be answered before a policy is created. Raise ControlBroken, with the
+        consequence (``so``)."""
         pings = self._pings([(source, there.address) for source, there in pod_pairs], *REPLY)
         for (source, there), ran in zip(pod_pairs, pings, strict=True):
             self._demand_reply(source, there, self._outputs_of(source, ran), so, LOOK_AT_ICMP)
@@ -220,12 +218,12 @@ class ExternalPaths(Subject):
         allowed: PodPairs,
         because: str,
     ) -> None:
-        """Decide whether Windows ignores a rule of the policy that lets pings in on Linux.
+        """Decide whether Windows ignores a rule of the policy that admits pings on Linux.
 
-        ``linux``: pairs of Linux pods that this rule lets in; raise ControlBroken if one does not
+        ``linux``: pairs of Linux pods that this rule admits; raise ControlBroken if one does not
         answer. ``skipped``: such pairs with Windows pods: CONFIRMED without an answer, LIFTED with
-        one. ``kept``: pairs that no rule lets in, VIOLATED if one is answered. ``allowed``: pairs
-        that a rule on ICMP alone lets in, the claim's part ``ICMP alone``.
+        one. ``kept``: pairs that no rule admits, VIOLATED if one is answered. ``allowed``: pairs
+        that a rule only about ICMP admits, the claim's part ``ICMP alone``.
         """
         wanted = [*linux, *allowed]
         silent = [*skipped, *kept]
@@ -268,7 +266,7 @@ class ExternalPaths(Subject):
             opened.each([(*pair, pair) for pair in allowed], judge)
 
     def do_not_ping(self, sources: Sequence[Workload], *, because: str, beside: Workload) -> None:
-        """Expect no answer to any ping from these pods to an address beyond the cluster. If a ping
+        """Expect no answer to any ping from these pods to an address outside the cluster. If a ping
         is answered, the claim is LIFTED.
 
         Raise ControlBroken if the target no longer answers the ping of ``beside``, a Linux pod,
@@ -293,7 +291,7 @@ class ExternalPaths(Subject):
         self.check("closed", [(result[0], None, result) for result in ran], judge)
 
     def _answers(self, linux: Workload) -> None:
-        """Raise ControlBroken where the target answers no ping of a Linux pod."""
+        """Raise ControlBroken if the target does not answer the ping of a Linux pod."""
         address, _ = self._target
         (ran,) = self._pings([(linux, address)], *REPLY)
         self._demand_reply(
@@ -344,7 +342,7 @@ class ExternalPaths(Subject):
         return outputs
 
     def _outputs_of(self, source: Workload, ran: Future[list[_PingOutput]]) -> list[_PingOutput]:
-        """Return the output of one pod's pings. Raise ProbeBroken if one did not run."""
+        """Return the output of one pod's pings. Raise ProbeBroken if a ping did not run."""
         outputs = ran.result()
         for ping in outputs:
             self.expect.context.sink.attach(
@@ -459,7 +457,7 @@ class _PingOutput:
 
     @property
     def silent(self) -> bool:
-        """Return whether the source pinged and got no answer."""
+        """Return whether the source sent pings and got no answer."""
         return self.pinged and not self.replied
 
     def __str__(self) -> str:

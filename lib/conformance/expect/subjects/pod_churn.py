@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about pods that come and go on a node, and about the pods that come next."""
+"""Expectations about pods that are created and deleted on a node, and about the pods that are
+created next."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,20 +22,20 @@ from conformance.verdicts.meaning import of_chance
 
 PODS = 10
 TIMES = 2
-"""Pods that come and go at once, and how often."""
+"""The number of pods that are created and deleted at once, and how often this is done."""
 LEFT = 5
-"""Pods of other owners for which a node has room meanwhile."""
+"""The number of other owners' pods for which a node must have room meanwhile."""
 
 
 @dataclass
 class PodChurn(Subject):
-    """The pods of a test that come and go."""
+    """The expectations of a test that creates and deletes pods."""
 
     pods: Pods
     newcomers: Newcomers
     known: KnownIssue
     room: Mapping[str, int]
-    """Map nodes to how many more pods they can take; for other nodes this is not known."""
+    """Map nodes to the number of pods that they can still take; for other nodes it is not known."""
 
     def may_leave_traces(
         self,
@@ -76,8 +77,8 @@ class PodChurn(Subject):
             self.known.paths_may_fail(_both_ways(new, client, name), beside=beside, because=because)
 
     def _leave_room(self, servers: Group) -> None:
-        """Raise MissingCapability if these pods would leave other owners' pods too little room on a
-        node."""
+        """Raise MissingCapability if the test's pods would leave too little room for other owners'
+        pods on a node."""
         for node in (server.node for server in servers if server.node in self.room):
             if self.room[node] < PODS + LEFT:
                 raise MissingCapability(
@@ -107,7 +108,8 @@ class PodChurn(Subject):
         return ""
 
     def _come_and_go(self, server: Workload) -> str:
-        """Return the network plugin's words about a pod that it refused; empty: it refused none."""
+        """Return the network plugin's message about a pod that it refused; empty if it refused
+        none."""
         pause = PausePods(self.pods, f"churn-{server.node}")
         node = next(node for node in self.pods.facts.nodes if node.name == server.node)
         try:

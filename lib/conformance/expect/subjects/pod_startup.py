@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about pods' first seconds, before Felix has programmed them, and about the clients
-that can reach them then."""
+"""Expectations about pods' first seconds, before Felix has programmed their rules, and about the
+clients that can reach them then."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from conformance.timing import Settled, until
 from conformance.verdicts.meaning import of_chance, of_failure, of_promise
 
 REFUSALS = frozenset({Verdict.REFUSED, Verdict.RESET})
-"""Results that are answers of the pod, unless the client gets them from every target."""
+"""Results that count as answers of the pod, unless the client gets them from every target."""
 
 LOOK_AT: dict[OS, str] = {
     "linux": "look for the chains of the new endpoint on its node: iptables-save or nft list table ip calico",
@@ -42,7 +42,7 @@ LOOK_FOR_HOST: dict[OS, str] = {
 
 @dataclass(frozen=True)
 class _Look:
-    """The answers of the new pod and, at the same moment, of the pod beside it."""
+    """The answers of the new pod and, at the same moment, of the control pod."""
 
     new_pod: Observation
     beside: Observation
@@ -93,12 +93,12 @@ class PodStartup(Subject):
         policy lets nothing through.
 
         A refusal is an answer. Raise Nonconformance if the policy never closes a pod, and
-        ControlBroken or EnvironmentBroken like :meth:`accept_nothing`.
+        ControlBroken or EnvironmentBroken as :meth:`accept_nothing` does.
         """
         self._answers(client, new_pods, beside, because, port, can_happen=True)
 
     def may_have_sent(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
-        """Decide whether each pod's first action got through before the pod's policy took effect.
+        """Decide whether each pod's first connection succeeded before the pod's policy took effect.
         The policy lets nothing through.
 
         Raise ControlBroken if a policy does not take effect at all.
@@ -144,7 +144,7 @@ class PodStartup(Subject):
             expect.context.sink.attach("first action", "\n".join(lines))
 
     def sent_nothing(self, new_pods: Sequence[NewPod], target: Target, *, because: str) -> None:
-        """Expect no pod's first action to be answered.  Raise Nonconformance for the first that
+        """Expect no pod's first connection to be answered. Raise Nonconformance for the first that
         was."""
         policies = self.expect.context.world.others
 
@@ -174,8 +174,8 @@ class PodStartup(Subject):
     ) -> None:
         """Expect each new pod to become Ready although policy drops ``client``'s packets.
 
-        Raise Nonconformance otherwise, ControlBroken when the policy does not close one of them or
-        ``client`` does not reach ``beside``, and EnvironmentBroken when a pod ends.
+        Raise Nonconformance otherwise, ControlBroken if the policy does not close a new pod or
+        ``client`` does not reach ``beside``, and EnvironmentBroken if a pod ends.
         """
         expect = self.expect
         claims = self.expect.context.claims
@@ -256,8 +256,8 @@ class PodStartup(Subject):
         *,
         can_happen: bool,
     ) -> None:
-        """Decide what ``client`` gets from each new pod until its policy is in force: an answer
-        violates a promise, or shows the known issue where it ``can_happen``."""
+        """Decide what ``client`` receives from each new pod until the pod's policy is in force. An
+        answer is VIOLATED, or the known issue if it ``can_happen``."""
         attempts = self._attempts(client, new_pods, beside, port)
         watched, ran = self._watch(new_pods, attempts, because, until_answered=not can_happen)
 
@@ -283,7 +283,7 @@ class PodStartup(Subject):
     def _attempts(
         self, client: Workload, new_pods: Sequence[NewPod], beside: Target, port: int
     ) -> list[Attempt]:
-        """Return an attempt at each new pod, and at the pod beside them."""
+        """Return an attempt at each new pod, and at the control pod."""
         at_new = [
             self.expect.attempt(client, new_pod.pod.tcp(port), want=False) for new_pod in new_pods
         ]
@@ -297,12 +297,11 @@ class PodStartup(Subject):
         *,
         until_answered: bool,
     ) -> tuple[Settled[list[_Look]], dict[int, float]]:
-        """Make the attempts again and again until each pod's first action is done and each has been
-        silent for a while; return the observations, and for each pod the time at which it began to
-        act.
+        """Make the attempts again and again until each pod's first action is done and each pod has
+        been silent for a while. Return the observations, and for each pod the time at which its
+        action began.
 
-        ``until_answered``: end at the first answer of a new pod, or at silence of the pod beside
-        them.
+        ``until_answered``: end at the first answer of a new pod, or if the control pod is silent.
         """
         expect = self.expect
         clock = expect.clock

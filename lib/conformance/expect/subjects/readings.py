@@ -3,8 +3,8 @@
 
 A deviation is Unmet; its meaning follows from the claim's kind: a requirement is UNMET, a
 recommendation ADVISED, anything else VIOLATED. A limitation counts as gone only if Calico itself
-made the deviating value (``lifted``). A value that could not be read decides nothing: NOT_RUN; a
-broken read of a node is INCONCLUSIVE.
+made the deviating value (``lifted``). A value that could not be read decides nothing: NOT_RUN; if
+the read of a node broke, INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Readings:
         because: str,
         do: str,
     ) -> None:
-        """Expect every fact to be ``right``: a value, or a rule, which ``expected`` puts into
-        words.
+        """Expect every fact to be ``right``: either a value, or a rule, which ``expected``
+        describes.
 
         ``on``: the nodes of ``facts``, by name; a pod stands for its node.
 
@@ -117,9 +117,8 @@ class Readings:
         )
 
     def _describe_lift(self, demand: _Demand[T], node: str, found: Found[T]) -> str:
-        """Return why a limitation counts as gone, with everything else as documented; empty if it
-        does not.
-        """
+        """Return why a limitation counts as gone, with all other facts as documented; empty if it
+        does not."""
         others = demand.otherwise(found)
         lifted = demand.lifted
         if (
@@ -137,7 +136,7 @@ class Readings:
         return text
 
     def _compare(self, demand: _Demand[T], node: str, settled: Settled[Found[T]]) -> None:
-        """Raise Unmet if a fact is not as demanded."""
+        """Raise Unmet if a fact does not meet the demand."""
         found = settled.last
         wrong = list(demand.otherwise(found))
         rows = [
@@ -164,7 +163,8 @@ class Readings:
 
 @dataclass(frozen=True)
 class _Demand(Generic[T]):
-    """The demand on facts, and the words of its failure; fields as in :meth:`Readings.that`."""
+    """What facts must be, and the words of the failure; the fields are those of
+    :meth:`Readings.that`."""
 
     facts: Found[T] | Callable[[str], Found[T]]
     right: T | Callable[[T], bool]
@@ -174,8 +174,8 @@ class _Demand(Generic[T]):
     do: str
 
     def known(self, node: str) -> Found[T]:
-        """Read the facts now.  Raise MissingCapability where something could not be read, or there
-        is nothing."""
+        """Read the facts now. Raise MissingCapability if a fact could not be read, or if there is
+        none."""
         found = self.facts(node) if callable(self.facts) else self.facts
         unknown = [
             f"{name} could not be read: {fact.source}"
@@ -206,17 +206,16 @@ class _Demand(Generic[T]):
 
 
 def _nodes(on: Iterable[NodeFacts | Workload] | None) -> Mapping[str, NodeFacts | Workload | None]:
-    """Map each node's name to its facts or to the pod that stands for it; the empty name to None
-    if the cluster as a whole is read.
-    """
+    """Map each node's name to its facts or to the pod that stands for it. If the cluster as a whole
+    is read, map the empty name to None."""
     if on is None:
         return {"": None}
     return {place.node if isinstance(place, Workload) else place.name: place for place in on}
 
 
 def table(rows: Sequence[tuple[str, str, str, bool]], facts: Found[T]) -> str:
-    """Expected and observed side by side (rows as of :func:`message.table`), then where each was
-    read."""
+    """Return a table of expected and observed (rows as of :func:`message.table`), followed by the
+    source of each fact."""
     return f"{message.table(rows)}\n\n" + "\n".join(
         f"{name}: {fact.source}" for name, fact in facts.items()
     )
@@ -249,8 +248,8 @@ def deviation(
 
 
 def format_value(value: object) -> str:
-    """Return a value as people read it: ``true`` as in Kubernetes, lists by members, builds with a
-    dot."""
+    """Return a value as people read it: ``true`` as in Kubernetes, lists by their items, builds
+    with a dot."""
     if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
         return ".".join(map(str, value))
     if isinstance(value, bool):

@@ -20,12 +20,12 @@ from conformance.policy.acl_list import HnsRule
 Expected = Callable[[Workload], Sequence[tuple[HnsRule, ...]]]
 """The lists that Felix may give HNS for a pod now, the likeliest first."""
 NAMED = 6
-"""Differences that a message names."""
+"""The number of differences that a message names."""
 
 
 @dataclass
 class RenderedLists(Subject):
-    """The lists that HNS holds, against those rendered from the cluster's policies."""
+    """The expectation that HNS has the lists that Felix renders from the cluster's policies."""
 
     acls: Acls
     expected: Expected

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source that a server sees of a Windows pod by ClusterIP, and a policy that names that pod.
+"""The source address that a server receives from a Windows pod by ClusterIP, and a policy that
+selects that pod.
 
-Without direct server return kube-proxy rewrites the source: in an overlay to its ``--source-vip``,
-which on Calico is the third address of the node's block (the address after the overlay's own), for
-backends that are pods, and to the node's address for backends that are not; without an overlay
-(l2bridge) to the node's address always (kubernetes#83072, KEP-5100).  A policy's source selector
-then does not match.  With direct server return the pod's address is kept.
+Without direct server return kube-proxy rewrites the source. In an overlay, for backends that are
+pods, it becomes kube-proxy's ``--source-vip``, which on Calico is the third address of the node's
+block (the address after the overlay's own); for other backends it becomes the node's address.
+Without an overlay (l2bridge) it always becomes the node's address (kubernetes#83072, KEP-5100). A
+policy's source selector then does not match. With direct server return the pod's address is kept.
 
-Without an overlay Felix lets the node's address into its own pods before any policy, so that a
+Without an overlay Felix admits the node's address to its own pods before any policy, so that a
 backend on the client's node is open to every pod there; another claim covers this
 (:mod:`.own_node`).
 """
@@ -34,10 +35,10 @@ OWN_NODE = "XSVC-5"
 
 @dataclass
 class ServiceSource(Subject):
-    """The paths from clients to servers through a Service each, before and under a policy that
+    """The paths from clients to servers, each through a Service, before and under a policy that
     admits only these clients.
 
-    ``stranger`` is another client, which the policy does not admit; ``service`` gives a server's
+    ``stranger`` is another client, which the policy does not admit; ``service`` returns a server's
     ClusterIP.
     """
 
@@ -46,19 +47,19 @@ class ServiceSource(Subject):
     stranger: Workload
     service: Callable[[Workload], Target]
     nodes: WindowsNodes
-    """Facts of the clients' nodes; pairs whose client is on an ``undecided`` node are not
-    judged."""
+    """Facts of the clients' nodes; pairs whose client is on an ``undecided`` node are not judged.
+    """
     _kept: list[PodPair] = field(default_factory=list)
     """Pairs whose server received the client's own address by ClusterIP."""
 
     # --- for tests -----------------------------------------------------------------------------------------------
 
     def is_kept(self, *, because: str) -> None:
-        """Expect each server to receive the client's pod address by ClusterIP as it does by its own
-        address, also by UDP.
+        """Expect each server to receive the client's pod address by ClusterIP, as it does by its
+        own address, also by UDP.
 
-        Where it is not known whether the source must be kept, the observation is recorded and
-        nothing is decided; raise MissingCapability if that is so everywhere.
+        If it is not known whether the source must be kept, the observation is recorded and nothing
+        is decided; raise MissingCapability if that is so for all.
         """
         known = self._keep_judged(self._read_sources(because))
         self._judge(known, lambda client, server: (client.address,), because)
@@ -71,12 +72,12 @@ class ServiceSource(Subject):
         self._kept = list(self.pod_pairs)
 
     def is_rewritten(self, *, because: str) -> None:
-        """Expect each server to receive by ClusterIP the address that this mode gives; or the
-        limitation is gone.
+        """Expect each server to receive by ClusterIP the address that this mode gives; otherwise
+        the limitation is gone.
 
-        Any third address, or an address that changes, is a Nonconformance.  LIFTED is decided only
-        after a policy admitted the client.  Where it is not known whether the source must be
-        rewritten, nothing is decided, see :meth:`is_kept`.
+        Any third address, or an address that changes, is a Nonconformance. LIFTED is decided only
+        after a policy admitted the client. If it is not known whether the source must be rewritten,
+        nothing is decided, see :meth:`is_kept`.
         """
         known = self._keep_judged(self._read_sources(because))
         self._kept = [
@@ -99,11 +100,10 @@ class ServiceSource(Subject):
             )
 
     def admits_by_address_alone(self, *, because: str) -> None:
-        """Expect the policy to admit clients by pod address and not by ClusterIP, and the
-        ``stranger`` not at all.
+        """Expect the policy to admit clients by pod address and not by ClusterIP, and not to admit
+        the ``stranger`` at all.
 
-        A client whose source was kept has to get in by ClusterIP, too, and there the claim is
-        LIFTED.
+        A client whose source was kept must connect by ClusterIP, too, and its claim is LIFTED.
         """
         hidden = PodPairs(pair for pair in self.pod_pairs if pair not in self._kept)
         kept = PodPairs(self._kept)
@@ -121,8 +121,8 @@ class ServiceSource(Subject):
         self._lift_beside(hidden, kept)
 
     def admits_everywhere(self, *, because: str) -> None:
-        """Expect clients to get in under the policy by pod address and by ClusterIP, and a stranger
-        by neither."""
+        """Expect clients to connect under the policy by pod address and by ClusterIP, and a
+        stranger by neither."""
         opened = [
             *self.pod_pairs.tcp(ECHO_PORT),
             *self.pod_pairs.through(self.service),
@@ -148,8 +148,8 @@ class ServiceSource(Subject):
 
     @property
     def _beside(self) -> list[Pair]:
-        """Return paths on which the stranger connects while servers are closed to it: to clients
-        without policy."""
+        """Return paths on which the stranger connects while servers are closed to it: paths to
+        clients, to which no policy applies."""
         return [(self.stranger, client.tcp(ECHO_PORT)) for client in self.pod_pairs.clients]
 
     def _strangers(self, *, direct: bool) -> list[Pair]:
@@ -161,7 +161,7 @@ class ServiceSource(Subject):
         ]
 
     def _read_sources(self, because: str) -> dict[PodPair, list[Observation]]:
-        """Return the sources that servers see by ClusterIP, once both paths are open and direct
+        """Return the sources that servers receive by ClusterIP, once both paths are open and direct
         sources are sound."""
         direct = self.pod_pairs.tcp(ECHO_PORT)
         self.expect.control(
@@ -195,7 +195,7 @@ class ServiceSource(Subject):
     def _keep_judged(
         self, observations: dict[PodPair, list[Observation]]
     ) -> dict[PodPair, list[Observation]]:
-        """Return the observations that can be judged. Leave the other pairs out of the rest of the
+        """Return the observations that can be judged. Exclude the other pairs from the rest of the
         test."""
         unknown = [pair for pair in observations if pair[0].node in self.nodes.undecided]
         self.pod_pairs = PodPairs(pair for pair in self.pod_pairs if pair not in unknown)

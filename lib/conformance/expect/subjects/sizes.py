@@ -2,11 +2,11 @@
 """Expectations about packet sizes: the largest datagram that passes whole, and larger datagrams
 that vanish.
 
-Datagrams are sent with Don't Fragment and answered with few bytes, so that each path is measured by
-itself.  Above the largest size the sender's own system must report that it does not fit; silence
-there is a black hole, in which full-sized packets disappear while small packets pass.  A server
-that is slow or away for a moment is silent, too: a hole counts only after agreeing rounds in which
-small datagrams pass.
+Datagrams are sent with Don't Fragment and answered with few bytes, so that each direction is
+measured by itself. Above the largest size, the sender's own system must report that the datagram
+does not fit; silence there is a black hole, in which full-sized packets disappear while small
+packets pass. A server that is slow or absent for a moment is silent, too: a hole counts only after
+agreeing rounds in which small datagrams pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,21 +35,21 @@ from conformance.settings.assumptions import number, result
 from conformance.verdicts.meaning import of_limitation
 
 HEADERS = 28
-"""Bytes of an IPv4 header without options and a UDP header."""
+"""The bytes of an IPv4 header without options and a UDP header."""
 SMALLEST = 576
 LARGEST = 9216
-"""Range of bytes in which the MTU is searched: from the size that every IPv4 host must accept (RFC
-1122) to jumbo frames."""
+"""The MTU is searched from SMALLEST, the size in bytes that every IPv4 host must accept (RFC 1122),
+to LARGEST, the size of jumbo frames."""
 AT_ONCE = 16
 """How many sizes a batch tries; four batches then find the exact size."""
 SEARCHES = 3
-"""How often a path is searched; a server is hardly away so many times by chance."""
+"""How often a path is searched; a server is unlikely to be absent so many times by chance."""
 OVERLAY = number("OVERLAY-OVERHEAD")
 """Bytes that VXLAN over IPv4 adds; Calico subtracts them from the node's MTU if no MTU is set."""
 TAKEN = frozenset({Verdict.CONNECTED, Verdict.TIMED_OUT, Verdict.REFUSED, Verdict.UNREACHABLE})
-"""The sender's own system took the datagram; whether it arrived is not known."""
+"""The sender's own system accepted the datagram; whether it arrived is not known."""
 ANSWERED = frozenset({result("WIN-UDP-CLOSED")[0], Verdict.RESET, Verdict.UNREACHABLE})
-"""Results by which another host, and not the server, has answered: the server is away for every
+"""Results that show that another host than the server has answered: the server is absent for every
 size."""
 
 KUBELET = 10250
@@ -61,13 +61,13 @@ class Carried:
     """The sizes that a path carries."""
 
     mtu: int
-    """Bytes of the largest IPv4 packet that passed whole."""
+    """The size in bytes of the largest IPv4 packet that passed whole."""
     above: Observation
-    """How one byte more ended."""
+    """The result with one byte more."""
     observations: tuple[Observation, ...]
-    """All tries with one byte more."""
+    """All attempts with one byte more."""
     seconds: float
-    """How long they took."""
+    """How long the attempts took."""
 
 
 @dataclass
@@ -80,8 +80,8 @@ class Sizes(Subject):
         """Expect full-sized packets to pass in both directions; larger packets are refused by the
         sender's system, none vanish.
 
-        The size is only recorded: the MTU of Windows pods is set by HNS. Return each path's
-        result, in order: there and back of the first pair, and so on.
+        The size is only recorded: the MTU of Windows pods is set by HNS. Return each path's result,
+        in order: both directions of the first pair, and so on.
         """
         pairs = [
             pair
@@ -110,7 +110,7 @@ class Sizes(Subject):
         because: str,
     ) -> None:
         """Expect pods of the operating system ``by`` to keep their own MTU, while ``followed_by``
-        shows the setting in force.
+        shows that the setting is in force.
 
         The two pods of a pair run on one node and one operating system, so that only their own MTU
         limits them. ``node``: a pod in the network of a Linux node; its MTU shows what Windows uses
@@ -166,8 +166,8 @@ class Sizes(Subject):
     def _judged(self, source: Workload, target: Target, because: str) -> Carried:
         """Return the sizes that a path carries; the source's own system refuses larger packets.
 
-        Raise Nonconformance for a hole, ControlBroken if the server was unreachable whenever a
-        hole was looked for.
+        Raise Nonconformance for a hole, ControlBroken if the server was unreachable whenever a hole
+        was searched for.
         """
         for _ in range(SEARCHES):
             carried = self._carried(source, target)
@@ -203,7 +203,8 @@ class Sizes(Subject):
     def _carried(self, source: Workload, target: Target) -> Carried:
         """Return the largest datagram that is answered.
 
-        Raise ProbeBroken when small datagrams pass, and none that every host must take.
+        Raise ProbeBroken if small datagrams pass, but none of the sizes that every host must
+        accept.
         """
         observations: list[Observation] = []
         seconds = 0.0
@@ -265,7 +266,7 @@ class Sizes(Subject):
         """Return the largest size that passes, with one byte more tried as often as verdicts must
         agree.
 
-        Below SMALLEST: nothing passes.
+        A result below SMALLEST means that nothing passes.
         """
         agree = self.expect.timings.of(source.os).agree
         good = SMALLEST - 1
@@ -303,7 +304,8 @@ class Sizes(Subject):
             bad = LARGEST + 1
 
     def _try(self, source: Workload, target: Target, sizes: Sequence[int]) -> list[Observation]:
-        """Try all sizes at once, with the slower end's time limit: a slow answer is no silence."""
+        """Try all sizes at once, with the slower end's time limit, so that a slow answer does not
+        look like silence."""
         return self.expect.prober.observe(self._attempts(source, target, sizes))
 
     def _attempts(self, source: Workload, target: Target, sizes: Sequence[int]) -> list[Attempt]:
@@ -322,7 +324,7 @@ class Sizes(Subject):
         ]
 
     def _vanishing(self, carried: Carried) -> str:
-        """Describe which sizes vanish and where. The range ends at the pod's MTU, beyond which its
+        """Describe which sizes vanish and where. The range ends at the pod's MTU, above which its
         own system refuses to send."""
         source = carried.above.attempt.source
         target = carried.above.attempt.target
@@ -369,9 +371,7 @@ class Sizes(Subject):
         return violation
 
     def _undecided(self, carried: Carried, again: Polled) -> Exception:
-        """Return the error of a search for a black hole in which every probe had
-        another problem.
-        """
+        """Return the error of a search for a black hole in which every probe had another problem."""
         above = again.observations(0)
         small = again.observations(1)
         text = again.message(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The standing watch's decision: what the answers of a whole run, on paths that no test touches,
-show about policy.
+"""The decision of the standing watch: what the answers of a whole run, on paths that no test
+touches, show about policy.
 
 The run's main process probes the paths (:mod:`conformance.watch.standing_watch`); this module
 judges them after all tests have ended. Times are seconds of the machine's monotonic clock, which
@@ -28,8 +28,8 @@ from conformance.policy.foreign import ForeignPolicy
 from conformance.settings.assumptions import DENIED_VERDICTS
 
 AGREE = 2
-"""Answers in a row that show something: a single connection may have begun before the denial
-did."""
+"""The number of answers in a row that show a result: a single connection may have begun before the
+denial did."""
 NOTICEABLE = 15.0
 """s.  Shorter silences are not reported."""
 Way = Literal["in", "out", "allowed", "free", "dns", "service"]
@@ -37,24 +37,24 @@ Way = Literal["in", "out", "allowed", "free", "dns", "service"]
 which they allow; between pods that no policy selects; and to the cluster's DNS and a Service, which
 no policy concerns."""
 BESIDE = ("dns", "service")
-"""Ways that show no policy: gaps in their answers are noted."""
+"""The kinds of paths that show nothing about policy: gaps in their answers are recorded."""
 GAP = 1.0
-"""s.  Shorter gaps in the answers of DNS and of Services are not noted."""
+"""s. Shorter gaps in the answers of DNS and of Services are not recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Equal answers of a path in a row."""
+    """Consecutive answers of a path with the same result."""
 
     open: bool | None
-    """For a denied path: packets arrived; None: neither packets nor a denial.  For other paths: it
-    connected."""
+    """On a denied path: packets arrived; None: neither packets nor a denial were observed. On other
+    paths: the attempt connected."""
     asked: tuple[float, float, float]
-    """When the first, the second and the last attempt were made; for an open path, when their
-    packets arrived."""
+    """The times of the first, the second and the last attempt; for an open path, when their packets
+    arrived."""
     count: int
     observations: tuple[Observation, ...]
-    """The first of them."""
+    """The observations of the first attempts."""
 
     @property
     def sure(self) -> bool:
@@ -64,23 +64,23 @@ class Stretch:
 
 @dataclass(kw_only=True, eq=False)
 class Watched:
-    """A path between the same two pods, for as long as both existed."""
+    """A path between the same two pods, for as long as both exist."""
 
     node: str
     """The node of the end whose pod the policy selects."""
     way: Way
     attempt: Attempt
     before: bool = False
-    """It was open before there were policies."""
+    """The path was open before there were policies."""
     stretches: tuple[Stretch, ...] = ()
     gone: float = 0.0
-    """When a change of one of its pods was noticed; 0: both pods are unchanged."""
+    """The time at which a change of one of its pods was noticed; 0: both pods are unchanged."""
     since: float = 0.0
-    """When it could be asked for the first time."""
+    """The time at which it could first be tried."""
     due: float = 0.0
-    """When it is to be asked next."""
+    """The time at which it is tried next."""
     silent: float = 0.0
-    """s.  Longest time between two answers."""
+    """s. The longest time between two answers."""
 
     @property
     def ends(self) -> list[Workload]:
@@ -89,7 +89,7 @@ class Watched:
 
     @property
     def protocol(self) -> str:
-        """Return the protocol by which the path is asked."""
+        """Return the protocol with which the path is tried."""
         return self.attempt.target.protocol if self.attempt.target else ""
 
     def record(self, at: float, observation: Observation) -> None:
@@ -123,8 +123,7 @@ class Watched:
         )
 
     def gaps(self) -> list[tuple[float, float]]:
-        """Return begin and end of each time above :data:`GAP` without an answer, until the next
-        answer."""
+        """Return the beginning and the end of each time above :data:`GAP` without an answer."""
         silent = [
             (stretch.asked[0], after.asked[0])
             for stretch, after in pairwise(self.stretches)
@@ -151,8 +150,8 @@ class Edit:
     at: float
     what: str
     policies: tuple[ForeignPolicy, ...]
-    """The policy before and after the edit; the data plane may be late with either. None: one of
-    the watch's own policies was edited."""
+    """The policy before and after the edit; the data plane may still enforce the former, or already
+    the latter. None: one of the watch's own policies was edited."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,16 +164,16 @@ class Kept:
     events: tuple[tuple[float, str], ...] = ()
     """Services and pods that were added or removed."""
     foreign: tuple[Edit, ...] = ()
-    """Changes of policies by others."""
+    """The changes of policies by others."""
     unwatched: dict[str, str] = field(default_factory=dict)
-    """Map a node to the reason why nothing, or nothing more, could be asked there."""
+    """Map a node to the reason why no path, or no further path, could be tried there."""
     error: str = ""
-    """Why the watch ended early; empty: it did not."""
+    """The reason why the watch ended early; empty if it did not."""
 
 
 Turns = Sequence[Mapping[str, Any]]
-"""When each test of the run ``began`` and was ``released``, and the ``nodes`` or the ``cluster``
-that it had alone."""
+"""For each test of the run: when it ``began`` and was ``released``, and the ``nodes`` or the
+``cluster`` that it had to itself."""
 
 
 @dataclass
@@ -186,12 +185,12 @@ class StandingWatch(Subject):
     """Ends the watch, and returns its records with the run's turns."""
 
     def held(self, *, because: str) -> None:
-        """Expect on each node that closed paths stayed closed and allowed paths open since the
-        run's beginning.
+        """Expect on each node that since the run's beginning closed paths stayed closed and allowed
+        paths open.
 
         Raise Nonconformance with the node, the second in which a denied path opened, and the events
-        of that time; EnvironmentBroken for a node that somebody else took away; ControlBroken if a
-        denial was never observed.
+        of that time; EnvironmentBroken for a node that was removed or lost by another cause;
+        ControlBroken if a denial was never observed.
         """
         kept, turns = self.result()
         if kept.error:
@@ -211,7 +210,7 @@ class StandingWatch(Subject):
 
 @dataclass
 class _OfNode:
-    """The paths of one node's watched pod."""
+    """The watched paths of one node's watched pod."""
 
     expect: Expect
     node: str
@@ -222,7 +221,7 @@ class _OfNode:
 
     @property
     def paths(self) -> list[Watched]:
-        """Return the paths that were asked."""
+        """Return the paths that were tried."""
         return [
             path for path in self.kept.paths if path.node == self.node and path.way not in BESIDE
         ]
@@ -272,7 +271,7 @@ class _OfNode:
         return bool(path.gone and at > path.gone - noticed)
 
     def _pauses(self, path: Watched, since: float, until: float) -> list[Mapping[str, Any]]:
-        """Return the turns in which the run had a node at either end to itself.
+        """Return the turns in which a test had a node at either end to itself.
 
         A turn includes the time after its end in which policy may still be missing.
         """
@@ -287,14 +286,14 @@ class _OfNode:
         ]
 
     def _outlasted(self, path: Watched, stretch: Stretch) -> list[Mapping[str, Any]]:
-        """Return the pauses in which a path certainly came into this state, if the state outlasted
-        the pauses."""
+        """Return the pauses of the watch in which a path certainly came into this state, if the
+        state lasted longer than the pauses."""
         is_over = stretch.sure and not self._pauses(path, stretch.asked[2], stretch.asked[2])
         return self._pauses(path, *stretch.asked[:2]) if is_over else []
 
     def _silence(self, path: Watched) -> Exception | None:
-        """Return the error of a path without an answer for half of the watch while its pods were
-        there."""
+        """Return the error of a path without an answer for half of the watch while its pods
+        existed."""
         last = path.stretches[-1].asked[2] if path.stretches else max(path.since, self.kept.began)
         silent = max(path.silent, 0.0 if path.gone else self.kept.ended - last)
         if silent > NOTICEABLE:
@@ -311,7 +310,7 @@ class _OfNode:
         """Return the error for a denied path that opened after it was closed, or that was never
         closed.
 
-        Until a change of policy must have taken effect, the denial may still be coming; a lost
+        Until a change of policy must have taken effect, the denial may still be missing; a lost
         packet then looks like a denial.
         """
         denied = False
@@ -344,7 +343,7 @@ class _OfNode:
         self, path: Watched, stretch: Stretch, pause: Mapping[str, Any], *, same: bool
     ) -> Exception:
         """Return the error for a denied path that opened in a pause of the watch and stayed open
-        after its policy had to be back.
+        after its policy had to be in force again.
 
         ``same``: the path is between the same pods as when it was closed before.
         """
@@ -403,8 +402,8 @@ class _OfNode:
         return bool(beside) and all(stretch.open and stretch.sure for stretch in beside)
 
     def _uncontrolled(self, way: str, protocol: str) -> str:
-        """Return why the denial of a path shows nothing; empty: it was open before, then closed,
-        with a live source."""
+        """Return why the denial of a path shows nothing. Empty: the path was open before, then
+        closed, and its source was alive."""
         paths = [path for path in self._of(way) if path.protocol == protocol]
         sources = {path.attempt.source.uid for path in paths}
         controls = [
@@ -454,8 +453,7 @@ class _OfNode:
 
     def _edited(self, path: Watched, began: float, *, want: bool) -> str:
         """Return the foreign policies that were added, changed or deleted then and could explain
-        the result; empty: none.
-        """
+        the result; empty: none."""
         by = self.expect.context.world.others
         (source, target, protocol) = owners.way(path.attempt)
         at: Side = "both" if want else "target" if path.way == "in" else "source"

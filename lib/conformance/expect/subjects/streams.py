@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations about long-lived connections, watched at both ends: survives, resets.
+"""Expectations about long-lived connections, watched at both ends: they survive, or are reset.
 
-A stream that does not open, or an agent that breaks, is never a verdict about resets: ControlBroken, ProbeBroken.  A
-stall that is over when the watching ends was a pause, and no loss.
+A stream that does not open, or an agent that breaks, is never a verdict about resets:
+ControlBroken, ProbeBroken. A stall that is over when the watching ends was a pause, and no loss.
 """
 
 import time
@@ -26,7 +26,7 @@ from conformance.settings import OsTimings
 from conformance.timing import Settled, until
 
 LATE = 3
-"""Times ``stream_watch`` after which a change's list resets no stream any more."""
+"""A multiple of ``stream_watch``: after this time, a change's list resets no stream any more."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class StreamExpect:
     marks: list[Mark] = field(default_factory=list)
     """Actions and observations of the suite, for the time line."""
     _given: float = 0.0
-    """s. Additional time for a new connection, since the machine ran late."""
+    """s. Additional time for a new connection, because the machine was late."""
     _waits_since: float = 0.0
     """When that wait began, by the expectation's clock."""
     _open: list[Stream] = field(default_factory=list)
@@ -73,10 +73,9 @@ class StreamExpect:
     def followed(
         self, streams: Sequence[Stream], *, because: str, since: float
     ) -> list[StreamState]:
-        """Return the state of each stream that may be lost, recovered or not, after it has been
-        watched. ``since``: when the change took effect, in seconds of the expectation's clock. Both
-        ends watch the stream themselves, even while the suite does something else.
-        """
+        """Return the state of each watched stream. A stream may have been lost, and may have
+        recovered. ``since``: when the change took effect, in seconds of the expectation's clock.
+        Both ends watch the stream themselves, even while the suite does something else."""
         patience = self._patience(streams)
         self._watch(
             streams,
@@ -94,7 +93,7 @@ class StreamExpect:
     def not_recovered(self, state: StreamState) -> str:
         """Return the unmet expectation about a lost stream that got no new connection in time.
 
-        Empty if the stream is not lost, or came back in time.
+        Empty if the stream is not lost, or reconnected in time.
         """
         within = max(self.expect.timings.of(end.workload.os).stream_recover for end in state.ends)
         after = state.recovered_after
@@ -106,7 +105,7 @@ class StreamExpect:
 
     def standing(self, streams: Sequence[Stream], *, because: str) -> list[StreamState]:
         """Return the state of each stream once all are decided: a lost stream has recovered or its
-        time is over, a stall has lasted."""
+        time is over, or a stall has lasted long enough."""
         patience = self._patience(streams)
         self._given = 0.0
         states = self.streams.look(streams)
@@ -129,7 +128,7 @@ class StreamExpect:
         return self._given
 
     def same_pods(self, states: Sequence[StreamState]) -> None:
-        """Raise EnvironmentBroken if a pod was replaced: that explains a loss."""
+        """Raise EnvironmentBroken if a pod was replaced, which explains a loss."""
         pods_unchanged(
             self.expect,
             [end.workload for state in states for end in state.ends],
@@ -141,7 +140,7 @@ class StreamExpect:
         self.expect.context.sink.attach("streams", timeline.whole(states, self.marks))
 
     def mark(self, what: str) -> None:
-        """Put something on the time line."""
+        """Add an event to the time line."""
         self.marks.append(Mark(time.time(), what))
 
     def close(self) -> None:
@@ -166,7 +165,7 @@ class StreamExpect:
         policy that changed since the stream opened, explains it.
 
         ``then``: the events after the observations of both ends. ``too_late``: only a time limit
-        was exceeded, which is excused if the lab's machine was overwhelmed throughout.
+        was exceeded, which is excused if the lab's machine was overloaded all the time.
         """
         context = self.expect.context
         source = state.client.workload
@@ -259,8 +258,8 @@ class StreamExpect:
 
     @staticmethod
     def _decided(state: StreamState, patience: Sequence[OsTimings]) -> bool:
-        """Return whether the stream is lost, as an end closed or was silent for two stall times,
-        and a new connection was made."""
+        """Return whether the stream is lost, because an end closed or was silent for two stall
+        times, and a new connection was made."""
         stall = 2 * max(timings.stream_stall for timings in patience)
         gone = any(
             end.lost and (end.verdict is not StreamVerdict.STALLED or (end.quiet or 0.0) >= stall)

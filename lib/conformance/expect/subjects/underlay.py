@@ -17,7 +17,7 @@ from conformance.probe.host import Hosts
 
 @dataclass
 class Underlay:
-    """Underlay subnets of a cluster, from Calico's annotations of nodes."""
+    """The underlay subnets of a cluster, from Calico's annotations of nodes."""
 
     context: Context
     facts: Facts
@@ -25,8 +25,8 @@ class Underlay:
     def beside(self, case: Case) -> Case:
         """Return the case with the underlay subnets of its ends added to the reason.
 
-        The subnets are kept with the test's result, too, and the report's summary shows them below
-        the claim.
+        The subnets are stored with the test's result, too, and the report's summary shows them
+        below the claim.
         """
         ends = {pod.node for pair in case.pairs for pod in _ends(pair)}
         places = sorted({subnet(node) for node in self.facts.nodes if node.name in ends})
@@ -38,8 +38,8 @@ class Underlay:
 
 @dataclass
 class Subnets:
-    """Underlay subnets of a cluster, from the routes of Linux nodes, whatever plugin networks the
-    pods."""
+    """The underlay subnets of a cluster, from the routes of Linux nodes, whatever plugin networks
+    the pods."""
 
     hosts: Hosts
 
@@ -48,7 +48,8 @@ class Subnets:
 
         ``nodes``: pods in the network of Linux hosts.
 
-        Raise NotObservable if there are none: then nothing can show what holds within a subnet.
+        Raise NotObservable if there are no such paths: then nothing can show what happens within a
+        subnet.
         """
         links = [link for pod in nodes for link in self._of(pod)]
         found = [
@@ -84,9 +85,8 @@ def _ends(pair: Pair) -> tuple[Workload, ...]:
 
 
 def _subnets_phrase(places: list[str]) -> str:
-    """Return a phrase about the subnets; ``places``: subnets, each once, an unknown subnet as an
-    empty text.
-    """
+    """Return a phrase about the subnets; ``places``: subnets, each once; an unknown subnet is an
+    empty text."""
     if "" in places:
         return "the nodes' subnets are not known, nor whether a router was crossed"
     if len(places) > 1:

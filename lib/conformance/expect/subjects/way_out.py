@@ -15,12 +15,13 @@ from conformance.model.facts import Fact
 from conformance.model.observation import Observation, Verdict
 
 ARRIVED = (Verdict.CONNECTED, Verdict.REFUSED)
-"""A refusal is an answer, too: it shows that packets leave the pools and return."""
+"""Verdicts that count as an answer. A refusal is one, too: it shows that packets leave the pools
+and return."""
 
 
 @dataclass
 class WayOut(Subject):
-    """The expectation of a test about pods' way out of the pools."""
+    """The expectation of a test about pods' paths to addresses outside the pools."""
 
     def leads(
         self,
@@ -34,7 +35,7 @@ class WayOut(Subject):
         connection, or a refusal.
 
         Raise MissingCapability if one of the pools has no natOutgoing, or if policies of other
-        owners surely close all paths; Nonconformance if a client gets none.
+        owners certainly close all paths; Nonconformance if a client gets no answer.
         """
         asked_for(pools)
         attempts = [self.expect.attempt(client, goal) for client in clients for goal in targets]

@@ -32,29 +32,29 @@ class WindowsNodes:
     placement: Placement
     dsr: Callable[[str], Fact[bool]]
     source_vip: Callable[[str], Fact[str]] = lambda node: Fact(None, f"nobody asked node {node}")
-    """The ``--source-vip`` of a node's kube-proxy; it looks into the node."""
+    """Returns the ``--source-vip`` of a node's kube-proxy, which it reads from the node."""
     undecided: dict[str, str] = field(default_factory=dict)
-    """Nodes of which it is not known whether they use direct server return: node to the reason."""
+    """Map each node of which it is not known whether it uses direct server return to the reason."""
     _asked: dict[str, Fact[bool]] = field(default_factory=dict)
 
     def with_dsr(self) -> tuple[str, ...]:
-        """Return nodes whose build supports direct server return and whose kube-proxy uses it, or
-        may use it.
+        """Return the nodes whose build supports direct server return and whose kube-proxy uses it,
+        or may use it.
 
-        Nodes that may use it are :attr:`undecided`.  Raise NotAboutThisCluster.
+        Nodes that may use it are :attr:`undecided`. Raise NotAboutThisCluster.
         """
         return self._by_dsr(True, "with direct server return")
 
     def without_dsr(self) -> tuple[str, ...]:
-        """Return nodes of an older build, or whose kube-proxy does not use direct server return, or
-        may not.
+        """Return the nodes of an older build, and those whose kube-proxy does not, or may not, use
+        direct server return.
 
-        Nodes that may not use it are :attr:`undecided`.  Raise NotAboutThisCluster.
+        Nodes that may not use it are :attr:`undecided`. Raise NotAboutThisCluster.
         """
         return self._by_dsr(False, "without direct server return")
 
     def on_l2bridge(self, names: Sequence[str] | None = None) -> tuple[str, ...]:
-        """Return the nodes whose pods no overlay carries, of the named nodes or of all.
+        """Return those of the named nodes, or of all nodes, whose pods' packets no overlay carries.
 
         Raise NotAboutThisCluster if there is none, MissingCapability if none is known to be such a
         node.
@@ -105,8 +105,7 @@ class WindowsNodes:
             raise MissingCapability(undecided[0], REMEDY)
 
     def dsr_of(self, node: str) -> Fact[bool]:
-        """Return the fact of kube-proxy's direct server return on a node, if this test has
-        asked."""
+        """Return whether kube-proxy uses direct server return on a node, if this test has asked."""
         return self._asked.get(node, Fact(None, "this test did not ask"))
 
     def _by_dsr(self, wanted: bool, which: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Witnesses that a change took effect: without one, the absence of an effect shows nothing.
+"""Witnesses that a change took effect: without a witness, the absence of an effect shows nothing.
 
-A witness that cannot testify raises ControlBroken.
+A witness that cannot decide raises ControlBroken.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,11 +28,12 @@ from conformance.timing import until
 
 Rules = tuple[AclRule, ...]
 Acls = Callable[[str, Workload], Rules]
-"""The access rules of a pod's endpoint on a node, as HNS has them now; raises ProbeBroken."""
+"""Returns the access rules of a pod's endpoint on a node, as HNS has them now; raises ProbeBroken.
+"""
 
 
 class Witness(Protocol):
-    """Something that a change changes."""
+    """Something that the change must alter, which shows that the change took effect."""
 
     def after(self) -> str:
         """Wait for the change, and return what was observed.  Raise ControlBroken if it does not
@@ -41,16 +42,16 @@ class Witness(Protocol):
 
 @dataclass
 class Opens(Subject):
-    """Paths that policies close and that a change opens, on the node of each pod that the test is
-    about."""
+    """The witness by paths that policies close and that a change opens, on the node of each pod
+    that the test is about."""
 
     rows: Sequence[Row] = ()
     """The rows that the change opens."""
 
     def closed_by(self, *policies_and_rows: Policies | Row) -> None:
-        """Expect policies to close all of them, and to leave each source an open path. This is
-        decided like every denial: all paths are open before, and a lost packet is no denial.
-        """
+        """Expect policies to close all paths of the rows, and to leave each source an open path.
+        This is decided like every denial: all paths are open before, and a lost packet is no
+        denial."""
         with self._witness("before the change"):
             self.expect.under(*policies_and_rows)
 
@@ -97,7 +98,7 @@ class AclLists(Subject):
     """Expectations about the ACL lists of Windows pods' endpoints.
 
     Lists are compared with all contents of their rules: Felix' ids do not distinguish a list from
-    the same list given anew.
+    the same list written again.
     """
 
     acls: Acls
@@ -108,11 +109,11 @@ class AclLists(Subject):
         self._had = tuple((pod, self.acls(pod.node, pod)) for pod in pods)
 
     def replaced(self, streams: Sequence[StreamState], *, because: str) -> None:
-        """Expect each list to have changed since it was read, which explains the loss of the
-        pod's ``streams``.
+        """Expect each list to have changed since it was read, which explains the loss of the pod's
+        ``streams``.
 
         ``streams``: the streams of these pods after the change; each direction is decided by
-        itself.  NOT_OBSERVED for a pod that lost no stream: there is nothing to explain.
+        itself. A pod that lost no stream is NOT_OBSERVED: there is nothing to explain.
         """
         if not self._had:
             raise UsageProblem("no ACL lists to compare: call remember(...) before the change")
@@ -166,8 +167,7 @@ class AclLists(Subject):
         """Expect the lists of each node to have fewer entries in total than when they were first
         read. An entry is a pair of addresses that a rule matches. Rules without addresses, and
         rules that a list has kept, do not count. Raise Nonconformance if the lists of a node have
-        as many entries as before, ProbeBroken if they cannot be read.
-        """
+        as many entries as before, ProbeBroken if they cannot be read."""
         by_node: dict[str, list[tuple[Workload, Rules, Rules]]] = {}
         for pod, had in self._had:
             by_node.setdefault(pod.node, []).append((pod, had, self.acls(pod.node, pod)))
@@ -204,7 +204,7 @@ class AclLists(Subject):
 
 
 def _of_pod(pod: Workload, streams: Sequence[StreamState]) -> list[StreamState]:
-    """Return the streams that a pod is an end of."""
+    """Return the streams of which a pod is an end."""
     return [state for state in streams if pod.uid in {end.workload.uid for end in state.ends}]
 
 
@@ -218,7 +218,8 @@ def _entries(rules: Rules, others: Rules) -> int:
 
 
 def _difference(had: Rules, now: Rules) -> str:
-    """Return both lists as text with one rule per line; ``-``: only before, ``+``: only after."""
+    """Return both lists as text with one rule per line; ``-``: only in the list before, ``+``: only
+    in the list after."""
     return "\n".join(
         line.rstrip()
         for line in ndiff([str(acl_rule) for acl_rule in had], [str(acl_rule) for acl_rule in now])

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What carries packets between nodes, as nodes have it: routes, VXLAN entries, BGP, HNS."""
+"""The state of the network that carries packets between nodes, as nodes report it: routes, VXLAN
+entries, BGP, HNS."""

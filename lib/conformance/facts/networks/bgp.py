@@ -22,10 +22,11 @@ CONNECTED = "Connected"
 NOT_CONFIGURED = "BGP is not configured"
 """The cmdlets' answer until Calico's confd has configured a router on the host (calico#11714)."""
 NO_CMDLET = "CommandNotFoundException"
-"""Id of the error, in every language, on a host without the module RemoteAccess."""
+"""The id of the error on a host without the module RemoteAccess; it is the same in every language.
+"""
 SERVICE_GONE = "NoServiceFoundForGivenName"
 REFLECTOR = "projectcalico.org/RouteReflectorClusterID"
-"""Annotation of a node that makes it a route reflector."""
+"""The annotation that makes a node a route reflector."""
 ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
 
 
@@ -36,9 +37,10 @@ class BgpFacts:
     """The only mode in which nodes speak BGP."""
 
     OWN = "its blocks"
-    """The networks that a Windows node has to announce."""
+    """The value for a Windows node that announces exactly the networks that it must announce."""
     BY_A_REFLECTOR = "by a Linux node"
-    """The node from which a Windows node learns the blocks of nodes that are not its peers."""
+    """The value for a Windows node that learns from a Linux node the blocks of nodes that are not
+    its peers."""
 
     def __init__(
         self, calico: CalicoObjects, hosts: Hosts, looked_into: Collection[str] = ()
@@ -132,7 +134,7 @@ class BgpFacts:
         return linux, beyond if linux else []
 
     def _learned(self, host: BgpHost, block: str, linux: Mapping[str, NodeFacts]) -> str:
-        """Return by whom a Windows host learns a block, or what is missing.
+        """Return by which node a Windows host learns a block, or what is missing.
 
         ``linux``: the Linux nodes among its peers, keyed by the names that the host uses.
         """
@@ -213,8 +215,8 @@ class BgpFacts:
         return {name: Fact(text, f"{source}; BlockAffinities: {', '.join(blocks) or 'none'}")}
 
     def announces_more(self, told: str) -> bool:
-        """Return whether this value of :meth:`announced` means all of the node's blocks and other
-        networks too."""
+        """Return whether this value of :meth:`announced` means that the node announces all of its
+        blocks, and other networks too."""
         return told.startswith(f"{self.OWN} and ")
 
     def services(self, windows: str) -> dict[str, Fact[list[str]]]:
@@ -222,7 +224,7 @@ class BgpFacts:
         configured to advertise.
 
         The fact is unknown if the node announces no such network and learns none from a peer, since
-        then no node is known to advertise it. Raise MissingCapability where Calico advertises none.
+        then no node is known to advertise it. Raise MissingCapability if Calico advertises none.
         """
         wanted = self._advertised()
         if not wanted:
@@ -276,7 +278,8 @@ class BgpFacts:
         return lacking or (self._gateway(windows) if windows else {})
 
     def _by_reflectors(self, windows: str, state: str | None) -> bool:
-        """Return whether a session is missing since the mesh is off; the node has other peers."""
+        """Return whether a session is missing because the mesh is off, while the node has other
+        peers."""
         is_alone = not self._host(windows).peers
         mesh = self._calico.facts.mesh.value
         return mesh is False and not is_alone and (state or "").startswith("no peer")
@@ -284,7 +287,7 @@ class BgpFacts:
     def _lacking_routes(self, node: NodeFacts, toward: NodeFacts) -> dict[str, Fact[str]]:
         """Return what is wrong with a node's routes to another node's blocks.
 
-        Nothing, where the node shows no routes at all.
+        Empty if the node shows no routes at all.
         """
         blocks = self._blocks(toward.name)
         if node.os == "linux":
@@ -308,9 +311,8 @@ class BgpFacts:
         }
 
     def _gateway(self, windows: str) -> dict[str, Fact[str]]:
-        """Return ``Calico_ep``, which Calico gives a Windows host among its pods as their gateway,
-        where HNS shows none.
-        """
+        """Return ``Calico_ep``, which Calico gives a Windows host in its pods' network as their
+        gateway, if HNS does not show it."""
         if any(endpoint.name.endswith("_ep") for endpoint in self._hosts.hns_endpoints(windows)):
             return {}
         return {
@@ -330,7 +332,8 @@ class BgpFacts:
         return self._seen[windows]
 
     def _session(self, windows: str, other: NodeFacts) -> str | None:
-        """Return ``Connected``, or what the session is and which end is down; None: not known."""
+        """Return ``Connected``, or the state of the session and which end is down; None if it is
+        not known."""
         observed = self._host(windows)
         if trouble := _trouble(observed):
             return f"none; the end that is down is node {windows}: {trouble}"
@@ -347,7 +350,7 @@ class BgpFacts:
         return self._calico.blocks(of_all=True)[f"blocks of node {node}"].value or []
 
     def _astray(self, host: BgpHost, other: NodeFacts) -> str:
-        """Return a block of another node's that a Windows host learned by a third node's address;
+        """Return a block of another node that a Windows host learned by a third node's address;
         empty: none."""
         blocks = self._blocks(other.name)
         for route in host.routes:
@@ -408,7 +411,7 @@ def _is_reflector(node: NodeFacts) -> bool:
 
 
 def _external(host: BgpHost, address: str) -> str | None:
-    """Return the state of a Windows host's session with a router; None: not known."""
+    """Return the state of a Windows host's session with a router; None if it is not known."""
     peer = next((one for one in host.peers if one.address == address), None)
     if peer is None:
         trouble = _trouble(host)
@@ -428,7 +431,7 @@ def _lacks(hops: list[str], node: NodeFacts, address: str) -> str:
     """Return the fault of a node's routes to a block of the node with this address; empty: a route
     is right.
 
-    A route to a node of another subnet is right by any router of the node's own subnet.
+    A route to a node of another subnet is right if it leads by any router of the node's own subnet.
     """
     own = ipaddress.ip_interface(node.annotations.get(ADDRESS) or address).network
     routed = own.num_addresses > 1 and ipaddress.ip_address(address) not in own

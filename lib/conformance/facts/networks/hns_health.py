@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HNS of a Windows node compared with the API: endpoints with pods, load balancers with Services. A
 deviation counts if two reads show it (``hns_looks`` apart), since pods and Services come and go. If
-the first read shows none, there is no second. The module judges nothing.
-"""
+the first read shows none, there is no second. The module judges nothing."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +20,12 @@ DISCOVERY = "discovery.k8s.io/v1"
 OF_SERVICE = "kubernetes.io/service-name"
 OTHER_PROXY = "service.kubernetes.io/service-proxy-name"
 SANDBOX = "cni.projectcalico.org/containerID"
-"""Annotation of Calico's CNI plugin with the id of a pod's sandbox, with which the name of its
-endpoint begins (containernetworking/plugins pkg/hns, ConstructEndpointName)."""
+"""Annotation by Calico's CNI plugin with the id of a pod's sandbox. The name of the pod's endpoint
+begins with this id (containernetworking/plugins pkg/hns, ConstructEndpointName)."""
 OF_HOST = "_ep"
-"""End of the name of the endpoint that Calico and flannel give to the host itself
-(cni-plugin/pkg/dataplane/windows).  Where an administrator gives it by hand, as for win-bridge, it
-has the network's name (microsoft/SDN Kubernetes/windows/start-kubelet.ps1)."""
+"""The end of the name of the endpoint that Calico and flannel give to the host itself
+(cni-plugin/pkg/dataplane/windows). With win-bridge an administrator makes that endpoint by hand, and
+it has the network's name (microsoft/SDN Kubernetes/windows/start-kubelet.ps1)."""
 PROTOCOLS = {"TCP": 6, "UDP": 17}
 LOCAL = "Local"
 
@@ -35,10 +34,11 @@ Deviations = Mapping[object, str]
 
 
 class Look(NamedTuple):
-    """A node's HNS and the API's objects at one moment; what a question does not need is empty."""
+    """A node's HNS and the API's objects at one moment; fields that a question does not need are
+    empty."""
 
     endpoints: Sequence[HnsEndpoint]
-    """Endpoints on networks of pods but the host's own; remote ones too."""
+    """Endpoints on pods' networks except the host's own; remote endpoints are included."""
     pods: Sequence[Obj] = ()
     """Pods of the node with an address of their own."""
     balancers: Sequence[LoadBalancer] = ()
@@ -49,7 +49,7 @@ class Look(NamedTuple):
 
     @property
     def of_pods(self) -> list[HnsEndpoint]:
-        """Return the local endpoints, which are pods'."""
+        """Return the local endpoints, which belong to pods."""
         return [endpoint for endpoint in self.endpoints if not endpoint.is_remote]
 
 
@@ -84,7 +84,7 @@ class HnsHealth:
         }
 
     def left_behind(self, node: str) -> Fact[bool]:
-        """Return whether a local endpoint belongs to no pod, or a pod of the run has none."""
+        """Return whether a local endpoint belongs to no pod, or a pod of the run has no endpoint."""
         wrong = [
             f"{name}: {', '.join(fact.value)}"
             for name, fact in self.endpoints_of_nobody(node).items()
@@ -93,8 +93,9 @@ class HnsHealth:
         return Fact(bool(wrong), "; ".join(wrong) or f"HNS of node {node} has nothing left over")
 
     def services_without_balancer(self, node: str) -> dict[str, Fact[tuple[str, ...]]]:
-        """Return the ports of stable ClusterIP Services whose load balancer is missing or has other
-        members; the fact's source names leftovers of Services without endpoints."""
+        """Return the ports of ClusterIP Services that did not change between the reads and whose
+        load balancer is missing or has other members. The fact's source names load balancers that
+        are left of Services without endpoints."""
         name = f"load balancers of Services that are missing or wrong on node {node}"
         return {name: self._lasting(node, self._of_services, wrong_balancers, looks=3)}
 
@@ -105,8 +106,7 @@ class HnsHealth:
         find: Callable[[Look], Deviations],
         looks: int = 2,
     ) -> Fact[tuple[str, ...]]:
-        """Return the deviations that every look shows. A look without deviations is the last
-        one."""
+        """Return the deviations that every read shows. A read without deviations is the last one."""
         look = read(node)
         found = dict(find(look))
         taken = 1
@@ -150,7 +150,7 @@ class HnsHealth:
 
 
 def shared_addresses(look: Look) -> Deviations:
-    """Return the addresses of several local endpoints, each with the endpoints' names."""
+    """Return the addresses that several local endpoints have, each with the endpoints' names."""
     found: dict[str, list[HnsEndpoint]] = {}
     for endpoint in look.of_pods:
         found.setdefault(endpoint.address, []).append(endpoint)
@@ -162,7 +162,7 @@ def shared_addresses(look: Look) -> Deviations:
 
 
 def endpoints_of_nobody(look: Look) -> Deviations:
-    """Return the local endpoints that are no pod's."""
+    """Return the local endpoints that belong to no pod."""
     return {
         endpoint.id: f"{endpoint.name} with {endpoint.address or 'no address'}"
         for endpoint in look.of_pods
@@ -182,8 +182,8 @@ def pods_without_endpoint(look: Look, is_own: Callable[[Obj], bool]) -> Deviatio
 
 
 def _is_of(endpoint: HnsEndpoint, pod: Obj) -> bool:
-    """Return whether an endpoint is a pod's: by its sandbox where Calico names it, and by its
-    address where the pod has one."""
+    """Return whether an endpoint belongs to a pod: by its sandbox if Calico names it, and by its
+    address if the pod has one."""
     sandbox = mapping_at(pod, "metadata", "annotations").get(SANDBOX)
     addresses = {str(one.get("ip")) for one in list_at(pod, "status", "podIPs")}
     if not sandbox:
@@ -216,7 +216,7 @@ class Port(NamedTuple):
     members: frozenset[str]
     """Addresses of ready backends."""
     version: str
-    """Versions of the Service and of its slices; any change of these shows in them."""
+    """The versions of the Service and of its slices, which show any change of these objects."""
 
     @property
     def label(self) -> str:
@@ -226,7 +226,8 @@ class Port(NamedTuple):
 
 
 def wrong_balancers(look: Look) -> Deviations:
-    """Return the ports of stable Services without the load balancer that they should have."""
+    """Return the ports of Services that have no load balancer, or a load balancer with other
+    members than expected."""
     addresses = {endpoint.id.upper(): endpoint.address for endpoint in look.endpoints}
     found: dict[object, str] = {}
     for port in _ports(look):
@@ -268,8 +269,7 @@ def _is_for(balancer: LoadBalancer, port: Port) -> bool:
 
 
 def _ports(look: Look) -> Iterator[Port]:
-    """Yield the ports of Services that kube-proxy has to serve here with all their ready
-    backends."""
+    """Yield the ports of Services that kube-proxy must serve here with all their ready backends."""
     for service in look.services:
         address = _address(service)
         if not address:
@@ -292,7 +292,7 @@ def _ports(look: Look) -> Iterator[Port]:
 
 def _address(service: Obj) -> str:
     """Return the IPv4 cluster address of a Service that kube-proxy serves with all its backends;
-    empty: it does not."""
+    empty if it does not."""
     spec = mapping_at(service, "spec")
     policies = (spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy"))
     is_other = (

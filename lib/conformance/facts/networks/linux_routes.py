@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts by name about Linux nodes' routes to Windows nodes' pods, and about IPIP.  The module
+"""Facts about Linux nodes' routes to Windows nodes' pods, and about IPIP, by name. The module
 judges nothing."""
 
 import ipaddress
@@ -18,14 +18,14 @@ Routes = Mapping[ipaddress.IPv4Network, RouteEntry]
 
 @dataclass(frozen=True)
 class LinuxRoutes:
-    """The route facts that a single test reads.  ``look``: reads a Linux node."""
+    """The route facts that a single test reads. ``look`` reads a Linux node."""
 
     calico: CalicoObjects
     look: Callable[[str], LinuxFacts]
 
     def to_blocks(self, linux: str) -> dict[str, Fact[str]]:
         """Return how a Linux node routes each block of Windows nodes (``one route for the whole
-        block``), and routes to blocks of no node."""
+        block``), and routes to networks that are no node's block."""
         routes = {
             ipaddress.IPv4Network(route.destination): route for route in self.look(linux).routes
         }
@@ -55,7 +55,7 @@ class LinuxRoutes:
         return f"routes within it: {', '.join(inside)}" if inside else AGGREGATED
 
     def _to_no_block(self, routes: Routes) -> Iterator[tuple[ipaddress.IPv4Network, RouteEntry]]:
-        """Yield the routes to a part of a pool by another node that are no node's block."""
+        """Yield the routes through another node to a part of a pool that is no node's block."""
         affinities, _ = self.calico.listed("BlockAffinity")
         taken = [ipaddress.IPv4Network(affinity["spec"]["cidr"]) for affinity in affinities]
         pools = [
@@ -72,8 +72,8 @@ class LinuxRoutes:
         return {f"routes of node {linux} by {IPIP}": Fact(routes, f"ip route on node {linux}")}
 
     def ipip_setting(self) -> dict[str, Fact[str]]:
-        """Return whether IPIP is turned on; ``off`` also where nothing is set, which follows the
-        pools."""
+        """Return whether IPIP is turned on; ``off`` also if nothing is set, because then the pools
+        decide."""
         felix = FelixSettings(
             lambda: self.calico.default("FelixConfiguration"), self.calico.facts.felix_overrides
         )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts by name about the VXLAN overlay, from nodes and objects: tunnels, routes, ports, network
+"""Facts about the VXLAN overlay from nodes and objects, by name: tunnels, routes, ports, network
 identifiers.
 
-The module judges nothing.  Facts about nodes come from their hosts, where the data plane is.
+The module judges nothing. Facts about nodes come from their hosts, because the data plane is there.
 """
 
 import ipaddress
@@ -41,10 +41,10 @@ class VxlanFacts:
         vni_changed: Callable[[], str] = str,
         overriding: Mapping[str, Mapping[str, Fact[str]]] | None = None,
     ) -> None:
-        """``looked_into``: Linux nodes that may be looked into for what they do not announce, since
-        the run covers them.  ``vni_changed``: which other run has given nodes another VNI just now;
-        empty: none.  ``overriding``: what wins over FelixConfiguration default
-        (:mod:`conformance.facts.felix_settings`)."""
+        """Set up the facts. ``looked_into``: Linux nodes on which facts that they do not announce
+        may be read, since the run covers them. ``vni_changed``: the other run that has given nodes
+        another VNI just now; empty: none. ``overriding``: the settings that override
+        FelixConfiguration default (:mod:`conformance.facts.felix_settings`)."""
         self._felix = FelixSettings(lambda: calico.default("FelixConfiguration"), overriding or {})
         self._hosts = hosts
         self._calico = calico
@@ -53,7 +53,7 @@ class VxlanFacts:
         self._macs: dict[str, str] = {}
 
     def tunnels(self) -> dict[str, Fact[str]]:
-        """Return the place of every Windows node's tunnel address in the node's block."""
+        """Return the position of every Windows node's tunnel address in the node's block."""
         blocks = self._calico.blocks()
         now = self._calico.annotations()
         found = {}
@@ -93,8 +93,8 @@ class VxlanFacts:
         )
 
     def deviations(self, node: str, toward: str) -> dict[str, Fact[str]]:
-        """Return the entries that a node needs for the pods of node ``toward`` and that are not as
-        announced or configured."""
+        """Return the entries of a node for the pods of node ``toward`` that are not as announced or
+        configured."""
         peers = self._peers(node, [toward])
         if any(linux.name == node for linux in self._calico.facts.by_os("linux")):
             observed = self._hosts.linux(node)
@@ -181,8 +181,8 @@ class VxlanFacts:
         }
 
     def _configured_port(self, host: LinuxFacts) -> dict[str, Fact[str]]:
-        """Return the port of a Linux node's VXLAN device where it differs from the configured port;
-        empty where it does not, or the node has no such device."""
+        """Return the port of a Linux node's VXLAN device if it differs from the configured port;
+        empty if it does not, or if the node has no such device."""
         wanted = self._setting("vxlanPort", host.node)
         return {
             name: Fact(
@@ -242,7 +242,7 @@ class VxlanFacts:
         """Return the other nodes (or only those in ``only``), as they announce themselves now.
 
         ``macs``: read MAC addresses that are not announced, too. If two nodes claim the same block,
-        it is left out: no route to it is right, and that is a matter of IPAM.
+        it is left out: no route to it is right, and the fault is IPAM's.
         """
         now = self._calico.annotations()
         blocks = self._calico.blocks(of_all=True)
@@ -267,7 +267,7 @@ class VxlanFacts:
 
     def _mac(self, node: NodeFacts) -> str:
         """Return the MAC address of a Linux node's device, which never changes; empty if the run
-        does not look into the node."""
+        does not read the node."""
         if node.name not in self._looked_into:
             return ""
         if node.name not in self._macs:
@@ -282,7 +282,7 @@ def _announcing(annotations: Mapping[str, Mapping[str, str]]) -> bool:
 
 
 def _number(field: str, told: Fact[str]) -> Fact[int]:
-    """Return a setting of VXLAN, or Calico's default where it is not set."""
+    """Return a setting of VXLAN, or Calico's default if it is not set."""
     if told.value is None:
         return Fact(DEFAULTS[field], f"{told.source}, which means the default")
     return Fact(int(told.value) if told.value.isdecimal() else None, told.source)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entries that a node needs to reach another node's pods, compared with its own.  Pure.
+"""The entries that a node needs to reach another node's pods, compared with the entries that it
+has. Pure.
 
 A Linux node needs a route to each block of the other node by that node's tunnel, a neighbour entry
-that gives the tunnel its MAC address, and a forwarding entry that leads frames for this MAC address
-to the node.  A Windows node has all of it in a RemoteSubnetRoute policy for each block, on its HNS
-network.  (Calico: felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
+with the MAC address of the tunnel, and a forwarding entry that leads frames for this MAC address to
+the node. A Windows node has all of these in a RemoteSubnetRoute policy for each block, on its HNS
+network. (Calico: felix/dataplane/linux/vxlan_mgr.go and felix/dataplane/windows/vxlan_mgr.go.)
 """
 
 import ipaddress
@@ -27,14 +28,15 @@ class Peer:
     name: str
     os: OS
     address: str
-    """Address of the node itself."""
+    """The address of the node itself."""
     tunnel: str
-    """Address of its end of the overlay; empty: it announces none."""
+    """The address of its end of the overlay; empty: it announces none."""
     mac: str
-    """MAC address of that end, in lower case; empty: it is not known.  Only Windows nodes announce theirs."""
+    """The MAC address of that end, in lower case; empty: it is not known. Only Windows nodes
+    announce theirs."""
     blocks: tuple[ipaddress.IPv4Network, ...]
     is_announced: bool = True
-    """Whether it announces the address of the node itself."""
+    """The node announces its own address."""
 
     @property
     def unannounced(self) -> str:
@@ -45,8 +47,8 @@ class Peer:
 def routes(host: LinuxFacts, peer: Peer) -> dict[str, Fact[str]]:
     """Return how a Linux node reaches every block of a peer.
 
-    Between Linux nodes a route past the overlay, by the peer's own address, is as good: no Windows
-    node is part of it.
+    Between Linux nodes, a route to the peer's own address without the overlay is as good, because
+    no Windows node is involved.
     """
     found: dict[str, Fact[str]] = {}
     tunnel = peer.tunnel or "no tunnel address"
@@ -94,7 +96,7 @@ def _forwarding_problem(peer: Peer, macs: set[str], mac: str, ends: set[str]) ->
     """Return what is wrong with a Linux node's entries for a peer's tunnel; empty: nothing.
 
     ``macs``: the MAC addresses in its neighbour entries. ``mac``: the tunnel's MAC address.
-    ``ends``: where frames for that MAC address go.
+    ``ends``: the destinations of frames for that MAC address.
     """
     problems = (
         (peer.os == "windows" and not peer.mac, f"node {peer.name} announces no MAC address"),
@@ -111,14 +113,15 @@ def _forwarding_problem(peer: Peer, macs: set[str], mac: str, ends: set[str]) ->
 
 
 def _ends(host: LinuxFacts, mac: str) -> set[str]:
-    """Return where a Linux node's device sends frames for a MAC address, which may be empty."""
+    """Return the addresses to which a Linux node's device sends frames for a MAC address; the set
+    may be empty."""
     entries = [entry for entry in host.fdb if entry.device == DEVICE and mac]
     return {_end(entry) for entry in entries if entry.mac.lower() == mac}
 
 
 def _end(entry: FdbEntry) -> str:
-    """Describe an entry's destination, with its port and VNI if they differ from the device's. The
-    kernel reports no others."""
+    """Describe an entry's destination, with its port and VNI if they differ from the device's
+    values; otherwise the kernel does not report them."""
     port = f" port {entry.port}" if entry.port is not None else ""
     vni = f" with VNI {entry.vni}" if entry.vni is not None else ""
     return f"{entry.destination}{port}{vni}"
@@ -158,7 +161,7 @@ def named(networks: Sequence[HnsNetwork]) -> str:
 
 
 def _otherwise(policies: Sequence[RemoteSubnet], peer: Peer, vni: int) -> str:
-    """Return how the policies for a block differ from what the peer announces; ``as announced``:
+    """Return how the policies for a block differ from what the peer announces; ``as announced`` if
     they do not differ."""
     if not policies:
         return NO_ROUTE + peer.unannounced

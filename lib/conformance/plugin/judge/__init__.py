@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge in every process that runs tests: selects them, and turns what they raise into results.
+"""The judge in every process that runs tests: selects them, and turns the exceptions that they
+raise into results.
 
-It decides before each test whether it can run here.  The results of claims travel to the controller
-as user properties of its reports.  In pytest's terms VIOLATED is failed, INCONCLUSIVE an error,
-NOT_RUN and NOT_APPLICABLE are skipped, all else passed.
+It decides before each test whether it can run here. The results of claims travel to the controller
+as user properties of its reports. In pytest's terms VIOLATED is failed, INCONCLUSIVE an error,
+NOT_RUN and NOT_APPLICABLE are skipped, all others are passed.
 """
 
 import json
@@ -64,14 +65,15 @@ from conformance.verdicts.statement import Statement
 
 
 def hide_how_it_was_decided() -> None:
-    """Shorten the report of a verdict to the line of the test; other exceptions are shown whole."""
+    """Shorten the report of a verdict to the line of the test; other exceptions are shown in full."""
     for name, module in list(sys.modules.items()):
         if name.startswith("conformance.expect."):
             vars(module)["__tracebackhide__"] = is_verdict
 
 
 def is_verdict(raised: pytest.ExceptionInfo[BaseException]) -> bool:
-    """Return whether an exception says something of the cluster or of the test's conditions."""
+    """Return whether an exception is about the cluster or the test's conditions, and not a defect
+    of the suite."""
     return isinstance(raised.value, Nonconformance | SuiteError)
 
 
@@ -79,7 +81,8 @@ class Judge:
     """The hooks around tests."""
 
     def __init__(self, state: State, demands: Mapping[str, Conditions]) -> None:
-        """``demands``: maps a fixture to the only sort of cluster that it describes."""
+        """Set up the hooks. ``demands``: maps a fixture to the only sort of cluster that it
+        describes."""
         self.state = state
         self.run = state.run
         self.demands = demands
@@ -91,8 +94,7 @@ class Judge:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
         """Read the marks; pass tags to ``-k``; leave out tests that ``--claim``, ``--smoke``,
-        ``--quick`` and ``--shard`` do not select.
-        """
+        ``--quick`` and ``--shard`` do not select."""
         try:
             tests = [planned(item, self.catalog, self.demands) for item in items]
         except pytest.UsageError as problem:
@@ -254,7 +256,7 @@ class Judge:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Keep a violation if clearing up fails, and make every other verdict inconclusive."""
+        """Keep a violation if cleaning up fails, and make every other verdict inconclusive."""
         __tracebackhide__ = True
         try:
             return (yield)
@@ -310,9 +312,8 @@ class Judge:
         return merged([*earlier, now])
 
     def _try_again(self, item: pytest.Item) -> None:
-        """Keep the outcome of the previous attempt; an exclusive test's changes may have been
-        made again.
-        """
+        """Keep the outcome of the previous attempt; an exclusive test's changes may have been made
+        again."""
         item.stash.setdefault(EARLIER, []).append(self._attempt(item))
         if item.stash[PLANNED].exclusivity.exclusive:
             self.state.restoration.epoch.advance()
@@ -341,8 +342,8 @@ class Judge:
         )
 
     def _results(self, item: pytest.Item, statement: Statement) -> tuple[ClaimResult, ...]:
-        """Return the test's results, judged when its body has ended, and anew only if clearing up
-        adds some."""
+        """Return the test's results. They are judged when its body has ended, and once more if the
+        cleanup adds some."""
         if statement.results is None:
             statement.results = tuple(
                 self._result(item, part, statement) for part in item.stash[PLANNED].parts
@@ -374,9 +375,8 @@ class Judge:
         return builds_of(self.catalog[part.claim], self.run.facts, self.run.settings, part.applies)
 
     def _blamed(self, item: pytest.Item) -> list[str]:
-        """Return the Windows nodes of all wrong decisions, if other decisions were right: the
-        nodes for a repetition.
-        """
+        """Return the Windows nodes of all wrong decisions, if other decisions were right; these are
+        the nodes for a repetition."""
         statement = item.stash[STATEMENT]
         if not self.run.facts or item.stash[PLANNED].needs.windows > 1:
             return []
@@ -410,15 +410,14 @@ class Judge:
         ]
 
     def _blame(self, item: pytest.Item, error: BaseException) -> None:
-        """Put the cause first if Felix does not run on a node of the failure."""
+        """If Felix does not run on a node of the failure, put this cause first."""
         names = [node.name for node in self.run.facts.nodes] if self.run.facts else []
         felix = felix_cause.name_felix(error, names, self.state.felix_down)
         item.stash[STATEMENT].cause = felix or getattr(error, "cause", "")
 
     def _lacking(self, item: pytest.Item, lack: MissingCapability) -> BaseException:
-        """Record a missing capability: as a skip, or as an error that names the lost node that
-        had it.
-        """
+        """Record a missing capability: as a skip, or as an error that names the lost node that had
+        it."""
         statement = item.stash[STATEMENT]
         found = verdicts.from_body(lack)
         statement.say(found)
@@ -433,7 +432,7 @@ class Judge:
     def _broken(
         self, item: pytest.Item, failure: BaseException, what: str = "", where: str = ""
     ) -> EnvironmentBroken:
-        """Return the error for a failure that says nothing about the cluster."""
+        """Return the error for a failure that is not about the cluster."""
         broken = EnvironmentBroken(f"{what}{failure}")
         self._inconclusive(item, broken, f"{where}{first_line(failure)}")
         return broken.with_traceback(failure.__traceback__)
@@ -447,8 +446,7 @@ class Judge:
 
     def _fail(self, item: pytest.Item, error: BaseException) -> None:
         """Collect the bundle; name its place in the failure, and the command that repeats this
-        test.
-        """
+        test."""
         claims = [part.claim for part in item.stash[PLANNED].parts]
         again = repeat.repeat_command(item.config, list(dict.fromkeys(claims)), self._blamed(item))
         if any(again in note for note in getattr(error, "__notes__", ())):
@@ -473,7 +471,7 @@ def recorder(item: pytest.Item) -> Recorder:
 
 
 class _Undecided(Exception):
-    """A test's body returned, and did not decide all that it is there for."""
+    """A test's body returned, but did not decide everything that it should decide."""
 
 
 def from_here(path: Path) -> Path:

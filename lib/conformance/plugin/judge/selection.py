@@ -29,7 +29,7 @@ def in_shard(items: list[pytest.Item], part: str) -> set[str]:
 
 
 def mark(item: pytest.Item, test: PlannedTest, known: Catalog) -> None:
-    """Give a test the words that ``-k`` and ``-m`` select by, and its labels for Allure."""
+    """Give a test the words by which ``-k`` and ``-m`` select, and its labels for Allure."""
     claims = test.claims(known)
     for claim in claims:
         item.extra_keyword_matches |= claim.tags | {claim.id}
@@ -43,7 +43,7 @@ def mark(item: pytest.Item, test: PlannedTest, known: Catalog) -> None:
 
 
 def subjects(item: pytest.Item, known: Catalog) -> set[str]:
-    """Return a test's claims and tags; ``windows`` only if it is not about Linux alone."""
+    """Return a test's claims and tags; ``windows`` only if the test is not only about Linux."""
     test = item.stash[PLANNED]
     found = {word for claim in test.claims(known) for word in (claim.id, *claim.tags)}
     return found if test.about_windows else found - {"windows"}

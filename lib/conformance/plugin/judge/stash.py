@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the judge keeps with each test, and its advice about tests that are to be run later."""
+"""Values that the judge stores with each test, and its advice about tests that should be run later."""
 
 import pytest
 
@@ -20,13 +20,13 @@ PUT_OFF = pytest.StashKey[bool]()
 """The test is run once more at the end, since the disturbance may have passed. False: this is that
 second run, or it is over."""
 WAITS = "run once more later"
-"""pytest's first status of such a test, in place of passed or failed."""
+"""The status that pytest first shows for such a test, in place of passed or failed."""
 BEGAN = pytest.StashKey[float]()
-"""When the test's first attempt began, Unix seconds."""
+"""The time when the test's first attempt began, in Unix seconds."""
 SECONDS = pytest.StashKey[float]()
 WAITED = pytest.StashKey[float]()
-"""Seconds until the test's turn came."""
+"""The seconds until the test's turn came."""
 LATER = "give the run more minutes, or continue it with  calico-conformance rerun"
 """Advice about a test that did not begin within ``--max-minutes``."""
 AGAIN = "repair that, then continue the run with  calico-conformance rerun"
-"""Advice about a test that did not begin since no test could decide anything any more."""
+"""Advice about a test that did not begin because no test could decide anything any more."""

@@ -2,8 +2,9 @@
 """The command line: options, and the settings that they mean. Each contradiction or unknown value
 gives one clear line.
 
-Messages write ``--kubeconfig=PATH`` with the equals sign: before pytest knows these options it takes a separate word
-that is an existing path for a test path, and looks for its configuration there instead of in the checkout.
+Messages write ``--kubeconfig=PATH`` with the equals sign: before pytest knows these options it
+takes a separate word that is an existing path for a test path, and searches for its configuration
+there instead of in the checkout.
 """
 
 import os
@@ -35,7 +36,7 @@ from conformance.settings import (
 )
 
 GRACE = "CALICO_CONFORMANCE_GRACE"
-"""Environment variable with the seconds that Kubernetes gives the run's pod to end."""
+"""The environment variable with the seconds that Kubernetes gives the run's pod to end."""
 GRACE_LEFT = 30.0
 """s. The part of this time that is kept for the report, after everything is restored."""
 
@@ -47,7 +48,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--context=NAME": "context in the kubeconfig, or in KUBECONFIG's files",
         "--lab-profile=NAME": "kind of lab (see `hybridlab profiles`)",
         "--lab-powershell=PROGRAM": "a pwsh that runs the probe programs of the lab's Windows "
-        "pods, at the timings of a cluster",
+        "pods, with the timings of a real cluster",
         "--namespaces-prefix=PREFIX": "run in the namespaces PREFIX-... that the cluster's owner has prepared, and "
         "change nothing else (`calico-conformance namespaces PREFIX` prints them)",
         "--keep": "leave the run's objects on the cluster, and print how to remove them",
@@ -58,10 +59,10 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "and end",
         "--pod-limits=cpu=N,memory=N": "give every container of the suite's pods these limits",
         "--image-pull-secret=NAME": "pull with this secret (repeatable)",
-        "--tolerate=KEY[=VALUE][:EFFECT]": "taint that the suite's pods tolerate, besides the usual Windows and "
+        "--tolerate=KEY[=VALUE][:EFFECT]": "taint that the suite's pods tolerate, in addition to the usual Windows and "
         "control-plane ones (repeatable)",
         "--calicoctl=PATH": "program that writes Calico objects where their v3 API is not served",
-        "--external-target=ADDRESS[:PORT]": "a host beyond the cluster that answers ping, and TCP on this port "
+        "--external-target=ADDRESS[:PORT]": "a host outside the cluster that answers ping, and TCP on this port "
         "(default 80); a lab has one of its own",
         "--calico-version=VERSION": "judge by this version instead of the detected one",
         "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, if it differs and cannot be "
@@ -69,7 +70,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--timings=FILE": "YAML with timings in place of the packaged ones, or calibration.json",
         "--restore": "put the cluster back as it was before runs that died, remove what they left, and end",
         "--janitor": "the same as --restore; with --dry-run only list what there is",
-        "--run=ID": "with --restore or --janitor: only this run, whose machine you know to be gone",
+        "--run=ID": "with --restore or --janitor: only this run, if you know that its machine no longer exists",
         "--dry-run": "print every change that the selected tests (or --janitor) would make, and make none",
     },
     ("covered nodes", "nodes that the conformance suites decide on"): {
@@ -79,7 +80,7 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--node-selector=KEY[=VALUE],...": "cover exactly the nodes with these labels",
         "--every-node": "cover all nodes that take pods",
         "--workers-per-windows-node=N": "let -n auto start N workers where Windows nodes limit it, "
-        "and N PowerShells at once on such a node, with agents to match (default 2, or what "
+        "and N PowerShells at once on such a node, with a matching number of agents (default 2, or what "
         "--timings says)",
     },
     ("claims", "claims that the conformance suites decide"): {
@@ -87,21 +88,21 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--world=FILE": "run only this world of policies, or those of a folder (docs/policy.md)",
         "--story=FILE": "run only this story of events, or those of a folder (docs/stories.md)",
         "--explore=MINUTES": "run only random stories, for MINUTES; needs the extra `explore`",
-        "--seed=N": "with --explore: which stories (default 1)",
+        "--seed=N": "with --explore: the seed of the random stories (default 1)",
         "--smoke": "run only a quick check of every node: agent, exec, image pull, one path",
         "--quick": "run the tests that show most known faults in a few minutes, none of them "
         "disruptive; qualifies nothing (docs/selecting.md)",
         "--shard=I/N": "run the I-th of N parts of the tests, none of them disruptive; "
         "`calico-conformance merge` makes one report of all (docs/in-cluster.md)",
-        "--max-minutes=N": "begin no test after N minutes: what runs is finished, everything is removed, the rest is "
+        "--max-minutes=N": "begin no test after N minutes: running tests are finished, everything is removed, the rest is "
         "NOT_RUN",
         "--plan": "print for each claim what would run on this cluster and why, and end",
         "--list-claims": "list the catalog and which claims have tests, and end",
-        "--long": "with --list-claims: each claim's sources, how it is checked, what is observed",
+        "--long": "with --list-claims: also print each claim's sources, its check and its observations",
         "--allow-disruptive": "also run tests that change a whole node (restart Felix, say)",
         "--allow-cluster-disruptive": "also run tests that change what the whole cluster shares (VXLAN-9, VXLAN-10), if "
         "its owner has opted in",
-        "--max-disrupted-nodes=N": "disrupt at most so many Windows nodes (default: 4)",
+        "--max-disrupted-nodes=N": "disrupt at most this number of Windows nodes (default: 4)",
         "--delete-emptydir-data": "evict pods with emptyDir too when nodes are drained",
         "--allow-node-fill": "also run tests that cordon a Windows node and fill it with pause "
         "pods (IPAM-4, IPAM-7, XLC-4; on labs IPAM-2, IPAM-9, IPAM-13 and XSVC-11, too)",
@@ -128,8 +129,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--label=KEY=VALUE": "label the run in all its reports: release=v3.32.0-rc1, by=jane (repeatable)",
     },
 }
-"""Groups, and each option with its argument, mapped to their help.  Without an argument it is a
-flag."""
+"""Map each group, and each option with its argument, to the help. An option without an argument is
+a flag."""
 EXAMPLES = {
     "-n auto": "everything, on a lab of its own",
     "-k vxlan": "one subject; --claim DEMO-7: one claim",
@@ -167,7 +168,7 @@ def help_lines(command: str) -> list[str]:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Register them with pytest, before pytest's own."""
+    """Register the options with pytest, before pytest's own."""
     before = "_anonymous"
     for (name, about), options in OPTIONS.items():
         group = parser.getgroup(name, about, after=before)
@@ -186,8 +187,7 @@ WITH_PATHS = (
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """Return the command line with ``--option=PATH`` for ``--option PATH``, where the value is a
-    path."""
+    """Return the command line with ``--option=PATH`` for ``--option PATH`` if the value is a path."""
     found: list[str] = []
     for argument in arguments:
         if found and found[-1] in WITH_PATHS:
@@ -198,15 +198,16 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 
 WORKERS_PER_CPU = 3
-"""Maximum for a lab, with nodes that share this machine with the workers.  A whole run uses 90 to
-130 s of CPU.  With six workers on two cores, at load 10, a change of policy took at most 5.6 s of
-its 10 s, and all verdicts were those of four workers; with eight workers and attempts every 100 ms
-Felix was late by more than its budget, and healthy policies were VIOLATED."""
+"""The maximum number of workers per CPU for a lab, whose nodes share this machine with the workers.
+A whole run uses 90 to 130 s of CPU. With six workers on two cores, at load 10, a change of policy
+took at most 5.6 s of its 10 s, and all verdicts were those of four workers. With eight workers and
+attempts every 100 ms Felix was late by more than its budget, and healthy policies were VIOLATED."""
 _LAB_MOST = max(1, min(Workers.at_most, WORKERS_PER_CPU * (os.cpu_count() or 1)))
 LAB_WORKERS = Workers(
     at_most=_LAB_MOST, per_windows_node=_LAB_MOST, agents=200, agents_per_windows_node=200
 )
-"""On an embedded lab PowerShell starts and agents cost next to nothing, unless they are real."""
+"""The maximum number of workers on an embedded lab, on which PowerShell starts and agents cost next
+to nothing, unless they are real."""
 
 
 def read_choice(config: pytest.Config) -> Choice:
@@ -285,9 +286,8 @@ def read_settings(config: pytest.Config, choice: Choice, run_id: str, worker: st
 
 
 def clearing_up(environ: Mapping[str, str]) -> float:
-    """Return the seconds for clearing up after an interruption; a Job in the cluster sets them by
-    its pod's grace period. Raise UsageProblem.
-    """
+    """Return the seconds for cleaning up after an interruption; a Job in the cluster sets them by
+    its pod's grace period. Raise UsageProblem."""
     if not (text := environ.get(GRACE, "")):
         return Settings.clearing_up
     try:
@@ -297,7 +297,7 @@ def clearing_up(environ: Mapping[str, str]) -> float:
 
 
 def _workers(option: Any, choice: Choice, timings: Timings) -> Workers:
-    """Return the bounds of ``-n auto``; a lab of the run's own has no real Windows nodes."""
+    """Return the limits of ``-n auto``; a lab of the run's own has no real Windows nodes."""
     watch = 0 if option.no_watch else Workers.watch
     wanted: int | None = option.workers_per_windows_node
     if choice.stands_in and wanted is None:

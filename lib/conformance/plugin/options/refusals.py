@@ -39,7 +39,7 @@ def _version_problem(text: str | None) -> str:
 
 
 def _gate(option: Any) -> str:
-    """Return the first option that asks for a gate; empty: none does."""
+    """Return the first option that requires a gate; empty: none does."""
     return next((written(name) for name in ("require", "baseline") if getattr(option, name)), "")
 
 
@@ -164,9 +164,9 @@ REFUSALS: Sequence[tuple[Callable[[Any, Choice], object], str]] = (
         "namespaces changes nothing else and leaves them empty; leave one out",
     ),
 )
-"""Conditions under which options make no sense, each with its message; the first that holds counts.
-A message may use the options by name, and ``problem`` for what the condition returned.
-"""
+"""The conditions under which options make no sense, each with its message; the first condition that
+holds counts. A message may use the options by name, and ``problem`` for the value that the
+condition returned."""
 
 
 def shard(text: str) -> tuple[int, int] | None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promise of policies, and their effect by Calico for Windows: a pure function from objects to
-verdicts.
+"""What policies do: the documented effect ("the promise"), and the effect by Calico for Windows.
+A pure function from objects to verdicts.
 
     world = World(objects)
     oracle = Oracle(world, objects)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Administrators' policies of Kubernetes as Calico reads them: in tiers that pass at their end.
+"""Administrators' policies of Kubernetes as Calico reads them: in tiers whose end passes the
+remaining traffic on.
 
 Sources: network-policy-api, AdminNetworkPolicy and BaselineAdminNetworkPolicy (v1alpha1),
-ClusterNetworkPolicy (v1alpha2), which has a rule with an unknown peer fail closed; Calico's
-reference, Tier.  Calico reads a named port of the older kinds as every port.
+ClusterNetworkPolicy (v1alpha2), in which a rule with an unknown peer fails closed; Calico's
+reference, Tier. Calico reads a named port of the older kinds as every port.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +37,7 @@ class _Unsupported(Exception):
 
 
 def place(kind: str, spec: Obj, where: str) -> tuple[str, float]:
-    """Return the tier of a policy and its order there."""
+    """Return the tier of a policy and the policy's order in it."""
     if kind == "BaselineAdminNetworkPolicy":
         return "baselineadminnetworkpolicy", _BASELINE_ORDER
     order = fields.number(spec.get("priority"), f"{where} priority")
@@ -46,7 +47,7 @@ def place(kind: str, spec: Obj, where: str) -> tuple[str, float]:
 
 
 def subject(given: Any, where: str) -> Chooser:
-    """Return the predicate for the pods that a policy is about."""
+    """Return the predicate for the pods that a policy applies to."""
     chosen = _pods(fields.mapping(given, where, {"namespaces", "pods"}), where)
     if chosen is None:
         raise UsageProblem(f"{where}: neither namespaces nor pods")
@@ -113,11 +114,11 @@ def _pods(given: Obj, where: str) -> Chooser | None:
 
 Ports = tuple[tuple[Range, ...], tuple[str, ...]]
 Written = tuple[int | None, Any]
-"""Protocol (None: any) and port of an entry (None: all)."""
+"""The protocol (None: any) and the port of an entry (None: all)."""
 
 
 def _ports(given: Any, read: Callable[[Obj, str], Written], where: str) -> dict[int | None, Ports]:
-    """Return ranges and names of ports by protocol; an entry with neither opens everything."""
+    """Return ranges and names of ports by protocol; an entry with neither opens all ports."""
     found: dict[int | None, list[Any] | None] = {}
     for entry in fields.sequence(given, where):
         protocol, port = read(fields.mapping(entry, where), where)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of Calico's policies, read from their objects.
 
-Sources: Calico's reference, NetworkPolicy ("Rule", "EntityRule", "ServiceMatch"); for a notSelector
-beside something positive, which narrows it, felix/calc/rule_scanner.go.
+Sources: Calico's reference, NetworkPolicy ("Rule", "EntityRule", "ServiceMatch");
+felix/calc/rule_scanner.go for a notSelector next to a positive condition, which it narrows.
 """
 
 from collections.abc import Mapping
@@ -30,11 +30,12 @@ _RULE = frozenset(
     }
 )
 _FAMILIES = {fields.PROTOCOLS["icmp"]: 4, fields.PROTOCOLS["icmpv6"]: 6}
-"""IP versions of the protocols that are of one alone."""
+"""The IP version of protocols that exist in only one version."""
 
 
 def unread(given: Any, where: str, why: str) -> list[Rule]:
-    """Return a rule that cannot be read, with its action where that can; Kubernetes has Allow."""
+    """Return a rule that cannot be read. It has the rule's action if the action can be read;
+    Kubernetes' rules have Allow."""
     action = given.get("action", "Allow") if isinstance(given, Mapping) else ""
     return [] if action == "Log" else [Rule(action if action in ACTIONS else "", where, unread=why)]
 
@@ -67,7 +68,7 @@ def of_calico(given: Any, home: str | None, where: str, owner: str) -> Rule | No
 
 
 def _version(rule: Obj, protocols: Mapping[str, int], place: str) -> int | None:
-    """Return the only IP version that a rule is about, by itself or by its protocol; None: both.
+    """Return the only IP version that a rule applies to, by itself or by its protocol; None: both.
     A notProtocol implies no version."""
     version = rule.get("ipVersion")
     if version not in (None, 4, 6):

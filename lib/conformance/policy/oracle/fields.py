@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strict reading of objects' fields: the oracle refuses every field that it does not know.
 
-Every refusal is a UsageProblem that says in one line which object, which field and why.
+Every refusal is a UsageProblem that names in one line the object, the field and the reason.
 """
 
 import ipaddress
@@ -18,16 +18,17 @@ from conformance.policy.selectors import Selector
 Obj = Mapping[str, Any]
 shown = selectors.shown
 Range = tuple[int, int]
-"""First and last, of addresses as numbers or of ports."""
+"""The first and the last of a range, of addresses as numbers or of ports."""
 IPV6 = 1 << 128
-"""Added to the number of an IPv6 address, so that no IPv4 network contains it."""
+"""The offset that is added to the number of an IPv6 address, so that no IPv4 network contains it.
+"""
 
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "sctp": 132, "udplite": 136}
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def label(obj: Obj) -> str:
-    """Return ``NetworkPolicy shop/web``. Raise UsageProblem where there is no name."""
+    """Return ``NetworkPolicy shop/web``. Raise UsageProblem if there is no name."""
     meta = obj.get("metadata") or {}
     if not obj.get("kind") or not isinstance(meta, Mapping) or not meta.get("name"):
         raise UsageProblem(f"an object without kind or name: {shown(dict(obj))}")
@@ -37,7 +38,8 @@ def label(obj: Obj) -> str:
 
 
 def is_foreign(obj: Obj) -> bool:
-    """Return whether an object is of another project's API, whose kinds may have the same names."""
+    """Return whether an object belongs to another project's API, whose kinds may have the same
+    names."""
     group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
     return bool(slash) and "." in group and not group.endswith((".k8s.io", "projectcalico.org"))
 
@@ -60,7 +62,8 @@ def legible(where: str) -> Iterator[None]:
 
 
 def mapping(value: Any, where: str, known: Collection[str] = ()) -> Obj:
-    """Return a mapping, ``{}`` for nothing, with no other keys than these; none named: any."""
+    """Return a mapping, ``{}`` if the value is absent, that has no other keys than these; without
+    ``known``, any keys."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -72,7 +75,7 @@ def mapping(value: Any, where: str, known: Collection[str] = ()) -> Obj:
 
 
 def sequence(value: Any, where: str) -> Sequence[Any]:
-    """Return a list, empty for nothing."""
+    """Return a list; an empty one if the value is absent."""
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -81,7 +84,7 @@ def sequence(value: Any, where: str) -> Sequence[Any]:
 
 
 def one_of(value: Any, where: str, known: Collection[str]) -> str:
-    """Return one of some words."""
+    """Return a text that is one of the known words."""
     if not isinstance(value, str) or value not in known:
         raise UsageProblem(
             f"{where}: one of {', '.join(sorted(known))} is expected, not {shown(value)}"
@@ -90,7 +93,7 @@ def one_of(value: Any, where: str, known: Collection[str]) -> str:
 
 
 def text(value: Any, where: str) -> str:
-    """Return a text, empty for nothing."""
+    """Return a text; an empty one if the value is absent."""
     if not isinstance(value, str | None):
         raise UsageProblem(f"{where}: a text is expected, not {shown(value)}")
     return value or ""
@@ -113,7 +116,7 @@ def readable(selector: Selector, where: str) -> Selector:
 
 
 def of_pods(text: Any, where: str) -> None:
-    """Raise UsageProblem for ``global()``, which only a rule's namespaceSelector may be."""
+    """Raise UsageProblem for ``global()``, which is allowed only as a rule's namespaceSelector."""
     if isinstance(text, str) and "global()" in text:
         raise UsageProblem(
             f"{where}: Calico refuses global() here: only a rule's namespaceSelector has it"
@@ -121,7 +124,7 @@ def of_pods(text: Any, where: str) -> None:
 
 
 def protocol(value: Any, where: str) -> int:
-    """Return a protocol's number, from its name or itself."""
+    """Return a protocol's number, given its name or number."""
     if isinstance(value, str) and value.lower() in PROTOCOLS:
         return PROTOCOLS[value.lower()]
     if _NUMBER.fullmatch(shown(value).strip("'")) and 1 <= int(value) <= 255:
@@ -130,7 +133,8 @@ def protocol(value: Any, where: str) -> int:
 
 
 def ports(value: Any, where: str) -> tuple[tuple[Range, ...], tuple[str, ...]]:
-    """Numbers and ranges (``80``, ``"80"``, ``"8000:8090"``) of a list, and the names in it."""
+    """Return the numbers and ranges (``80``, ``"80"``, ``"8000:8090"``) of a list, and the names in
+    it."""
     ranges: list[Range] = []
     names = []
     for one in sequence(value, where):
@@ -147,9 +151,9 @@ def ports(value: Any, where: str) -> tuple[tuple[Range, ...], tuple[str, ...]]:
 
 
 def nets(value: Any, where: str, *, bare: bool = True) -> tuple[Range, ...] | None:
-    """Return the networks of a list, of either family, as numbers; None: no list.
+    """Return the networks of a list, of either IP version, as numbers; None: no list.
 
-    ``bare``: an address without a prefix is one as well.
+    ``bare``: an address without a prefix counts as a network, too.
     """
     return tuple(_net(one, where, bare) for one in sequence(value, where)) if value else None
 
@@ -164,7 +168,8 @@ def address(text: str) -> int:
 
 
 def ip(text: Any, where: str = "") -> int:
-    """Return an address of either family as a number.  Raise UsageProblem, ``where`` first."""
+    """Return an address of either IP version as a number. Raise UsageProblem that begins with
+    ``where``."""
     try:
         found = ipaddress.ip_address(text if isinstance(text, str) else "")
     except ValueError:

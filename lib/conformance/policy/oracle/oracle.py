@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fate of a packet at a pod under policies: allowed, denied, or undocumented, and the deciding
-rule.
+"""The verdict on a packet at a pod under policies: allowed, denied, or undocumented, and the
+deciding rule.
 
-Objects in, verdicts out; no clock, no reads, no requests.  The promise is Calico's and Kubernetes'
-reference; the departures of Windows and of releases are switches (``switches``).  Undocumented, and
-never to be judged: anything that depends on the order of policies with equal order, on members of a
-Service that are not ready, or on HTTP, and packets that a pod sends to itself.
+Objects in, verdicts out; no clock, no reads, no requests. The documented verdict ("the promise")
+follows Calico's and Kubernetes' reference; the departures of Windows and of releases are switches
+(``switches``). Undocumented, and never judged: anything that depends on the order of policies with
+equal order, on members of a Service that are not ready, or on HTTP, and packets that a pod sends to
+itself.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,23 +32,24 @@ from conformance.policy.truth import Truth, all_of
 
 
 class Verdict(Enum):
-    """The fate of a packet."""
+    """The result for a packet."""
 
     ALLOWED = "allowed"
     DENIED = "denied"
     NOT_SAID = "not said"
     NOT_JUDGED = "not judged"
-    """A policy of a kind that the oracle does not read may decide it."""
+    """A policy of a kind that the oracle does not read may decide the packet."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A verdict, and what decided it."""
+    """A verdict, and the rule or policy that decided it."""
 
     verdict: Verdict
     tier: str = ""
     policy: str = ""
-    """``NetworkPolicy shop/web``; empty: the end of the tier, or no policy at all."""
+    """The policy, ``NetworkPolicy shop/web``; empty: the end of the tier decided, or there is no
+    policy at all."""
     rule: str = ""
     """``ingress rule 2``."""
     why: str = ""
@@ -76,7 +78,8 @@ def of_way(ends: Iterable[Decision]) -> Verdict:
 
 @dataclass(frozen=True)
 class InForce:
-    """A tier with the policies that concern a pod in a direction, in their order; together: those of the same order."""
+    """A tier with the policies that apply to a pod in a direction, in their order. Policies of
+    equal order form a group."""
 
     tier: Tier
     groups: tuple[tuple[Policy, ...], ...]
@@ -84,15 +87,16 @@ class InForce:
 
 Outcomes = dict[Verdict, Decision]
 Ports = tuple[tuple[Range, ...] | None, tuple[Range, ...] | None]
-"""Source's and destination's ports; None: any."""
+"""The ports of source and destination; None: any."""
 ANY_PORTS: Ports = (None, None)
 
 
 class Oracle:
-    """The verdicts that some policies give in a world."""
+    """Computes the verdicts that some policies give in a world."""
 
     def __init__(self, world: World, objects: Iterable[Obj]) -> None:
-        """``objects``: policies and tiers; others are passed over.  Raises UsageProblem for what cannot be read."""
+        """Set up the oracle. ``objects``: policies and tiers; other objects are ignored. Raise
+        UsageProblem for an object that cannot be read."""
         given = list(objects)
         self.world = world
         self.tiers = tiers(given)
@@ -101,8 +105,8 @@ class Oracle:
 
     @property
     def without_tier(self) -> dict[str, str]:
-        """Return the policies whose tier no object describes, each with its tier, which is assumed
-        to be the last, with Deny at its end."""
+        """Return the policies whose tier no object describes, each with its tier. Such a tier is
+        assumed to be the last, with Deny at its end."""
         return {
             policy.label: policy.tier for policy in self.policies if policy.tier not in self.tiers
         }
@@ -115,7 +119,7 @@ class Oracle:
         switches: Switches = PROMISE,
         release: Minor | None = None,
     ) -> Verdict:
-        """Return the fate of a packet at the pod, which is its source or its destination."""
+        """Return the verdict on a packet at the pod, which is its source or its destination."""
         return self.explain(pod, direction, packet, switches, release).verdict
 
     def explain(
@@ -126,9 +130,10 @@ class Oracle:
         switches: Switches = PROMISE,
         release: Minor | None = None,
     ) -> Decision:
-        """Return the verdict, with tier, policy and rule that decided.
+        """Return the verdict, with the tier, policy and rule that decided.
 
-        ``release``: of Calico; it orders policies of equal order, and decides which kinds are read.
+        ``release``: the release of Calico; it orders policies of equal order, and decides which
+        kinds are read.
         """
         if packet.source == packet.destination:
             return Decision(Verdict.NOT_SAID, why="a pod that sends to itself")
@@ -156,7 +161,8 @@ class Oracle:
         switches: Switches,
         release: Minor | None = None,
     ) -> Switches:
-        """Return the fewest switches that give the verdict of all; empty: so does the promise."""
+        """Return the smallest set of switches that gives the same verdict as all switches; empty:
+        the documented verdict is the same."""
         asked = partial(self.verdict, pod, direction, packet, release=release)
         wanted = asked(switches)
         return next(some for some in subsets(switches) if asked(some) is wanted)
@@ -168,7 +174,7 @@ class Oracle:
         switches: Switches = PROMISE,
         release: Minor | None = None,
     ) -> tuple[InForce, ...]:
-        """Return the tiers with a policy about this pod and direction, in order."""
+        """Return the tiers with a policy that applies to this pod and direction, in order."""
         key = (pod, direction, Switch.STAGED in switches, release)
         if key not in self._in_force:
             self._in_force[key] = tuple(self._ordered(*key))
@@ -211,7 +217,7 @@ def _grouped(policies: Iterable[Policy], release: Minor | None) -> tuple[tuple[P
 
 
 class Walk:
-    """A packet's way through the tiers of a pod."""
+    """The evaluation of a packet in the tiers of a pod."""
 
     def __init__(
         self,
@@ -240,7 +246,8 @@ class Walk:
         return replace(found[0], verdict=Verdict.NOT_SAID, rule="", policy="", why=why)
 
     def _unknown_service(self) -> str:
-        """Return that the members of a Service in the rules are not known; empty: all are known."""
+        """Return the text that the members of a Service in the rules are not known; empty: all are
+        known."""
         peers = (
             peer
             for one in self.order
@@ -257,14 +264,16 @@ class Walk:
         return f"the members of Service {unknown[0]} are not known" if unknown else ""
 
     def outcomes(self) -> list[Decision]:
-        """Return the possible fates of the packet, one decision for each verdict: several if
-        policies of equal order differ, or if a part cannot be read."""
+        """Return the possible decisions about the packet, one for each verdict: several if policies
+        of equal order differ, or if a part cannot be read."""
         return list(self._tier(0, ANY_PORTS, ()).values())
 
     def _tier(self, place: int, ports: Ports, passed: tuple[str, ...]) -> Outcomes:
-        """Return what can become of it from this tier on; nothing: its ports are not these.
+        """Return the possible outcomes from this tier on; nothing: the packet does not have these
+        ports.
 
-        ``ports``: those of the Pass rules that led here; they matter only where ports combine wrongly.
+        ``ports``: the ports of the Pass rules that led here; they matter only if ports are combined
+        wrongly.
         """
         found: Outcomes = {}
         for group in self.order[place].groups:
@@ -358,7 +367,7 @@ class Walk:
         found: Outcomes,
         by: tuple[str, str] = ("", ""),
     ) -> bool:
-        """Add the result of an action on the packet; return whether it certainly applies.
+        """Add the result of an action on the packet; return whether the action certainly applies.
 
         ``by``: policy and rule; empty if the end of the tier acts.
         """

@@ -2,8 +2,8 @@
 """Policies that crash Felix on Windows from v3.29 on, again after each start, for every pod of the
 node.
 
-A Pass with ports and a rule with ports in a tier behind it whose highest common port is the highest
-of both (felix/dataplane/windows/flattener.go, run at v3.31.7 and v3.32.1).
+The cause is a Pass rule with ports, and a rule with ports in a later tier, if their highest common
+port is the highest port of both (felix/dataplane/windows/flattener.go, run at v3.31.7 and v3.32.1).
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ Entry = tuple[int | None, tuple[Range, ...], tuple[Range, ...]]
 
 
 def panics(oracle: Oracle, pod: Pod) -> list[str]:
-    """Return ``NetworkPolicy a/p, ingress rule 1, and ...``: what may end Felix on the node of a
-    Windows pod.
+    """Return the pairs of rules that may end Felix on the node of a Windows pod: ``NetworkPolicy
+    a/p, ingress rule 1, and ...``.
 
-    Addresses are not looked at: rules that no packet can meet together are named, too.
+    Addresses are ignored: rules that no packet can match together are named, too.
     """
     found = []
     for direction in DIRECTIONS:
@@ -50,7 +50,7 @@ def _behind(
 
 def _entries(rule: Rule, world: World) -> list[Entry]:
     """Return protocol, source ports and destination ports of the entries that Windows has for a
-    rule: of a rule to a Service an entry for each port."""
+    rule; a rule to a Service has an entry for each port."""
     service = rule.destination.service
     if not service:
         return [(rule.protocol, rule.source.ports, rule.destination.ports)]

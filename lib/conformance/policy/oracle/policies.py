@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies and tiers: whom they concern, in which directions, in which order.
+"""Policies and tiers: the pods they apply to, their directions, and their order.
 
-Sources: Calico's reference, NetworkPolicy, GlobalNetworkPolicy, Tier and the staged kinds; Kubernetes' reference,
-NetworkPolicy.  A Kubernetes policy is one of order 1000 in the default tier.
+Sources: Calico's reference, NetworkPolicy, GlobalNetworkPolicy, Tier and the staged kinds;
+Kubernetes' reference, NetworkPolicy. A Kubernetes policy is one of order 1000 in the default tier.
 """
 
 import math
@@ -30,8 +30,8 @@ LAST = math.inf
 _CALICO = ("projectcalico.org/", "crd.projectcalico.org/")
 _KUBERNETES = "networking.k8s.io/v1"
 _CLUSTER_KIND: Minor = (3, 32)
-"""The release from which on ClusterNetworkPolicy replaces the two older kinds, and a policy's tie is
-broken by its own name."""
+"""The release from which on ClusterNetworkPolicy replaces the two older kinds, and policies of
+equal order are sorted by their own names."""
 _SPEC = frozenset(
     {
         *("tier", "order", "selector", "types", "ingress", "egress"),
@@ -44,7 +44,7 @@ _KUBERNETES_SPEC = frozenset({"podSelector", "policyTypes", "ingress", "egress",
 
 @dataclass(frozen=True)
 class Tier:
-    """A tier; what reaches its end meets ``end``."""
+    """A tier; ``end`` applies to traffic that reaches its end."""
 
     name: str
     order: float
@@ -60,13 +60,13 @@ class Policy:
     tier: str
     order: float
     concerns: Callable[[Member], Truth]
-    """Test whether the policy selects a pod or a node; for staged policies too, which the promise
-    ignores."""
+    """Tests whether the policy selects a pod or a node; staged policies have it, too, although they
+    have no documented effect."""
     rules: Mapping[Direction, tuple[Rule, ...]]
-    """Rules of the directions that the policy applies to, Log rules left out."""
+    """The rules of the directions that the policy applies to; Log rules are left out."""
     staged: bool = False
     names: tuple[str, str, str] = ("", "", "")
-    """Kind, namespace and name, which order policies that have the same order."""
+    """Kind, namespace and name, by which policies of equal order are sorted."""
     on_forward: bool = False
     """The policy also applies to traffic that host endpoints forward."""
 
@@ -103,11 +103,11 @@ BUILT_IN = (
     Tier("baselineadminnetworkpolicy", 10_000_000.0, "Pass"),
     Tier("kube-baseline", 10_000_000.0, "Pass"),
 )
-"""Tiers that Calico makes by itself: a file need not describe them."""
+"""The tiers that Calico creates by itself: a file need not describe them."""
 
 
 def tiers(objects: Iterable[Obj]) -> dict[str, Tier]:
-    """Return the tiers by name; Calico's own are always there.  Raise UsageProblem."""
+    """Return the tiers by name; Calico's own are always included. Raise UsageProblem."""
     found = {tier.name: tier for tier in BUILT_IN}
     for obj in objects:
         if obj.get("kind") != "Tier" or fields.is_foreign(obj):
@@ -128,10 +128,10 @@ def policies(objects: Iterable[Obj]) -> list[Policy]:
 
 
 def policy_of(obj: Obj, *, strict: bool = True) -> Policy | None:
-    """Return the policy in an object; None: an object of another kind.
+    """Return the policy that an object describes; None: an object of another kind.
 
-    Raise UsageProblem for what cannot be read.  Not ``strict``: what cannot be read may select any
-    pod and decide any packet; only a policy of which nothing can be read is refused.
+    Raise UsageProblem for a part that cannot be read. If not ``strict``, an unreadable part may
+    select any pod and decide any packet; only a policy of which nothing can be read is refused.
     """
     api = str(obj.get("apiVersion") or "")
     kind = str(obj.get("kind") or "")
@@ -207,7 +207,7 @@ def _calico(obj: Obj, label: str, *, is_global: bool, staged: bool, strict: bool
 
 
 def _admin(obj: Obj, label: str, kind: str, *, strict: bool) -> Policy:
-    """Return a policy of the network-policy-api.  Without a rule it is about both directions."""
+    """Return a policy of the network-policy-api. Without a rule it applies to both directions."""
     spec = fields.mapping(obj.get("spec"), label, admin.SPEC if strict else ())
     # a policy of a cluster is in a tier that its reader knows
     tier, order = admin.place(kind, spec, label) if strict else ("", LAST)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of policies: which packets each is about, and what Windows leaves out.
+"""Rules of policies: the packets that each rule matches, and the parts that Windows ignores.
 
 Sources: Calico's reference, NetworkPolicy ("Rule", "EntityRule", "ServiceMatch").
 """
@@ -29,10 +29,10 @@ class Packet:
     destination: int
     protocol: int
     port: int | None = None
-    """The destination's."""
+    """The port of the destination."""
     source_port: int | None = None
     icmp: tuple[int, int] | None = None
-    """(type, code)."""
+    """The type and the code."""
 
     @property
     def family(self) -> int:
@@ -45,9 +45,9 @@ class Peer:
     """A rule's condition on one end of a packet."""
 
     choose: Chooser | None = None
-    """Test of the selected members, by selectors of any kind; None: the end may be any address."""
+    """Tests whether selectors of any kind select a member; None: the end may be any address."""
     unless: Chooser | None = None
-    """The excluded members, among all addresses."""
+    """Tests whether a member is excluded, among all addresses."""
     nets: tuple[Range, ...] | None = None
     not_nets: tuple[Range, ...] | None = None
     ports: tuple[Range, ...] = ()
@@ -63,7 +63,7 @@ class Peer:
 
     @property
     def negations(self) -> tuple[str, ...]:
-        """Return the fields in which a negation stands alone, which Windows cannot express."""
+        """Return the fields that consist only of a negation, which Windows cannot express."""
         fields_there = {
             "notSelector": self.unless is not None,
             "notNets": self.not_nets is not None,
@@ -80,7 +80,8 @@ class Rule:
     """A rule in Calico's terms; a Kubernetes rule becomes a rule for each peer and protocol."""
 
     action: str
-    """``Allow``, ``Deny``, ``Pass``; a Log rule decides nothing and is none. Empty: unreadable."""
+    """``Allow``, ``Deny``, ``Pass``; a Log rule decides nothing and does not become a rule. Empty:
+    unreadable."""
     where: str
     """``ingress rule 2``."""
     source: Peer = ANYBODY
@@ -90,11 +91,11 @@ class Rule:
     icmp: tuple[int, int | None] | None = None
     not_icmp: tuple[int, int | None] | None = None
     family: int | None = None
-    """4 or 6: the only IP version of the rule."""
+    """4 or 6: the only IP version that the rule matches; None: both."""
     http: bool = False
     """The rule also has conditions on HTTP; packets that it matches get no verdict here."""
     unread: str = ""
-    """Why it cannot be read: then it may be about any packet."""
+    """Why the rule cannot be read: then it may match any packet."""
 
     @cached_property
     def skipped_for(self) -> dict[Switch, tuple[str, ...]]:
@@ -118,7 +119,7 @@ class Rule:
     def about(
         self, packet: Packet, world: World, switches: Switches, *, ports: bool = True
     ) -> Truth:
-        """Return whether the rule decides a packet; ``ports`` False: whatever its ports."""
+        """Return whether the rule decides a packet; with ``ports`` False, its ports are ignored."""
         if self.unread:
             return None
         if self.family and self.family != packet.family:
@@ -169,7 +170,8 @@ def within(value: int | None, ranges: Sequence[Range]) -> Truth:
 
 
 def is_at(peer: Peer, address: int, world: World) -> Truth:
-    """Return whether a peer's selectors and networks match an address, ports and Services aside."""
+    """Return whether a peer's selectors and networks match an address; ports and Services are
+    ignored."""
     return all_of(
         _meets(
             replace(peer, service=None) if peer.service else peer,
@@ -230,7 +232,7 @@ def _named(
     packet: Packet,
     port: int | None,
 ) -> Truth:
-    """Return whether a member that the peer means calls the port by one of the names."""
+    """Return whether a member that the peer selects has one of the names for this port."""
     if not names or port is None:
         return False
     if members is None or any(isinstance(one, Pod) and one.ports is None for one, _ in members):
@@ -244,7 +246,8 @@ def _named(
 
 
 def _of_service(peer: Peer, packet: Packet, world: World, *, of_destination: bool) -> Truth:
-    """Return whether the end is a member of the Service, and a destination at one of its ports."""
+    """Return whether the end is a member of the Service, and, for a destination, whether the port
+    is one of the Service's."""
     backends = world.backends_of(peer.service) if peer.service else ()
     if backends is None:
         return None

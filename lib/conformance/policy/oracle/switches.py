@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The oracle's departures from the API's promise: four of Calico for Windows, and defects of
-releases.
+"""The oracle's departures from the documented effect ("the promise") of policies: four of Calico
+for Windows, and defects of releases.
 
-A verdict is computed under a set of switches.  The empty set is the promise.  ``WINDOWS`` has the
+A verdict is computed under a set of switches. The empty set is the promise. ``WINDOWS`` has the
 departures of Calico for Windows that are documented, or known by design; ``as_shipped`` adds the
 defects that a release was shown to have.
 """
@@ -17,8 +17,8 @@ Minor = tuple[int, int]
 
 
 class Switch(Enum):
-    """A departure from the promise: its claim, the first release that has it (None: by design),
-    what it does."""
+    """A departure from the promise: its claim, the first release that has it (None: by design), and
+    its effect."""
 
     NEGATIONS = (
         "XPOL-1",
@@ -70,7 +70,7 @@ entry on."""
 
 
 def subsets(switches: Switches) -> Iterator[Switches]:
-    """Yield the sets of some of the switches, the smallest first."""
+    """Yield the subsets of the switches, the smallest first."""
     ordered = sorted(switches, key=list(Switch).index)
     for size in range(len(ordered) + 1):
         yield from map(frozenset, combinations(ordered, size))
@@ -87,7 +87,7 @@ def columns(version: str | None) -> tuple[Switches, ...]:
     """Return the switches under which a Windows node may enforce policies: as documented, and as
     shipped.
 
-    ``version``: of Calico there; if it is unknown, the newest release that was read counts.
+    ``version``: Calico's version there; if it is unknown, the newest release that was read counts.
     """
     found = re.match(r"v?(\d+)\.(\d+)", version or "")
     release = (int(found[1]), int(found[2])) if found else RELEASES[-1]
@@ -96,23 +96,23 @@ def columns(version: str | None) -> tuple[Switches, ...]:
 
 @dataclass(frozen=True)
 class Column:
-    """A reading of policies: as promised, as documented for Windows, or by releases."""
+    """A way to read policies: as promised, as documented for Windows, or as releases do."""
 
     name: str
     switches: Switches = PROMISE
-    """Departures on Windows; a Linux pod has none in any column."""
+    """The departures on Windows; a Linux pod has none in any column."""
     release: Minor | None = None
-    """The release that breaks ties, and that reads its kinds alone."""
+    """The release that decides the order of policies with equal order, and which kinds are read."""
 
     def on(self, system: str) -> Switches:
-        """Return the departures of a system."""
+        """Return the departures on an operating system."""
         return self.switches if system == "windows" else PROMISE
 
 
 def columns_of(breaks: Iterable[Minor]) -> tuple[Column, ...]:
-    """Return the promise, Windows, and the releases, those that decide alike together.
+    """Return the promise, Windows, and the releases; releases that decide alike share a column.
 
-    ``breaks``: releases that decide otherwise than the releases before them, whatever the defects.
+    ``breaks``: releases that decide otherwise than the releases before them, apart from defects.
     """
     groups: list[list[Minor]] = []
     known = list(breaks)

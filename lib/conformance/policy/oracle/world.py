@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world that policies speak of: pods, network sets, members of Services and nodes, with what selectors see of them.
+"""The objects that policies refer to: pods, network sets, members of Services and nodes, with the
+properties that selectors match.
 
-Read from objects as the API gives them.  Kinds that decide nothing about policy are passed over; ``World.unread``
-names them.
+They are read from objects as the API gives them. Kinds that decide nothing about policy are
+ignored; ``World.unread`` names them.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ from conformance.policy.oracle import fields
 from conformance.policy.oracle.fields import IPV6, Obj, Range
 
 FIRST_MADE_UP = fields.address("240.0.0.1")
-"""First address for pods without one. The range is reserved, so only 0.0.0.0/0 contains it."""
+"""The first of the addresses that pods without an address get. The range is reserved, so only
+0.0.0.0/0 contains it."""
 SERVICE_LABEL = "kubernetes.io/service-name"
-"""Label of an EndpointSlice that names its Service."""
+"""The label of an EndpointSlice that names its Service."""
 _FIRST = ("Namespace", "ServiceAccount", "Node", "RuntimeClass")
 """Kinds that are needed to read other kinds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pod:
-    """A pod, as the end of a packet and as what selectors choose; None: that is not known."""
+    """A pod, as the end of a packet and as something that selectors select. A field that is None is
+    not known."""
 
     namespace: str
     name: str
@@ -37,14 +40,14 @@ class Pod:
     """``linux`` or ``windows``; empty: that is not known."""
     node: str
     own: Labels | None
-    """Labels that Kubernetes' selectors match."""
+    """The labels that Kubernetes' selectors match."""
     labels: Labels | None
-    """Labels that Calico's selectors match."""
+    """The labels that Calico's selectors match."""
     namespace_labels: Labels | None
     account: str
     account_labels: Labels | None
     ports: frozenset[tuple[str, int, int]] | None
-    """(name, protocol, number) of its containers' ports that have a name."""
+    """(name, protocol, number) of its containers' named ports."""
     second: int | None = None
     """Its address of the other IP version."""
 
@@ -54,7 +57,8 @@ class Pod:
 
 @dataclass(frozen=True, eq=False)
 class NetworkSet:
-    """A NetworkSet, or a GlobalNetworkSet (``namespace`` None); a node is one to selectors."""
+    """A NetworkSet, or a GlobalNetworkSet (``namespace`` None); to selectors, a node is a network
+    set."""
 
     namespace: str | None
     labels: Labels | None
@@ -85,15 +89,15 @@ class World:
         self.sets: list[NetworkSet] = []
         self.backends: dict[tuple[str, str], list[Backend]] = {}
         self.hosts: dict[str, frozenset[int]] = {}
-        """A node's own addresses."""
+        """Each node's own addresses."""
         self.unknown_services: set[tuple[str, str]] = set()
-        """Services of which no object says who their members are."""
+        """Services whose members no object names."""
         self.undescribed: list[str] = []
-        """Namespaces that no object describes: they have no labels but their names."""
+        """Namespaces that no object describes: they have no labels except their names."""
         self.without_address: list[str] = []
-        """Pods without an address: they are in no network but 0.0.0.0/0."""
+        """Pods without an address: they are in no network except 0.0.0.0/0."""
         self.on_host: list[str] = []
-        """Pods on their node's network: no policy about pods is about them."""
+        """Pods in their node's network: no policy about pods applies to them."""
         self.ended: list[str] = []
         """Pods that have ended."""
         self._classes: dict[str, Labels] = {}
@@ -145,8 +149,7 @@ class World:
         return found
 
     def _taken(self, obj: Obj) -> bool:
-        """Take an object into the world; return whether its kind belongs there.  Raise
-        UsageProblem."""
+        """Add an object to the world; return whether its kind belongs there. Raise UsageProblem."""
         where = fields.label(obj)
         with fields.legible(where):
             for name, value in ((obj.get("metadata") or {}).get("labels") or {}).items():
@@ -182,7 +185,8 @@ class World:
         return True
 
     def _take_beside(self, obj: Obj, kind: str) -> bool:
-        """Take an object that only adds details about pods and Services; return whether it is."""
+        """Add an object that only has further details about pods and Services; return whether it is
+        such an object."""
         if kind == "RuntimeClass":
             selector = (obj.get("scheduling") or {}).get("nodeSelector") or {}
             self._classes[obj["metadata"]["name"]] = selector
@@ -215,7 +219,7 @@ class World:
         self._candidates.append(services.candidate(obj, frozenset(found)))
 
     def _take_endpoint(self, obj: Obj, spec: Obj, found: list[int]) -> int:
-        """Take a pod that policies are about; return its address."""
+        """Add a pod that policies apply to; return its address."""
         space = _space(obj)
         name = obj["metadata"]["name"]
         account = labels.account_of(obj)
@@ -263,7 +267,7 @@ class World:
         self.backends.setdefault((_space(obj), service), []).append(backend)
 
     def _derive(self, service: Obj) -> None:
-        """Take the members of a Service without EndpointSlices from the pods that it selects."""
+        """Find the members of a Service without EndpointSlices by the pods that it selects."""
         key = (_space(service), service["metadata"]["name"])
         if key in self.backends:
             return
@@ -279,7 +283,7 @@ class World:
 
 
 def named_ports(spec: Obj, where: str) -> frozenset[tuple[str, int, int]]:
-    """Return name, protocol and number of the ports of a pod that have a name."""
+    """Return name, protocol and number of a pod's named ports."""
     return frozenset(
         (
             str(port["name"]),

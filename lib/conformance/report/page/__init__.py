@@ -2,8 +2,8 @@
 """An HTML file for each run, for people: it opens from disk, without network, framework or plotting
 library.
 
-Made from ``conformance.json`` alone, so that any report can be shown again.  Everything that a
-cluster named (pods, events, logs) is text to the template, which escapes it.
+It is made only from ``conformance.json``, so that any report can be shown again. Every name and
+text from a cluster (pods, events, logs) is text to the template, which escapes it.
 """
 
 import functools
@@ -35,15 +35,14 @@ FOLDER = Path(__file__).parent
 KEPT = 20_000
 AT_LEAST = 500
 TOGETHER = 200_000
-"""Characters of a failure's attachment that the page shows, fewer where there are many; the file
-has the rest."""
+"""The number of characters of a failure's attachments that the page shows, fewer if there are many;
+the files have the rest."""
 BUNDLED = (".txt", ".yaml", ".json")
 
 
 def bundles(plain: Mapping[str, Any], folder: Path) -> dict[str, list[tuple[str, str]]]:
-    """Map each failed test to names and texts of its files, read below the run's directory; long
-    texts are cut.
-    """
+    """Map each failed test to names and texts of its files, read below the run's folder; long texts
+    are cut."""
     files = [
         (test["test"], folder / name)
         for test in plain["tests"]
@@ -74,8 +73,8 @@ def render(
     """Return the page of a report.
 
     ``plain``: conformance.json of schema 3 or 2; ``difference``: lines of a comparison;
-    ``failures``: :func:`bundles`; ``linked``: whether the page lies in the run's directory, so that
-    files there can be links.
+    ``failures``: :func:`bundles`; ``linked``: the page is in the run's folder, so that it can link
+    to the files there.
     """
     page: str = _template().render(
         **sections(plain),
@@ -97,7 +96,7 @@ def write(
     """Write the page of a report, without possible secrets and paths of a machine, since users pass
     pages on.
 
-    ``folder``: the run's directory, if it exists.
+    ``folder``: the run's folder, if it exists.
     """
     failures = bundles(plain, folder) if folder else {}
     linked = folder is not None and folder.resolve() == path.resolve().parent

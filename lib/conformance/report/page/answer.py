@@ -12,8 +12,8 @@ from conformance.verdicts.claims import NOT_OBSERVABLE
 CLEAN = "Nothing violated"
 SHORT = "short: it says nothing about what it did not reach"
 GAPS = {"UNMET", "ADVISED", "LIFTED", "not decided"}
-"""Keys of ``WORDS`` that need attention. Claims that a cluster cannot show, or that fill a node,
-are no gap of a run."""
+"""The keys of ``WORDS`` that need attention. Claims that a cluster cannot show, or that fill a
+node, are no gap of a run."""
 FILLS = "--allow-node-fill"
 WORDS: dict[bool, dict[str, str]] = {
     False: {
@@ -90,9 +90,8 @@ def _claims_are(number: int) -> str:
 
 
 def _why(plain: Mapping[str, Any], verdicts: Sequence[str], waived: Sequence[str] = ()) -> str:
-    """Return the cause of all claims with these verdicts, or the number of their causes; empty
-    where no cause is known.
-    """
+    """Return the cause of all claims with these verdicts, or the number of their causes; empty if
+    no cause is known."""
     found = {
         text: claims
         for text, claims in summed_up.all_causes(plain)
@@ -107,7 +106,7 @@ def _why(plain: Mapping[str, Any], verdicts: Sequence[str], waived: Sequence[str
 def _decided(
     claims: Sequence[Mapping[str, Any]], counts: Mapping[str, int]
 ) -> tuple[int, dict[str, int]]:
-    """Return how many claims hold as documented, and how many do not by the keys of ``WORDS``."""
+    """Return how many claims hold as documented; and, by the keys of ``WORDS``, how many do not."""
     left = [claim for claim in claims if summed_up.word(claim) == "NOT_RUN"]
     rest = {word: counts.get(word, 0) for word in WORDS[False]} | {
         "unseen": sum(str(claim["reason"]).startswith(NOT_OBSERVABLE) for claim in left),

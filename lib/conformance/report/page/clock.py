@@ -17,7 +17,7 @@ def time_of_day(moment: str) -> str:
 
 
 def when(test: Mapping[str, Any]) -> str:
-    """Return when a test ran, and where; empty: not known."""
+    """Return when and where a test ran; empty if it is not known."""
     if not test.get("started"):
         return ""
     start = unix(test["started"])
@@ -31,5 +31,5 @@ def lasted(test: Mapping[str, Any]) -> float:
 
 
 def unix(moment: str) -> float:
-    """Return a moment, as RFC 3339 writes it, in Unix seconds."""
+    """Convert a moment from RFC 3339 to Unix seconds."""
     return datetime.datetime.fromisoformat(moment).timestamp()

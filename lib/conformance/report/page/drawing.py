@@ -9,12 +9,12 @@ WIDTH = 1000
 LEFT = 300
 RIGHT = 180
 ROW = 26
-"""Drawing units: the whole, room for labels on the left, for figures on the right, and the height
-of a row."""
+"""Sizes in drawing units: the whole width, the space for labels on the left and for figures on the
+right, and the height of a row."""
 TICKS = 5
-"""Maximum number of steps of an axis."""
+"""The maximum number of steps of an axis."""
 SHORT = 0.05
-"""s.  Recoveries that are shorter are counted, and have no bars."""
+"""s. Shorter recoveries are counted, and have no bars."""
 FIGURES = (
     ("first_correct", "first as expected"),
     ("stable", "as expected for good"),
@@ -25,15 +25,15 @@ SORTS = {
     for system in ("linux", "windows")
     for end, verb in (("open", "opens"), ("closed", "closes"))
 }
-"""Maps the sorts of policy changes in a report to what the page calls them."""
+"""Map the kinds of policy changes in a report to their names on the page."""
 
 
 def charts(
     effects: Mapping[str, Mapping[str, Any]], recoveries: Mapping[str, float]
 ) -> list[dict[str, Any]]:
-    """Return a chart of each sort of policy change, and one of times to a new connection.
+    """Return a chart for each kind of policy change, and a chart of times to a new connection.
 
-    All have one axis, so that bars of different charts can be compared.  A chart has ``what``,
+    All have the same axis, so that bars of different charts can be compared. A chart has ``what``,
     ``note``, ``ticks`` and ``rows``: label, three positions in drawing units (median, 95th
     percentile, maximum; the same for a single time) and their text.
     """
@@ -56,8 +56,8 @@ def charts(
 
 
 def _spreads(figures: Mapping[str, Any]) -> list[tuple[str, Mapping[str, float]]]:
-    """Return labels and figures; a sort whose first correct answer was always final has one row
-    less."""
+    """Return labels and figures; a kind of change whose first correct answer was always final has
+    one row less."""
     same = "first_correct" if figures.get("first_correct") == figures.get("stable") else ""
     return [(label, figures[name]) for name, label in FIGURES if figures.get(name) and name != same]
 
@@ -116,6 +116,6 @@ def _text(spread: Mapping[str, float]) -> str:
 
 
 def _step(longest: float) -> float:
-    """Return a round step of an axis."""
+    """Return the length of an axis' steps, a round number."""
     power: float = 10.0 ** math.floor(math.log10(longest / TICKS))
     return next(power * step for step in (1, 2, 5, 10) if power * step * TICKS >= longest)

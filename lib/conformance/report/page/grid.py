@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions between nodes as a grid: a row for each client's node, a column for each server's."""
+"""Decisions between nodes as a grid: a row for each client's node, a column for each server's node."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ MARKS = {
 }
 """Symbols of verdicts, so that no reader depends on colours; all others are ``!``."""
 BEYOND = "beyond"
-"""Column of servers that are on no node."""
+"""The column of servers that are on no node."""
 _ORDER = tuple(map(str, PRECEDENCE))
 
 
@@ -29,7 +29,7 @@ class Cell:
 
     verdict: str
     title: str
-    """The pair and the numbers of its decisions; empty: all are as expected."""
+    """The pair, and the numbers of its decisions; empty: all are as expected."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ def mark(verdict: str) -> str:
 
 
 def grid(decisions: Iterable[Mapping[str, Any]], nodes: Sequence[str]) -> Grid:
-    """Return the grid of all decisions with a client.  ``nodes``: the cluster's, in their order."""
+    """Return the grid of all decisions with a client. ``nodes``: the cluster's nodes, in their
+    order."""
     cells = by_key(
         ((decision["source"], decision["target"] or BEYOND), decision["verdict"])
         for decision in decisions

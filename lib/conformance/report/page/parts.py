@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A claim's results on the page: a row for each, the worst first, with pairs together that
-agree."""
+"""A claim's results on the page: a row for each, the worst first; pairs of nodes that agree share a
+row."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,14 +17,14 @@ from conformance.verdicts.claims import SEEN
 SHOWN = 8
 BELOW = 4
 """How many rows of a claim are shown before the reader asks for more; the second number applies if
-the first row is open. So many rows fit on one screen."""
+the first row is open. This number of rows fits on one screen."""
 GOOD = ("CONFIRMED", "NOT_OBSERVED")
 _ORDER = tuple(map(str, PRECEDENCE))
 
 
 def parts(claim: Mapping[str, Any], tests: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of a claim for the template, the worst first.  ``tests``: the report's, by
-    name."""
+    """Return the rows of a claim for the template, the worst first. ``tests``: the report's tests,
+    by name."""
     found = [_part(result, tests.get(result["test"], {})) for result in claim["results"]]
     found.sort(key=lambda part: _ORDER.index(part["verdict"]))
     return [
@@ -54,8 +54,8 @@ def _part(result: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _words(result: Mapping[str, Any], explanation: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the first line of a result's reason; if it is cut, also the whole line with the
-    lines that follow.
+    """Return the first line of a result's reason; if it is cut, also the whole line with the lines
+    that follow.
 
     An explanation has its own first line, and replaces the lines that follow.
     """
@@ -91,7 +91,7 @@ def sentence(test: str) -> str:
 
 
 def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Return equal decisions together, and failed decisions each with its own line and reason."""
+    """Yield equal decisions in one entry, and failed decisions each with its own line and reason."""
     alike: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for decision in sorted(decisions, key=lambda decision: _ORDER.index(decision["verdict"])):
         said = decision["reason"] if decision["verdict"] in GOOD else ""
@@ -126,12 +126,12 @@ def _together(decisions: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _path(ends: Mapping[str, str]) -> str:
-    """Return ``windows-2022 to windows-2019``, or the only node of a reading."""
+    """Return ``windows-2022 to windows-2019``; for a reading, its only node."""
     return " to ".join(filter(None, (ends["source"], ends["target"]))) or "the cluster"
 
 
 def _observation_text(decision: Mapping[str, Any]) -> str:
-    """Return the observation in words; empty: the reason has it."""
+    """Return the observation in words; empty if the reason has it."""
     if decision["verdict"] != "CONFIRMED":
         return ""
     return (

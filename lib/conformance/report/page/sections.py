@@ -24,18 +24,18 @@ from conformance.report.terminal import cut, meaning
 from conformance.verdicts.decisions import by_build
 
 LINUX = "Linux and cluster"
-"""Column of decisions that are about no Windows build."""
+"""The column of decisions that are about no Windows build."""
 RECOVERY = "seconds to a new connection"
-"""Name of the figure that tests of disturbed connections keep."""
+"""The name of the figure that tests of disturbed connections record."""
 OPEN = ("LIFTED", "ADVISED", "NOT_RUN")
-"""Verdicts of claims that need a look by a person, without those that have a cause."""
+"""Verdicts of claims at which a person must look; claims with a cause are shown there instead."""
 FOLDED = {
     "NOT_APPLICABLE": "not about this cluster",
     summed_up.UNTESTED: "without a test yet",
     summed_up.HAND: "that need a person",
     summed_up.UNSELECTED: "not selected",
 }
-"""Claims without results, behind a line for each of these words."""
+"""Claims without results; each of these words has a line that unfolds them."""
 SINCE: Mapping[str, Any] = {
     "evidence": None,
     "seconds": 0,
@@ -47,9 +47,9 @@ SINCE: Mapping[str, Any] = {
     "known_issues": [],
     "danger": "",
 }
-"""Fields of claims that the oldest reports do not have."""
+"""The defaults of claims' fields that the oldest reports do not have."""
 NOT_READ = {"cluster_uid": "", "components": [], "kubelets": {}, "unread": []}
-"""The software on the cluster, for reports that lack it."""
+"""The text about the software on the cluster, for reports without it."""
 
 Claim = Mapping[str, Any]
 
@@ -59,7 +59,7 @@ class Content:
     """The source of all sections."""
 
     plain: Mapping[str, Any]
-    """conformance.json."""
+    """The content of conformance.json."""
     claims: Sequence[Claim]
     """Its claims with all fields, in the order in which they are counted."""
     causes: Sequence[Cause]
@@ -69,7 +69,7 @@ class Content:
 
 
 def sections(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what each section of a report's page shows, by the section's name in the template."""
+    """Return the content of each section of a report's page, by the section's name in the template."""
     claims = [{**SINCE, **claim} for claim in plain["claims"]]
     claims.sort(key=lambda claim: summed_up.WORDS.index(summed_up.word(claim)))
     nodes = sorted(
@@ -108,7 +108,7 @@ def _causes(content: Content) -> list[dict[str, Any]]:
 
 
 def _open(content: Content) -> list[tuple[str, list[Claim]]]:
-    """Return claims that a person has to look at, by reason and remedy."""
+    """Return claims at which a person must look, by reason and remedy."""
     above = {claim["id"] for cause in content.causes for claim in cause.claims}
     left = [
         claim
@@ -131,16 +131,15 @@ def _areas(content: Content) -> dict[str, Counter[str]]:
 
 
 def _builds(content: Content) -> dict[str, Any]:
-    """Return claims by Windows build; no columns where nothing was decided on one."""
+    """Return claims by Windows build; without columns if nothing was decided on any build."""
     table = {claim["id"]: _cells(claim) for claim in content.claims}
     builds = sorted({build for cells in table.values() for build in cells} - {LINUX})
     return {"columns": [LINUX, *builds] if builds else [], "table": table}
 
 
 def _times(content: Content) -> list[dict[str, Any]]:
-    """Return drawings of two durations: until policy changes were visible, and until new
-    connections opened after a disturbance. All have the same scale.
-    """
+    """Return drawings of two durations: until policy changes took effect, and until new connections
+    opened after a disturbance. All have the same scale."""
     recoveries = {
         f"{claim['id']} {result['part']}".strip(): float(seconds)
         for claim in content.claims
@@ -246,7 +245,7 @@ def _alike(claim: Mapping[str, Any]) -> str:
 
 
 def observed(claim: Mapping[str, Any], cause: Cause) -> str:
-    """Return what was observed of a claim that fails for a cause, without the cause's own words."""
+    """Return the observed result of a claim that fails for a cause, without the cause's own words."""
     line = summed_up.first_line(claim)
     return cut(line.replace(cause.text, "", 1).lstrip(" :") or line) + _alike(claim)
 
@@ -273,7 +272,8 @@ def _cells(claim: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _differences(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
-    """Return name, value and Windows nodes of all that was read in the hosts of Windows nodes."""
+    """Return name, value and Windows nodes of everything that was read in the hosts of Windows
+    nodes."""
     found = by_key(
         (entry, node["name"])
         for node in nodes
@@ -283,7 +283,8 @@ def _differences(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, lis
 
 
 def _kbs(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Map where KB numbers were read, or why they are not known, to the names of the nodes."""
+    """Map the places where KB numbers were read, or the reasons why they are not known, to the
+    names of the nodes."""
     return by_key(
         (node["update"]["source"], node["name"])
         for node in nodes

@@ -13,13 +13,13 @@ WIDTH = 1100
 LEFT = 90
 LANE = 22
 TOP = 24
-"""Drawing units: the whole, room for the workers' names, the height of a lane, and room for the
-numbers of causes above."""
+"""Sizes in drawing units: the whole width, the space for the workers' names, the height of a lane,
+and the space for the numbers of causes above."""
 TICKS = 8
 
 
 def timeline(tests: Sequence[Mapping[str, Any]], causes: Sequence[Cause]) -> dict[str, Any] | None:
-    """Return lanes, bars, marks of causes and clock times; None where no start is known."""
+    """Return lanes, bars, marks of causes and clock times; None if no start is known."""
     timed = [(unix(test["started"]), test) for test in tests if test.get("started")]
     if not timed:
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lives of a story's members: what can happen to a pod, from which state to which.
+"""The states of a story's members, and the events that lead from one state to another.
 
-Members are pods of their own name, one on each covered node; an event happens to all of them.
+Members are pods without a controller, one on each covered node; an event happens to all of them.
 """
 
 from dataclasses import dataclass
@@ -38,9 +38,10 @@ TURNS: dict[str, Turn] = {
     "ending": Turn(("there",), "ending"),
     "failed": Turn(("there", "unready"), "over"),
 }
-"""Events of pods, by the word that stories use."""
+"""The events of pods, by the word that stories use."""
 ONE_OF = {"restarted", "failed"}
-"""Events that no story has both: by a pod's restart policy its containers start again, or never."""
+"""Events of which a story has only one: depending on a pod's restart policy, its containers start
+again, or never."""
 
 
 def after(state: State, event: str) -> State | None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stories: a world of policies, and the events after which the oracle says what is open.
+"""Stories: a world of policies, and the events after each of which the oracle says which paths are
+open.
 
 An event of a story is an edit of its world, as worlds have it (``put``, ``gone``, ``labels``), or
-something that happens to its members (``pods: again``).  Pure: it reads parsed YAML.
+an event that happens to its members (``pods: again``). Pure: it reads parsed YAML.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from conformance.policy.worlds import Seat, World
 from conformance.stories.model.lives import ANSWER, ONE_OF, TURNS, State, after
 
 EVENTS = ("put", "gone", "labels", "pods")
-"""Words by which a story says an event, each on its own."""
+"""The words by which a story names an event; each event has one of them."""
 SHORTEST = 1
 LONGEST = 8
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happens next in a story."""
+    """An event of a story."""
 
     told: Obj
-    """As in the story's file."""
+    """The event in the form of the story's file."""
 
     @property
     def pods(self) -> str:
-        """Return what happens to the members; empty: nothing."""
+        """Return the event of the members; empty: nothing happens to them."""
         return str(self.told.get("pods") or "")
 
     def __str__(self) -> str:
@@ -51,7 +52,7 @@ class Scene:
     """A story after one more event."""
 
     number: int
-    """0: before the first event."""
+    """The number of the event; 0: before the first event."""
     event: Event | None
     world: World
     members: State
@@ -60,7 +61,7 @@ class Scene:
         return f"event {self.number}, {self.event}" if self.event else "before the first event"
 
     def seats(self, seats: Sequence[Seat]) -> list[Seat]:
-        """Return the seats that are there: members that do not answer are none."""
+        """Return the seats that exist: members that do not answer are left out."""
         return [
             replace(seat, ready=seat.ready and self.members == "there") if seat.member else seat
             for seat in seats

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API over HTTPS: paths, encodings, discovery, tables, watches, exec and logs.  Rules are not here."""
+"""The API over HTTPS: paths, encodings, discovery, tables, watches, exec and logs. Rules are not
+here."""

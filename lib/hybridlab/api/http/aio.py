@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """aiohttp, imported without reading the machine's certificates.
 
-aiohttp makes a TLS context for its client when it is imported, which reads every CA certificate of
-the machine: 50 of the 180 ms that the import takes, and useless for a server.  During the import
-OpenSSL's places for certificates are therefore empty.  Its client can still be used with an
+When aiohttp is imported, it makes a TLS context for its client, which reads every CA certificate of
+the machine. This takes 50 of the 180 ms of the import, and is useless for a server. Therefore
+OpenSSL's paths of certificates are empty during the import. The client can still be used with an
 explicit context.
 """
 

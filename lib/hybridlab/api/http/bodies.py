@@ -81,7 +81,8 @@ def write_options(request: web.BaseRequest) -> WriteOptions:
 
 
 async def delete_options(request: web.BaseRequest) -> DeleteOptions:
-    """Return the options of a delete, from its body or its query; ApiError 400 for what they cannot be."""
+    """Return the options of a delete, from its body or its query; raise ApiError 400 for invalid
+    options."""
     query = request.query
     body = _delete_body(await request.read(), request.content_type)
     grace = body.get("gracePeriodSeconds")
@@ -98,7 +99,7 @@ async def delete_options(request: web.BaseRequest) -> DeleteOptions:
 
 
 def number(text: str) -> int:
-    """Read a whole number of a query; ApiError 400 when it is none."""
+    """Read a whole number of a query; raise ApiError 400 if it is none."""
     try:
         return int(text)
     except ValueError:
@@ -203,7 +204,7 @@ def _unrecognized(raw: bytes, kind: str, why: str) -> ApiError:
 
 
 def _json_problem(raw: bytes) -> str:
-    """Say in Go's words why text is no JSON, as far as its beginning shows it."""
+    """Return, in Go's words, why a text is no JSON, as far as its beginning shows it."""
     text = raw.decode(errors="replace").lstrip()
     if text and text[0] not in '{["-0123456789tfn':
         return f"invalid character '{text[0]}' looking for beginning of value"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns that ``kubectl get`` shows for each kind, named and filled as the real server does it
-(1.34)."""
+"""The columns that ``kubectl get`` shows for each kind, with the names and contents of the real
+server (1.34)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ NONE: Final = "<none>"
 
 @dataclass(frozen=True)
 class Column:
-    """A column; ``wide`` columns only show with ``-o wide``."""
+    """A column; ``wide`` columns are shown only with ``-o wide``."""
 
     name: str
     value: Callable[[Obj], Any]

@@ -67,7 +67,8 @@ class Discovery:
         return self._made[key]
 
     def answer(self, path: str, *, aggregated: bool) -> tuple[Obj, bool] | None:
-        """Return the document for a path and whether it is the aggregated form; None when it is no discovery path."""
+        """Return the document for a path, and whether it has the aggregated form; None if it is no
+        discovery path."""
         parts = [part for part in path.split("/") if part]
         if parts in (["api"], ["apis"]) and aggregated:
             core = parts == ["api"]

@@ -14,7 +14,7 @@ from hybridlab.api.resources import Catalogue
 
 HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
 PUBLIC: Final = HEALTH | {"/version", "/version/"}
-"""Answered without a token, too."""
+"""Paths that are answered without a token, too."""
 
 
 class Documents:
@@ -26,7 +26,7 @@ class Documents:
         self._openapi = OpenApi(catalogue, kubernetes_version)
 
     def answer(self, request: web.BaseRequest, path: str) -> web.Response:
-        """Answer a request; ApiError 404 when there is nothing at its path."""
+        """Answer a request; raise ApiError 404 if there is nothing at its path."""
         if request.method not in {"GET", "HEAD"}:
             raise no_such_resource()
         if path in HEALTH:

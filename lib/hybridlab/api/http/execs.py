@@ -41,7 +41,8 @@ class ExecRequest:
 
 
 def choose_container(pod: Obj, asked: str) -> str:
-    """Return the container that is meant; ApiError 400 in the real words when that is unclear or wrong."""
+    """Return the container that the request means; raise ApiError 400 in the real server's words if
+    that is unclear or wrong."""
     name = pod["metadata"]["name"]
     groups = ("containers", "initContainers", "ephemeralContainers")
     names = [item["name"] for group in groups for item in pod["spec"].get(group) or ()]
@@ -83,7 +84,8 @@ def check_upgrade(headers: Mapping[str, str]) -> None:
 
 
 def problem_before_start(pod: Obj, container: str) -> str | None:
-    """Return why nothing can be run in a container now, as the kubelet words it, or None."""
+    """Return why nothing can be run in a container now, in the kubelet's words; None if a command
+    can be run."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     state = next((item.get("state") or {} for item in statuses if item["name"] == container), None)
     if state is None or "running" not in state:
@@ -100,13 +102,13 @@ class _Channel:
         self._open = open_
 
     async def send(self, data: bytes) -> None:
-        """Send some output; nothing when the client did not ask for this channel."""
+        """Send some output; do nothing if the client did not request this channel."""
         if self._open and data and not self._socket.closed:
             await self._socket.send_bytes(self._prefix + data)
 
 
 def ended(outcome: ExecOutcome) -> Obj | None:
-    """Return the Status that reports a command's end; None where the end is unknown."""
+    """Return the Status that reports a command's end; None if the end is unknown."""
     if outcome.start_error is not None:
         text = outcome.start_error
         if not text.startswith("error executing command"):
@@ -187,7 +189,8 @@ async def _execute(
     agent: NodeAgent | None,
     stdin: asyncio.StreamReader | None,
 ) -> None:
-    """Run the command and send its output and its end.  Raise StreamCut when the connection is to be cut."""
+    """Run the command and send its output and its end. Raise StreamCut if the connection must be
+    cut."""
     problem = problem_before_start(asked.pod, asked.container)
     status: Obj | None
     if problem is not None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTPS request from its headers to its answer: user, rights, verb, and format of the answer."""
+"""Handles an HTTPS request from its headers to its answer: user, rights, verb, and format of the
+answer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``kubectl logs``: which container is meant, whether it has a log, and the bytes as they come."""
+"""``kubectl logs``: which container is meant, whether it has a log, and the bytes of the log."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -62,7 +62,7 @@ def _check_started(pod: Obj, container: str, *, previous: bool) -> None:
 
 
 def _container_status(pod: Obj, container: str) -> Obj:
-    """Return a container's entry in a pod's status; empty without one."""
+    """Return a container's entry in a pod's status; empty if there is none."""
     status = pod.get("status") or {}
     for group in ("containerStatuses", "initContainerStatuses"):
         for item in status.get(group) or ():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenAPI documents made from the shapes: what ``kubectl apply``, ``explain`` and its validation need.
+"""OpenAPI documents made from the shapes, which ``kubectl apply``, ``explain`` and its validation
+need.
 
-Descriptions are left out; types, required fields, list keys and patch strategies are there.
+Descriptions are left out; types, required fields, list keys and patch strategies are included.
 """
 
 from collections.abc import Mapping
@@ -36,14 +37,14 @@ _PATCH_PARAMETERS: Final = [
 
 
 class OpenApi:
-    """Makes the documents when they are asked for."""
+    """Makes the documents when they are requested."""
 
     def __init__(self, catalogue: Catalogue, version: str) -> None:
         self._catalogue = catalogue
         self._version = version
 
     def index(self) -> Obj:
-        """Return where the document of each group and version is."""
+        """Return the location of the document of each group and version."""
         paths = {}
         for group, version in sorted(
             {(resource.group, resource.version) for resource in self._catalogue}
@@ -161,7 +162,7 @@ class OpenApi:
 
 
 def _name(shape: str, group: str) -> str:
-    """Name a type: the last part is what ``kubectl explain`` shows."""
+    """Return the name of a type; ``kubectl explain`` shows its last part."""
     for prefix in ("CoreV1", "EventsV1", "RbacV1", "DiscoveryV1", "AuthenticationV1", "V1", "V3"):
         if shape.startswith(prefix):
             home = "io.projectcalico.v3" if prefix == "V3" else "io.k8s.api.v1"
@@ -171,8 +172,8 @@ def _name(shape: str, group: str) -> str:
 
 
 def _paths(resource: Resource, reference: str) -> dict[str, Obj]:
-    """Return the paths of a resource, as far as clients read them: to find out whether a verb takes
-    a parameter."""
+    """Return the paths of a resource with the parts that clients read to find out whether a verb
+    takes a parameter."""
     root = (
         f"/apis/{resource.group}/{resource.version}"
         if resource.group

@@ -36,11 +36,11 @@ _VALUE = 2
 _ONLY = 1
 _YAML = 2
 _BYTES: Final = 2
-"""Wire type."""
+"""The wire type of bytes."""
 
 
 def encoded(swagger: Obj) -> bytes:
-    """Return a document that :meth:`OpenApi.swagger` made."""
+    """Encode a document that :meth:`OpenApi.swagger` made."""
     info = _text(_INFO_TITLE, swagger["info"]["title"]) + _text(
         _INFO_VERSION, swagger["info"]["version"]
     )

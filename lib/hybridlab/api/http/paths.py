@@ -27,14 +27,15 @@ class Request:
     verb: str
     target: Target
     rest: str = ""
-    """The path after the subresource (proxy)."""
+    """The rest of the path after the subresource (proxy)."""
 
 
 def parse(method: str, path: str, catalogue: Catalogue, *, watch: bool) -> Request | None:
-    """Return what a request is about; None when its path is no resource's (discovery, health and the like).
+    """Return the meaning of a request; None if its path is no resource's (discovery, health and the
+    like).
 
-    ApiError 404 when the path has the form of a resource that is not served, 405 when the verb is
-    not.
+    Raise ApiError 404 if the path has the form of a resource that is not served, 405 if the verb is
+    not served.
     """
     parts = [unquote(part) for part in path.split("/") if part]
     if parts[:2] == ["api", "v1"]:
@@ -60,7 +61,7 @@ def parse(method: str, path: str, catalogue: Catalogue, *, watch: bool) -> Reque
 
 
 def _check_place(target: Target) -> None:
-    """Refuse a path that names a resource where it is not."""
+    """Refuse a path that names a resource in the wrong place: with a namespace, or without."""
     resource, namespace, name, subresource = target
     outside = (
         bool(name and not namespace)

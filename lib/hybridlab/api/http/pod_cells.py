@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pod's readiness, status and restarts in one word each, as ``kubectl get pods`` shows them."""
+"""A pod's readiness, status and restarts, as ``kubectl get pods`` shows them."""
 
 from typing import Any
 
@@ -54,13 +54,13 @@ def _init_status(pod: Obj) -> str | None:
 
 
 def _condition(pod: Obj, kind: str) -> Obj:
-    """Return a condition of a pod, empty when it has none of this type."""
+    """Return a condition of a pod; empty if it has none of this type."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return next((item for item in conditions if item["type"] == kind), {})
 
 
 def _containers_status(pod: Obj, reason: str) -> str:
-    """Return what the first container with a reason is doing, or ``reason`` when none has any."""
+    """Return the reason of the first container that has one; ``reason`` if none has any."""
     running = False
     for item in reversed(_statuses(pod, "containerStatuses")):
         state = item.get("state") or {}

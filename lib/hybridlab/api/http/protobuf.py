@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads request bodies in Kubernetes' protobuf encoding; answers are always JSON.
 
-kubectl sends protobuf in ``create``, ``auth can-i``, ``create token`` and others without asking what the server takes.
-A body is the bytes ``k8s\\0`` and a ``runtime.Unknown`` that names apiVersion and kind and holds the object.  Go writes
-fields that are not pointers even when they are zero; such zeros are left out here, as its JSON leaves them out.
+kubectl sends protobuf in ``create``, ``auth can-i``, ``create token`` and others without asking
+what the server accepts. A body is the bytes ``k8s\\0`` and a ``runtime.Unknown`` that names
+apiVersion and kind and holds the object. Go writes fields that are not pointers even if they are
+zero; such zeros are left out here, as Go's JSON leaves them out.
 """
 
 from base64 import b64encode
@@ -72,7 +73,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Return number and value of each field: an int, or bytes."""
+    """Yield number and value of each field: an int, or bytes."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)

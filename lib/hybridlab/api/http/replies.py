@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers: JSON bodies, Status objects, and which form of a body a client accepts."""
+"""Answers: JSON bodies, Status objects, and the form of a body that a client accepts."""
 
 import uuid
 from collections.abc import Iterable
@@ -13,10 +13,11 @@ from hybridlab.api.errors import PlainError, status_of
 from hybridlab.api.http.aio import web
 
 STREAMING = web.RequestKey("streaming", bool)
-"""Key of a request with an answer that has begun: an error can only cut it off then."""
+"""The key that marks a request whose answer has begun: an error can then only cut the answer off.
+"""
 YAML = "application/yaml"
 BODY_LIMIT = 3 * 1024 * 1024
-"""Bytes that a request's body may have, as on the real server."""
+"""The maximum number of bytes of a request's body, as on the real server."""
 
 
 def json_reply(
@@ -34,7 +35,7 @@ def json_reply(
 
 
 def error_reply(error: ApiError) -> web.Response:
-    """Answer with the Status of an error; those in plain text with a line of text."""
+    """Answer with the Status of an error; answer plain-text errors with a line of text."""
     if isinstance(error, PlainError):
         return text_reply(error.message, error.code)
     reply = json_reply(status_of(error), error.code)
@@ -52,7 +53,7 @@ def text_reply(text: str, code: int = 200) -> web.Response:
 
 
 def wants(accept: str, form: str) -> bool:
-    """Return whether the first JSON type accepted asks for ``as=FORM`` of meta.k8s.io (Table,
+    """Return whether the first accepted JSON type requests ``as=FORM`` of meta.k8s.io (Table,
     PartialObjectMetadata)."""
     for part in accept.split(","):
         parameters = {item.strip() for item in part.split(";")}
@@ -65,15 +66,14 @@ def wants(accept: str, form: str) -> bool:
 
 
 def accepts_json(accept: str) -> bool:
-    """Return whether a client takes JSON at all, or YAML, into which answers are translated at the
-    end."""
+    """Return whether a client accepts JSON, or YAML, into which answers are translated at the end."""
     return not accept or any(
         kind in accept for kind in ("application/json", "*/*", "application/*", YAML)
     )
 
 
 def prefers_yaml(accept: str) -> bool:
-    """Return whether YAML is the first form among those a client takes that this server has."""
+    """Return whether YAML is the first of the client's accepted forms that this server has."""
     if YAML not in accept:
         return False
     kinds = (part.partition(";")[0].strip() for part in accept.split(","))

@@ -30,7 +30,7 @@ def columns_of(resource: Resource) -> Sequence[Column]:
 
 
 def _custom(column: Any) -> Column:
-    """Make a column from one of additionalPrinterColumns."""
+    """Make a column from an entry of additionalPrinterColumns."""
     steps = _steps(column["jsonPath"])
     is_date = column.get("type") == "date"
 
@@ -44,7 +44,8 @@ def _custom(column: Any) -> Column:
 
 
 def _steps(path: str) -> list[str]:
-    """Split a JSON path of the kind printer columns use: ``.status.conditions[?(@.type=="Ready")].status``."""
+    """Split a JSON path in the form that printer columns use:
+    ``.status.conditions[?(@.type=="Ready")].status``."""
     steps = []
     current = ""
     depth = 0

@@ -18,7 +18,7 @@ from hybridlab.api.operations import Operations
 from hybridlab.api.resources import Resource
 
 BOOKMARK_SECONDS = 60.0
-"""How often a watch that allows bookmarks gets one."""
+"""The interval at which a watch that allows bookmarks gets a bookmark."""
 _DEFAULT_SECONDS = (1800, 3600)
 """A watch without timeoutSeconds ends after a random time in this range, as on the real server."""
 INITIAL_END = "k8s.io/initial-events-end"
@@ -35,7 +35,7 @@ class _FallsSilent(Exception):
 
 
 async def _silent() -> None:
-    """Stay open until the client goes away, which cancels this."""
+    """Stay open until the client disconnects, which cancels this."""
     await asyncio.Event().wait()
 
 
@@ -45,14 +45,15 @@ class Watching:
     def __init__(
         self, operations: Operations, caught: Callable[[str | None], bool] = lambda namespace: False
     ) -> None:
-        """``caught`` says whether a watch in a namespace that would write now falls silent for good (a fault)."""
+        """Set up the watches. ``caught`` returns whether a watch in a namespace that is about to
+        send an event becomes silent for good (a fault)."""
         self._operations = operations
         self._caught = caught
 
     async def serve(
         self, request: web.BaseRequest, resource: Resource, namespace: str | None, show: Shown
     ) -> web.StreamResponse:
-        """Answer a watch request; ``show`` gives events the form that the client asked for."""
+        """Answer a watch request; ``show`` converts events to the form that the client requested."""
         query = request.query
         labels = query.get("labelSelector", "")
         fields = query.get("fieldSelector", "")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies in YAML, read and written as Kubernetes does: JSON's data model, timestamps and the like stay text."""
+"""Bodies in YAML, read and written as Kubernetes does: with JSON's data model, so that timestamps
+and the like stay text."""
 
 from typing import Any
 
@@ -7,7 +8,7 @@ import yaml
 
 
 class YamlProblem(ValueError):
-    """A body that is no YAML; says where and why."""
+    """A body that is no YAML; the message has the place and the reason."""
 
 
 class _Loader(yaml.CSafeLoader):
@@ -21,7 +22,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def from_yaml(raw: bytes) -> Any:
-    """Return the JSON data of a YAML document.  Raise YamlProblem when it is none."""
+    """Return the JSON data of a YAML document. Raise YamlProblem if it is none."""
     try:
         return _with_text_keys(yaml.load(raw, _Loader))
     except yaml.MarkedYAMLError as error:

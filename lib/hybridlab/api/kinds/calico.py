@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's own kinds: defaults and checks as calico-apiserver and its datastore client make them (v3.31).
+"""Calico's own kinds: defaults and checks as calico-apiserver and its datastore client make them
+(v3.31).
 
-The syntax of selectors is checked by a function that is given in, so that this package needs to know none of it.
+A function that is passed in checks the syntax of selectors, so that this package does not depend on
+it.
 """
 
 from collections.abc import Iterable, Iterator

@@ -15,7 +15,7 @@ from hybridlab.api.errors import Cause, invalid_value, unsupported
 from hybridlab.api.kinds.values import in_range, invalid_if, malformed, one_of
 
 SelectorProblem = Callable[[str], str | None]
-"""Says what is wrong with the syntax of a Calico selector, or None."""
+"""Returns what is wrong with the syntax of a Calico selector, or None."""
 
 ACTIONS: Final = ("Allow", "Deny", "Log", "Pass")
 PROTOCOLS: Final = ("TCP", "UDP", "ICMP", "ICMPv6", "SCTP", "UDPLite")
@@ -230,8 +230,8 @@ def _service_problems(entity: Obj, at: str) -> Iterator[Cause]:
 
 
 def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
-    """Return the places where a rule has networks of both IP versions, or of another version than
-    the rule says."""
+    """Yield the places where a rule has networks of both IP versions, or of another version than
+    its own."""
     observed: set[int] = set()
     for side in _SIDES:
         for field in ("nets", "notNets"):
@@ -253,7 +253,7 @@ def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
 
 
 def _rule_net_problems(nets: Iterable[str], at: str, *, negated: bool) -> Iterator[Cause]:
-    """Return what is wrong with a rule's networks: each needs its prefix, and no bit of a host."""
+    """Yield what is wrong with a rule's networks: each needs a prefix, and may have no host bits."""
     for index, net in enumerate(nets):
         if not _is_cidr(net):
             yield invalid_value(f"{at}[{index}]", net, "invalid CIDR")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CustomResourceDefinitions: defaults, checks, and serving what they define at once.
+"""CustomResourceDefinitions: their defaults, their checks, and serving the defined kinds at once.
 
-Structural schemas are obeyed (``schemas/structural.py``); validation rules in CEL and conversion webhooks are not
-emulated, and a definition that uses them is refused rather than half obeyed.
+Structural schemas are applied (``schemas/structural.py``); validation rules in CEL and conversion
+webhooks are not emulated, and a definition that uses them is refused rather than applied in part.
 """
 
 from collections.abc import Callable, Iterable
@@ -125,7 +125,7 @@ class RegistrationStrategy(Strategy):
 
 
 class Definitions:
-    """Keeps the catalogue in step with the stored CustomResourceDefinitions."""
+    """Keeps the catalogue consistent with the stored CustomResourceDefinitions."""
 
     def __init__(
         self, store: Store, catalogue: Catalogue, later: Callable[[Callable[[], None]], None]
@@ -134,7 +134,7 @@ class Definitions:
         self._catalogue = catalogue
         self._later = later
         self.built_in: set[str] = set()
-        """Names of definitions with resources that are in the table already."""
+        """The names of definitions whose resources are in the table already."""
         store.listeners.append(self._on_change)
 
     def _on_change(self, bucket: str, key: Key, change: Change) -> None:

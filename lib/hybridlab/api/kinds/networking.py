@@ -101,7 +101,7 @@ def _peer_problems(peer: Obj, at: str) -> Iterator[Cause]:
 
 
 def _ambiguous(spec: Obj) -> Iterator[str]:
-    """Warn about CIDRs with bits beyond their prefix."""
+    """Yield a warning for each CIDR with bits outside its prefix."""
     for direction, peers in (("ingress", "from"), ("egress", "to")):
         for index, rule in enumerate(spec.get(direction) or ()):
             for number, peer in enumerate(rule.get(peers) or ()):

@@ -281,7 +281,7 @@ _NOT_ON_LINUX = "windows options cannot be set for a linux pod"
 
 
 def _os_problems(spec: Obj, at: str) -> Iterator[Cause]:
-    """Yield the fields that belong to the other operating system (only when spec.os names the
+    """Yield the fields that belong to the other operating system (only if spec.os names the
     system)."""
     if "os" not in spec:
         return

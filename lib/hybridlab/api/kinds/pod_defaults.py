@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's defaults for a pod, alone or as a template: only fields that a user may omit.
+"""The server's defaults for a pod, alone or as a template, for fields that a user may omit.
 
-Values follow the API reference of Kubernetes 1.34.  No field that is set is ever changed.
+Values follow the API reference of Kubernetes 1.34. No field that is set is ever changed.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from hybridlab.api.kinds.strategy import fill
 _VOLUME_MODES = ("configMap", "secret", "projected", "downwardAPI")
 _PROBES = frozenset({"livenessProbe", "readinessProbe", "startupProbe"})
 NOT_READY_SECONDS = 300
-"""How long a pod stays on a node that is gone or not ready, seconds (DefaultTolerationSeconds)."""
+"""s. How long a pod stays on a node that is gone or not ready (DefaultTolerationSeconds)."""
 
 
 def default_pod_spec(spec: Obj) -> None:

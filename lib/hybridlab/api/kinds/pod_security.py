@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pod Security admission: what a namespace's ``pod-security.kubernetes.io/enforce`` label refuses.
+"""Pod Security admission: the pods that a namespace's ``pod-security.kubernetes.io/enforce`` label
+refuses.
 
-Levels privileged, baseline and restricted after the Pod Security Standards (v1.34), with the wording of the real
-plugin.  ``warn`` gives warnings.  ``audit`` and pinned versions of the standards have no effect here.
+Levels privileged, baseline and restricted follow the Pod Security Standards (v1.34), with the
+wording of the real plugin. ``warn`` gives warnings. ``audit`` and pinned versions of the standards
+have no effect here.
 """
 
 from collections.abc import Callable, Iterator
@@ -64,12 +66,13 @@ class _ContextControl:
     """A control of the security contexts of a pod's containers."""
 
     wrong: Callable[[Obj], object]
-    """Says whether a security context breaks the control."""
+    """Returns whether a security context violates the control."""
     words: str
-    """How the plugin words the violation; ``{who}`` stands for the containers, or the pod."""
+    """The plugin's words for the violation; ``{who}`` stands for the containers, or the pod."""
     linux_only: bool = False
     pod: Literal["ignored", "excuses", "counts"] = "ignored"
-    """The pod's own context does not matter, excuses its containers, or counts as theirs do."""
+    """The pod's own context is ignored, excuses its containers, or counts as the containers'
+    contexts do."""
 
     def __call__(self, spec: Obj) -> Iterator[str]:
         if self.linux_only and (spec.get("os") or {}).get("name") == "windows":

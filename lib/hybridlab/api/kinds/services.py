@@ -37,7 +37,7 @@ _POLICIES = ("Cluster", "Local")
 _FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _WITH_NODE_PORTS = frozenset({"NodePort", "LoadBalancer"})
 STICKY_SECONDS = 10800
-"""Default of sessionAffinityConfig.clientIP.timeoutSeconds."""
+"""The default of sessionAffinityConfig.clientIP.timeoutSeconds."""
 
 
 class ServiceStrategy(Strategy):
@@ -102,7 +102,7 @@ class ServiceStrategy(Strategy):
         self._allocate(obj, old)
 
     def _allocate(self, obj: Obj, old: Obj | None) -> None:
-        """Give the Service an address and node ports where it needs and lacks them."""
+        """Give the Service an address and node ports if it needs and lacks them."""
         spec = obj["spec"]
         meta = obj["metadata"]
         if spec["type"] == "ExternalName" or any(self.validate(obj, old)):
@@ -216,7 +216,7 @@ _ONLY_WITH_ADDRESS = (
 
 
 def _keep_allocated(spec: Obj, before: Obj) -> None:
-    """Keep the address and the node ports that an update does not name."""
+    """Keep the address and the node ports that an update leaves out."""
     if not spec.get("clusterIP"):
         spec["clusterIP"] = before.get("clusterIP", "")
         spec["clusterIPs"] = before.get("clusterIPs") or [spec["clusterIP"]]

@@ -31,7 +31,7 @@ DNS_1035_RULE = (
 
 
 def fill(target: Obj, /, **defaults: Any) -> None:
-    """Set the fields that are not there."""
+    """Set the fields that are missing."""
     for name, value in defaults.items():
         target.setdefault(name, value)
 
@@ -83,14 +83,14 @@ def path_segment_problem(name: str) -> str | None:
 
 
 def with_times(conditions: list[Obj], *names: str) -> list[Obj]:
-    """Return conditions with times that nobody set as null, as Go writes them."""
+    """Return conditions in which times that nobody set are null, as Go writes them."""
     return [{**dict.fromkeys(names), **condition} for condition in conditions]
 
 
 class Strategy:
     """The rules of a kind that the verbs need.
 
-    ``obj`` is always a private copy that may be changed; ``old`` is shared and may not.
+    ``obj`` is always a private copy that may be changed; ``old`` is shared and may not be changed.
     """
 
     keeps_status_on_create = False
@@ -100,7 +100,7 @@ class Strategy:
     generation_without_spec = False
     """metadata.generation is kept although there is no spec."""
     unconditional_update = True
-    """A replace without resourceVersion overwrites what is there."""
+    """A replace without resourceVersion overwrites the present object."""
     returns_deleted = False
     """The answer to a delete is the object and not a Status."""
     ends_in_two_steps = False
@@ -124,7 +124,7 @@ class Strategy:
         """Refuse a new, valid object by policy of the cluster; raise ApiError."""
 
     def after_create(self, obj: Obj) -> None:
-        """Act on a new object that is now in the store."""
+        """React to a new object that is now in the store."""
 
     def prepare_update(self, obj: Obj, old: Obj, subresource: str) -> None:
         """Admit and complete a changed object; raise ApiError to refuse it."""
@@ -138,11 +138,11 @@ class Strategy:
         return ()
 
     def grace_seconds(self, obj: Obj, requested: int | None) -> int:
-        """Return how long a deletion waits for the object to end; 0: it goes at once."""
+        """Return how long a deletion waits for the object to end; 0: the object is deleted at once."""
         return 0
 
     def check_delete(self, obj: Obj) -> None:
-        """Refuse to delete an object; raise ApiError.  Not asked in a dry run."""
+        """Refuse to delete an object; raise ApiError. Not called in a dry run."""
 
     def committed(self, obj: Obj | None, old: Obj | None) -> None:
-        """Take note of a change that is now in the store (``obj`` None: deleted)."""
+        """React to a change that is now in the store (``obj`` None: deleted)."""

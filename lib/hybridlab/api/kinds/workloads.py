@@ -120,7 +120,7 @@ _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def _annotate(obj: Obj, generation: str) -> None:
-    """Note on a DaemonSet how often its template has changed."""
+    """Record on a DaemonSet how often its template has changed."""
     meta = obj["metadata"]
     meta["annotations"] = {**(meta.get("annotations") or {}), _TEMPLATE_GENERATION: generation}
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fields of Calico's own kinds (projectcalico.org/v3), in the notation of ``kubernetes.json``.
 
-Only the kinds with fields that users often get wrong are closed; kinds of the operator stay open.
+Only the kinds whose fields users often get wrong are closed; kinds of the operator stay open.
 Fields follow the reference pages of Calico v3.31
 (docs.tigera.io/calico/latest/reference/resources).
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real server's messages about a value that does not fit the Go type of its field.
 
-Its kinds are Go structs; a number where a struct has a string is refused while the body is decoded,
-before any other check, and the message names the struct, the field's path and the type.
+Its kinds are Go structs. A number in place of a string is refused while the body is decoded, before
+any other check, and the message names the struct, the field's path and the type.
 """
 
 import re
@@ -16,13 +16,14 @@ _LONG = frozenset({
     "generation", "observedGeneration", "runAsGroup", "runAsUser", "supplementalGroups",
     "terminationGracePeriodSeconds", "tolerationSeconds",
 })  # fmt: skip
-"""Integers of 64 bits; all others have 32."""
+"""Fields that are integers of 64 bits; all others have 32."""
 _SCALARS = {"s": "string", "b": "bool", "n": "float64", "o": "interface {}"}
 _VERSION = re.compile(r"^(?:[A-Z][a-z]+)?V\d+(?=[A-Z])")
 
 
 def decoding_problem(root: Shape, path: Path_, value: Any) -> str:
-    """Say in Go's words that ``value`` cannot stand at ``path`` of an object of type ``root``."""
+    """Return, in Go's words, why ``value`` is not possible at ``path`` of an object of type
+    ``root``."""
     steps: list[Any] = []
     while path is not None:
         path, step = path

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks objects against the fields of their kind: unknown and missing fields, wrong types.
 
-The shapes come from ``kubernetes.json`` (made by ``tools/generate_api_schemas.py``) and from ``calico.py``.  Checking
-also normalises as decoding into the real server's types would: ``null`` means absent, an unknown field is dropped
-(and reported), a quantity given as a number becomes a string.  What a value may be beyond its type is in ``kinds/``.
+The shapes come from ``kubernetes.json`` (made by ``tools/generate_api_schemas.py``) and from
+``calico.py``. Checking also normalises as decoding into the real server's types would: ``null``
+means absent, an unknown field is dropped (and reported), a quantity given as a number becomes a
+string. Rules about values in addition to their types are in ``kinds/``.
 """
 
 import binascii
@@ -22,7 +23,7 @@ from hybridlab.api.errors import Cause, invalid_value, required
 from hybridlab.api.quantities import canonical
 
 Path_ = tuple[Any, Any] | None
-"""A field's path as linked pairs (parent, step); only rendered when there is something to say."""
+"""A field's path as linked pairs (parent, step); it is rendered only for a finding."""
 
 Check = Callable[[Any, Path_, "Findings"], Any]
 
@@ -56,7 +57,8 @@ class Findings:
     unknown: list[str] = field(default_factory=list)
     """Paths of fields that the kind does not have."""
     undecodable: list[tuple[Path_, Any, str]] = field(default_factory=list)
-    """Values that a Go type cannot hold: where, the value, and why when it is not for its JSON type."""
+    """Values that a Go type cannot hold: the place, the value, and the reason if it is not the JSON
+    type."""
     filling: bool = False
     """Inside status: a missing scalar becomes its zero value, as Go writes it, instead of being an error."""
 
@@ -69,7 +71,7 @@ class Findings:
         self.undecodable.append((path, value, ""))
 
     def malformed(self, path: Path_, value: str, why: str) -> None:
-        """Report text that is not in the form that its field asks for."""
+        """Report text that does not have the form that its field requires."""
         self.causes.append(invalid_value(render(path), value, why))
         self.undecodable.append((path, value, why))
 
@@ -109,7 +111,7 @@ class Shape:
     required: tuple[str, ...] = ()
     lists: Mapping[str, ListRule] = field(default_factory=dict)
     atomic: bool = False
-    """Replaced as a whole by server-side apply."""
+    """The field is replaced as a whole by server-side apply."""
     checks: dict[str, Check] = field(default_factory=dict)
 
     def check(self, value: Any, path: Path_, findings: Findings) -> Any:
@@ -168,7 +170,7 @@ def _moment(pattern: re.Pattern[str], layout: str) -> Check:
 
 
 def time_problem(value: str, layout: str) -> str:
-    """Say why a text is no time, in the words of Go's parser."""
+    """Return why a text is no time, in the words of Go's parser."""
     rest = value
     wanted = layout
     for part in re.split(r"([-T:.]|Z07:00|\.0+)", layout):
@@ -284,11 +286,12 @@ class Shapes:
         return self._shapes[name]
 
     def get(self, name: str) -> Shape | None:
-        """Return the shape of a type, or None when there is none by this name."""
+        """Return the shape of a type; None if there is none with this name."""
         return self._shapes.get(name)
 
     def of(self, api_version: str, kind: str) -> Shape | None:
-        """Return the shape of an object; None when its fields are open (custom resources, operator kinds)."""
+        """Return the shape of an object; None if its fields are open (custom resources, operator
+        kinds)."""
         return self._shapes.get(shape_name(api_version, kind))
 
 
@@ -301,7 +304,7 @@ _NAMED = {
 
 
 def shape_name(api_version: str, kind: str) -> str:
-    """Name the type of an object's root."""
+    """Return the name of the type of an object's root."""
     named = _NAMED.get((api_version, kind))
     if named:
         return named
@@ -323,7 +326,7 @@ def shapes() -> Shapes:
 
 
 def check_object(shape: Shape | None, obj: Obj, *, filling: bool = False) -> Findings:
-    """Check ``obj`` in place; without a shape only its metadata."""
+    """Check ``obj`` in place; without a shape, check only its metadata."""
     findings = Findings()
     if shape is None:
         shapes().named("V1ObjectMeta").check(obj["metadata"], (None, "metadata"), findings)

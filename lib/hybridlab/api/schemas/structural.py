@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks custom resources against the openAPIV3Schema of their definition.
 
-Obeys type, properties, additionalProperties, items, required, enum, pattern, lengths, ranges, nullable, default,
-int-or-string and preserve-unknown-fields; allOf/anyOf/oneOf/not only as checks.  Unknown fields are dropped and
-reported.
+It applies type, properties, additionalProperties, items, required, enum, pattern, lengths, ranges,
+nullable, default, int-or-string and preserve-unknown-fields; allOf/anyOf/oneOf/not only as checks.
+Unknown fields are dropped and reported.
 """
 
 import re
@@ -153,7 +153,7 @@ def _check_size(
 def _check_additional(
     schema: Schema, value: Obj, key: str, path: Path_, findings: Findings
 ) -> None:
-    """Check a field that the schema does not name; prune it unless the schema keeps such fields."""
+    """Check a field that the schema does not name; remove it unless the schema keeps such fields."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
         value[key] = _check(additional, value[key], (path, key), findings)
@@ -212,7 +212,8 @@ def _of_number(schema: Schema, value: float, at: str) -> Iterator[Cause]:
 
 
 def _fits(schema: Schema, value: Any) -> bool:
-    """Return whether a value passes a schema's checks; fields it does not name are no fault."""
+    """Return whether a value passes a schema's checks; fields that the schema does not name are
+    allowed."""
     findings = Findings()
     _check({**schema, _PRESERVE: True}, _copy(value), None, findings)
     return not findings.causes

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two axes of an installation: the method that installed Calico, and the cluster's provider.
+"""The two properties of an installation: the method that installed Calico, and the cluster's
+provider.
 
-They are independent, and compared nowhere else: every consequence of either is a field here.
+They are independent, and no other module compares them: every consequence of either is a field
+here.
 """
 
 from dataclasses import dataclass, field
@@ -16,17 +18,19 @@ class Install:
     operator: bool = False
     """Tigera's operator installed it, and keeps it in the state that its objects declare."""
     namespace: str = "kube-system"
-    """Namespace of its workloads."""
+    """The namespace of its workloads."""
     windows_pods: bool = True
     """On Windows nodes it runs in pods; otherwise as processes of the host, without a pod."""
     windows_services: tuple[str, ...] = ("CalicoFelix", "CalicoNode")
-    """Windows services that are there; an operator runs the same scripts in HostProcess containers."""
+    """The Windows services that exist; an operator runs the same scripts in HostProcess containers.
+    """
     windows_folder: str = "C:\\hpc\\CalicoWindows"
-    """Folder of Felix' program on a Windows host, in HostProcess containers that of the image."""
+    """The folder of Felix' program on a Windows host; in HostProcess containers, the folder in the
+    image."""
     felix_restarts: bool = True
-    """On Windows something starts Felix again when its process has ended."""
+    """On Windows, Felix is started again when its process has ended."""
     cni_file: str = "10-calico.conf"
-    """Name of the CNI configuration on Windows nodes."""
+    """The name of the CNI configuration on Windows nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,20 +38,21 @@ class Provider:
     """The provider of the cluster."""
 
     name: str = ""
-    """Name by Calico's operator."""
+    """The provider's name in Calico's operator."""
     cluster_type: tuple[str, ...] = ()
-    """Cluster type in ClusterInformation."""
+    """The cluster type in ClusterInformation."""
     own_control_plane: bool = True
-    """Machines of the cluster run the control plane; otherwise it is out of sight."""
+    """Machines of the cluster run the control plane; otherwise the control plane is not visible."""
     dns_labels: dict[str, str] = field(default_factory=dict)
-    """Labels of the DNS Service besides those of every cluster."""
+    """Labels of the DNS Service in addition to those of every cluster."""
     kube_proxy_configured: bool = False
-    """There is kubeadm's ConfigMap of kube-proxy even where kube-proxy is a service on Windows nodes."""
+    """kubeadm's ConfigMap of kube-proxy exists even if kube-proxy is a service on Windows nodes."""
     calico_images: str = "quay.io/calico/"
-    """Beginning of the names of Calico's images."""
+    """The beginning of the names of Calico's images."""
     operator_image: str = "quay.io/tigera/operator"
     kube_proxy_service: str = "kube-proxy"
-    """Windows service that kube-proxy is, where it is one; empty: the agent starts it as a child of its own."""
+    """The Windows service of kube-proxy, if it is a service; empty: the agent starts it as a child
+    process."""
     kube_proxy_program: str = "c:\\k\\kube-proxy.exe"
 
 
@@ -100,7 +105,7 @@ def install_of(profile: Profile) -> Install:
 
 
 def kube_proxy_service(profile: Profile) -> str:
-    """Return the Windows service that kube-proxy is on this cluster; empty: it is none."""
+    """Return the Windows service of kube-proxy on this cluster; empty: it is none."""
     return provider_of(profile).kube_proxy_service if profile.kube_proxy.on_host else ""
 
 

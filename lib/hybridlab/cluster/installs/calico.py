@@ -2,10 +2,11 @@
 """Calico's workloads as its operator creates them: operator, typha, node on both systems,
 controllers, API server.
 
-An installation by manifests has no operator, and its workloads are in kube-system. If Windows
-nodes run Calico as services of the host, the API has no Calico workloads for them.
+An installation by manifests has no operator, and its workloads are in kube-system. If Windows nodes
+run Calico as services of the host, the API has no Calico workloads for them.
 
-Sources: tigera/operator pkg/render; projectcalico/calico manifests, of which ``manifest`` has more.
+Sources: tigera/operator pkg/render; projectcalico/calico manifests; the module ``manifest`` has
+more of these.
 """
 
 from typing import Any
@@ -29,7 +30,7 @@ from hybridlab.profiles.model import Profile
 
 OPERATOR_VERSION = "v1.40.1"
 BACKEND = manifest.BACKEND
-"""Setting of the network that Felix needs and ``install-cni`` does not."""
+"""The setting of the network, which Felix needs but ``install-cni`` does not."""
 ON_EVERY_NODE: dict[str, Any] = {
     "priorityClassName": "system-node-critical",
     "serviceAccountName": "calico-node",
@@ -39,7 +40,7 @@ ON_EVERY_NODE: dict[str, Any] = {
 
 
 def objects(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[str, Obj]]:
-    """Return (resource, object) in order, by the network that Calico's objects declare."""
+    """Return (resource, object) in order, for the network that Calico's objects declare."""
     install = install_of(profile)
     namespace = install.namespace
     made = [
@@ -55,7 +56,8 @@ def objects(profile: Profile, plane: Plane, declared: Declared) -> list[tuple[st
 
 
 def image_of(profile: Profile, name: str, version: str) -> str:
-    """Return the image of one of Calico's programs, as this cluster's provider names it."""
+    """Return the image of one of Calico's programs, with the name that this cluster's provider
+    uses."""
     return f"{provider_of(profile).calico_images}{name}:{version}"
 
 

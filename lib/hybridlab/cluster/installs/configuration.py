@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's own configuration objects: pools, tiers, Felix, BGP and IPAM settings, cluster information.
+"""Calico's own configuration objects: pools, tiers, Felix, BGP and IPAM settings, cluster
+information.
 
-Filled from the profile, so that they agree with what the data plane gets.  The operator's objects are in
-``installs.operator``, IPAM's state in ``ipam_objects``.
+They are filled from the profile, so that they agree with the data plane. The operator's objects are
+in ``installs.operator``, IPAM's state in ``ipam_objects``.
 """
 
 import uuid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy's objects on both operating systems, in the shapes that clusters have it on Windows.
+"""kube-proxy's objects on both operating systems, in the forms that clusters use on Windows.
 
 Sources: kubernetes/kubernetes cmd/kubeadm/app/phases/addons/proxy (ConfigMap and DaemonSet for
 Linux); kubernetes-sigs/sig-windows-tools hostprocess/calico/kube-proxy (DaemonSet for Windows).
@@ -25,7 +25,7 @@ from hybridlab.profiles.model import Profile
 NAMESPACE = "kube-system"
 REGISTRY = "registry.k8s.io"
 WINDOWS = "kube-proxy-windows"
-"""DaemonSet, and ``k8s-app`` of its pods."""
+"""The name of the DaemonSet, and the ``k8s-app`` label of its pods."""
 START_SCRIPT = "$env:CONTAINER_SANDBOX_MOUNT_POINT/kube-proxy/start.ps1"
 COMMON: dict[str, Any] = {
     "priorityClassName": "system-node-critical",
@@ -93,9 +93,8 @@ def _on_windows(profile: Profile, plane: Plane) -> list[Obj]:
 
 
 def _for_nodes(profile: Profile, plane: Plane, nodes: list[str], *, dsr: bool) -> Obj:
-    """Return one of two DaemonSets, with pods on these nodes: a template has a single list of
-    arguments.
-    """
+    """Return one of two DaemonSets, with pods on these nodes. Two are needed because a template has
+    a single list of arguments."""
     labels = {"k8s-app": WINDOWS, "dsr": "on" if dsr else "off"}
     term = {
         "matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]

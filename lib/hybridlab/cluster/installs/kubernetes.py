@@ -42,8 +42,8 @@ COREFILE = """\
     loadbalance
 }
 """
-"""CoreDNS installed like kubeadm does (kubernetes cmd/kubeadm/app/phases/addons/dns/manifests.go),
-whatever installs the rest."""
+"""CoreDNS' configuration as kubeadm installs it (kubernetes
+cmd/kubeadm/app/phases/addons/dns/manifests.go), whatever installs the rest."""
 
 
 def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
@@ -89,7 +89,7 @@ def _managed_by_eks() -> list[tuple[str, Obj]]:
 
 
 def _kubernetes_endpoints(api_address: str, api_port: int) -> list[tuple[str, Obj]]:
-    """Return the endpoints of the Service ``kubernetes``, which the API server makes for itself."""
+    """Return the endpoints of the Service ``kubernetes``, which the API server creates by itself."""
     slice_labels = {"kubernetes.io/service-name": "kubernetes"}
     return [
         (

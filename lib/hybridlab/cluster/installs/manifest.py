@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The objects of Calico's own manifests, which have settings in ConfigMaps.
+"""The objects of Calico's own manifests, whose settings are in ConfigMaps.
 
-Sources: projectcalico/calico manifests/calico-vxlan.yaml and manifests/calico-windows-vxlan.yaml,
-as v3.26 has them, the last release with the second.
+Sources: projectcalico/calico manifests/calico-vxlan.yaml and manifests/calico-windows-vxlan.yaml of
+v3.26, the last release with the latter.
 """
 
 import json
@@ -23,13 +23,13 @@ from hybridlab.profiles.machines import dns_address
 from hybridlab.profiles.model import Profile
 
 LINUX = "calico-config"
-"""ConfigMap of calico-node."""
+"""The name of calico-node's ConfigMap."""
 WINDOWS_NAMESPACE = "calico-system"
 WINDOWS = "calico-windows-config"
-"""ConfigMap of calico-node-windows."""
+"""The name of calico-node-windows' ConfigMap."""
 BACKEND = "CALICO_NETWORKING_BACKEND"
 LINUX_BACKEND = f"configmap:{LINUX}/calico_backend"
-"""Value of this setting on Linux, in the words of ``shapes.container``."""
+"""The value of this setting on Linux, in the notation of ``shapes.container``."""
 FELIX = "c:\\CalicoWindows\\calico-node.exe"
 
 

@@ -18,7 +18,8 @@ from hybridlab.profiles.model import Profile
 
 OPERATOR_VERSION = "operator.tigera.io/v1"
 IPAM = {"calico-ipam": "Calico", "host-local": "HostLocal"}
-"""Values of ``.spec.cni.ipam.type``; a platform's plugin and IPAM have one name."""
+"""Map the plugin to the value of ``.spec.cni.ipam.type``; a platform's plugin and IPAM have the
+same name."""
 NOT_STRICT = (
     "Invalid StrictAffinity, it must be set to 'true' when using Calico IPAM on Windows: StrictAffinity is false, it "
     "must be set to 'true' in the default IPAMConfiguration when using Calico IPAM on Windows"
@@ -26,8 +27,8 @@ NOT_STRICT = (
 
 
 def has_windows(profile: Profile) -> bool:
-    """Return whether the cluster has Windows nodes of which Calico's own objects know: the operator
-    knows of none where an agent runs Calico there."""
+    """Return whether the cluster has Windows nodes that Calico's own objects mention. The operator
+    mentions none if an agent runs Calico there."""
     install = install_of(profile)
     is_known = install.windows_pods or not install.operator
     return is_known and any(group.os == "windows" for group in profile.nodes)
@@ -51,14 +52,14 @@ def objects(profile: Profile, plane: Plane) -> list[tuple[str, Obj]]:
 
 
 def windows_status(profile: Profile, *, strict_affinity: bool) -> Obj:
-    """Return the TigeraStatus ``calico-windows``, degraded where the operator does not render
+    """Return the TigeraStatus ``calico-windows``; it is degraded if the operator does not render
     calico-node-windows."""
     fine = strict_affinity or profile.network.ipam != "calico-ipam"
     return tigera_status("calico-windows", "" if fine else NOT_STRICT)
 
 
 def installation(profile: Profile, plane: Plane) -> Obj:
-    """Return the Installation ``default``, status included."""
+    """Return the Installation ``default``, including its status."""
     network = profile.network
     calico = profile.calico
     declared = plane.declared()
@@ -161,7 +162,7 @@ def tigera_status(name: str, problem: str = "") -> Obj:
 
 
 def tigera_statuses(profile: Profile) -> list[Obj]:
-    """Return every component the operator reports on."""
+    """Return a TigeraStatus for every component on which the operator reports."""
     statuses = [tigera_status("calico"), tigera_status("ippools")]
     if profile.calico.v3_api:
         statuses.append(tigera_status("apiserver"))
@@ -171,7 +172,7 @@ def tigera_statuses(profile: Profile) -> list[Obj]:
 
 
 def api_server() -> Obj:
-    """Return the APIServer ``default``, which has projectcalico.org/v3 served."""
+    """Return the APIServer ``default``, which makes the operator serve projectcalico.org/v3."""
     return {
         "apiVersion": OPERATOR_VERSION,
         "kind": "APIServer",
@@ -182,7 +183,7 @@ def api_server() -> Obj:
 
 
 def config_maps(profile: Profile, plane: Plane) -> list[Obj]:
-    """Return the operator's ConfigMaps, and the ConfigMap by which it reaches the API server
+    """Return the operator's ConfigMaps, and the ConfigMap with which it reaches the API server
     without kube-proxy."""
     reaching = {
         "KUBERNETES_SERVICE_HOST": control_plane(profile).address,
@@ -194,7 +195,7 @@ def config_maps(profile: Profile, plane: Plane) -> list[Obj]:
 
 def cni_config_maps(profile: Profile, plane: Plane, declared: Declared) -> list[Obj]:
     """Return the CNI configurations that the operator renders and ``install-cni`` writes on the
-    nodes; none where the plugin is the platform's."""
+    nodes; none if the plugin is the platform's."""
     if declared.cni != "Calico":
         return []
     maps = [

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources of pods' addresses, as CNI plugins and planes use them; implementations:
-``networks.ipam``.
-"""
+"""Sources of pods' addresses, for CNI plugins and planes; the implementations are in
+``networks.ipam``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +13,13 @@ class AddressError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """The wishes of a pod, or of its namespace, to a source of addresses."""
+    """The requests of a pod, or of its namespace, to a source of addresses."""
 
     pools: tuple[str, ...] = ()
-    """Names or networks of the pools that its address may be from, whatever nodes they select;
-    none: no matter."""
+    """Names or networks of the pools from which its address may be, whatever nodes they select;
+    empty: any pool."""
     address: str = ""
-    """The very address; empty: any."""
+    """The requested address; empty: any."""
 
 
 ANY = Wish()
@@ -30,19 +29,18 @@ class AddressSource(Protocol):
     """A source of addresses for all nodes of a cluster."""
 
     def assign(self, node: str, handle: str, secondary: Mapping[str, str], wish: Wish = ANY) -> str:
-        """Return one address for something on ``node``, held under ``handle``.  Raise
+        """Return one address for a pod or a device on ``node``, stored under ``handle``. Raise
         AddressError."""
 
     def release(self, handle: str) -> Sequence[str]:
-        """Free everything that a handle holds and return the addresses; none where nothing was
-        held."""
+        """Free all addresses of a handle and return them; none if it had none."""
 
     def own_network(self, node: str) -> str:
-        """Return the node's first network of addresses, taken now where it has none.  Raise
+        """Return the node's first network of addresses; if it has none, assign one now. Raise
         AddressError."""
 
     def networks_of(self, node: str) -> Sequence[str]:
-        """Return the networks that a node has, the first taken first."""
+        """Return the networks that a node has, in the order in which they were assigned."""
 
     def network_of(self, address: str) -> str:
         """Return the network that an assigned address belongs to."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CNI configuration of Windows nodes, as the operator renders it and Calico's image has it as a template."""
+"""The CNI configuration of Windows nodes, as the operator renders it and as Calico's image has it
+as a template."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of a plane: all differences between the ways of carrying pods' packets.
+"""The contract of a plane: all differences between the ways to carry pods' packets.
 
-The rest of the lab calls these methods and never checks which plane it has. A plane is a folder
-of ``networks`` and a line of ``networks.registry``. It decides about a pod, a node's routes and
+The rest of the lab calls these methods and never checks which plane it has. A plane is a folder of
+``networks`` and a line of ``networks.registry``. It decides about a pod, a node's routes and
 devices, HNS, the source address behind Services, and the contents of the cluster's objects, CNI
 configurations and host files.
 """
@@ -34,15 +34,15 @@ class Declared:
     bgp: str
     """``Enabled`` or ``Disabled``: Installation ``.spec.calicoNetwork.bgp``."""
     encapsulation: str
-    """Encapsulation of the Installation's pool."""
+    """The encapsulation of the Installation's pool."""
     pool: Mapping[str, str] | None
-    """Fields of the IPPool besides those of every pool; None: there is no pool."""
+    """Fields of the IPPool in addition to those of every pool; None: there is no pool."""
     cni: str = "Calico"
     """Installation ``.spec.cni.type``."""
     peers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """BGPPeers by name: their specs."""
+    """The specs of BGPPeers by name."""
     mesh: bool = True
-    """Where BGP is enabled, nodes peer with each other by themselves."""
+    """If BGP is enabled, nodes peer with each other by themselves."""
     felix: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the FelixConfiguration ``default``."""
     windows_nodes: Mapping[str, str] = field(default_factory=dict)
@@ -56,22 +56,22 @@ class NodeProgram:
     tunnel: Tunnel | None
     routes: NodeRoutes
     problem: str = ""
-    """Why there is no tunnel where there should be one."""
+    """Why there is no tunnel although there should be one."""
     unknown: Sequence[str] = ()
     """Networks of other nodes that have not announced how they are reached."""
 
 
 class Plane(ABC):
-    """A way of carrying pods' packets between nodes, for one cluster."""
+    """A way to carry pods' packets between nodes, for one cluster."""
 
     kind: ClassVar[str]
     """The plane's name in profiles."""
     settings_type: ClassVar[type[PlaneSettings]]
     """Settings of a profile under ``network.plane``."""
     device: ClassVar[str]
-    """The interface by which a node sends to other nodes' pods."""
+    """The interface through which a node sends to other nodes' pods."""
     pod_prefix: str = "cali"
-    """How the names of pods' interfaces on nodes begin."""
+    """The beginning of the names of pods' interfaces on nodes."""
     pod_network: str = POD_NETWORK
     """The HNS network of Windows pods."""
     kube_network: str = "Calico.*"
@@ -83,7 +83,8 @@ class Plane(ABC):
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.source_checks: dict[str, tuple[str, ...]] = {}
-        """By the id of a fault: nodes from which the underlay takes only their own addresses."""
+        """Map the id of each fault to the nodes from which the underlay accepts only their own
+        addresses."""
 
     @property
     def source_checked(self) -> tuple[str, ...]:
@@ -98,65 +99,63 @@ class Plane(ABC):
     def pod_port(
         self, machine: Machine, address: str, network: str, windows: WindowsNode | None
     ) -> PodPort:
-        """Return how a pod with this address, of this network of addresses, is wired to its
+        """Return how a pod with this address, of this network of addresses, is connected to its
         node."""
 
     def refusal(self, windows: WindowsNode, pod: Mapping[str, Any]) -> str:
-        """Return why the CNI plugin of a Windows node cannot wire a pod; empty: it can."""
+        """Return why the CNI plugin of a Windows node cannot connect a pod; empty: it can."""
         return ""
 
     def admit(self, obj: Obj, plural: str, old: Obj | None) -> Obj:
-        """Return an object as the network's own webhooks leave it; ``old``: as it was, None: it is
-        new."""
+        """Return an object as the network's own webhooks change it; ``old``: the object before,
+        None: it is new."""
         return obj
 
     @abstractmethod
     def mtu(self, override: int | None) -> int:
-        """Return the MTU inside pods, bytes: ``override``, or the underlay's MTU less the plane's
-        overhead.
-        """
+        """Return the MTU inside pods in bytes: ``override``, or the underlay's MTU less the plane's
+        overhead."""
 
     @abstractmethod
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
-        """Take the addresses that the node itself needs; return its annotations besides that of its own address.
+        """Assign the addresses that the node itself needs; return its annotations in addition to
+        that of its own address.
 
         Raise AddressError.
         """
 
     def claims_blocks(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node claims blocks of Calico's even where pods have
-        other addresses."""
+        """Return whether Calico's startup on a node claims blocks of Calico even if pods have other
+        addresses."""
         return False
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node comes to its end, before which no Felix
-        begins."""
+        """Return whether Calico's startup on a node reaches its end, before which no Felix begins."""
         return True
 
     @abstractmethod
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
-        """Return how a node announces, by its object's metadata, that its pods are reached; None
-        while it does not."""
+        """Return how a node announces, by its object's metadata, the way to its pods; None while it
+        does not."""
 
     @abstractmethod
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Return the program of a node with a Felix that read these settings when it started."""
+        """Return the program of a node whose Felix read these settings when it started."""
 
     def fabric(self, facts: RoutingFacts) -> FabricTable:
         """Return the underlay's configured routes, and the nodes with a source check."""
         return FabricTable()
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
-        """Record that a program of Calico's (a pod's container, or a service of the host) began or
+        """Record that a program of Calico (a pod's container, or a service of the host) began or
         ended."""
         return
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` whenever nodes' routes may have to change for a reason outside the
-        API's objects.
-        """
+        """Call ``listener`` whenever nodes' routes may have to change for a reason that is not in
+        the API's objects."""
         return
 
     def node_status(self, node: str) -> Mapping[str, Any] | None:
@@ -175,22 +174,21 @@ class Plane(ABC):
 
     @abstractmethod
     def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec | None:
-        """Return the pods' network as Calico's startup makes it; None: it makes none. Raise
-        ValueError if Windows cannot make it.
-        """
+        """Return the pods' network as Calico's startup creates it; None: it creates none. Raise
+        ValueError if Windows cannot create it."""
 
     @abstractmethod
     def plugged_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
-        """Return the pods' network as the CNI plugin makes it. Raise ValueError if Windows cannot
-        make it.
-        """
+        """Return the pods' network as the CNI plugin creates it. Raise ValueError if Windows cannot
+        create it."""
 
     def hns_routes(self, routes: NodeRoutes, windows: WindowsNode) -> list[dict[str, Any]]:
         """Return the policies that lead to other nodes, as the pods' network shows them."""
         return []
 
     def host_rules(self, machine: Machine) -> Sequence[tuple[str, str]]:
-        """Return chains and rules that keep a node itself from what its system does not reach."""
+        """Return chains and rules that keep a node itself from targets which its system does not
+        reach."""
         return ()
 
     def host_services(self, windows: WindowsNode) -> Mapping[str, bool]:
@@ -200,25 +198,26 @@ class Plane(ABC):
     def host_tables(
         self, machine: Machine, facts: RoutingFacts
     ) -> Mapping[str, Callable[[], Table]]:
-        """Return what commands about the network list on a host: cmdlets by their names in lower case, on Linux birdcl.
+        """Return the tables that commands about the network print on a host: cmdlets by their names
+        in lower case, on Linux birdcl.
 
-        A table raises ``windows.host.HostRefused`` where its command ends in an error.
+        A table raises ``windows.host.HostRefused`` if its command ends in an error.
         """
         return {}
 
     @abstractmethod
     def service_source(self, machine: Machine, block: str, *, enable_dsr: bool) -> str | None:
-        """Return the source address of a Windows node's pods on their way to a ClusterIP; None:
-        they keep their own.
+        """Return the source address that a Windows node's pods get when they connect to a
+        ClusterIP; None: they keep their own.
 
-        Traffic to a NodePort gets the same address with and without direct server return: call
-        with ``enable_dsr=False``.
+        Traffic to a NodePort gets the same address with and without direct server return: call with
+        ``enable_dsr=False``.
         """
 
     @abstractmethod
     def kube_proxy(self, host_endpoint: str) -> NetworkFlags:
         """Return kube-proxy's settings of the network on Windows; ``host_endpoint`` is the host's
-        own there."""
+        own endpoint there."""
 
     @abstractmethod
     def declared(self) -> Declared:
@@ -233,16 +232,16 @@ class Plane(ABC):
         return {}
 
     def felix_ignores(self, os: OS) -> frozenset[str]:
-        """Return the fields of a FelixConfiguration that a Felix' environment decides."""
+        """Return the fields of a FelixConfiguration that Felix' environment overrides."""
         return frozenset()
 
     @abstractmethod
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the fields of Windows' CNI plugin that depend on the network, by the environment
-        of Felix."""
+        """Return the fields of Windows' CNI plugin that depend on the network, according to the
+        environment of Felix."""
 
     def cni_type(self, os: OS) -> str:
-        """Return the type of the CNI plugin that wires the pods of an operating system."""
+        """Return the type of the CNI plugin that connects the pods of an operating system."""
         return "calico"
 
     def pod_annotations(self, os: OS, address: str, sandbox: str) -> dict[str, str]:
@@ -254,11 +253,11 @@ class Plane(ABC):
         }
 
     def objects(self) -> list[tuple[str, Obj]]:
-        """Return (resource, object) of what the network has in the API besides Calico."""
+        """Return (resource, object) of the network's objects in the API, apart from Calico's."""
         return []
 
     def windows_containers(self) -> Mapping[str, str]:
-        """Return the containers of calico-node-windows besides those of every plane: name to
+        """Return the containers of calico-node-windows in addition to those of every plane: name to
         script."""
         return {}
 

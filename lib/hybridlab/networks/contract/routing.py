@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of routes, read from the API: how nodes announce themselves, IPAM blocks, IP pools."""
+"""The data from which routes are computed, read from the API: how nodes announce themselves, IPAM
+blocks, IP pools."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -9,17 +10,17 @@ from typing import Any
 from hybridlab.api.contract import Obj
 
 IPV4_ADDRESS = "projectcalico.org/IPv4Address"
-"""Annotation by which a node announces its address."""
+"""The annotation by which a node announces its address."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeEnd:
-    """The announcement of a node: how its pods are reached."""
+    """A node's announcement of the way to its pods."""
 
     address: str
     """The node's own address, on the underlay."""
     tunnel_address: str = ""
-    """Its tunnel's address; empty where the plane has no tunnels."""
+    """Its tunnel's address; empty if the plane has no tunnels."""
     tunnel_mac: str = ""
 
 
@@ -30,7 +31,7 @@ class BlockFacts:
     cidr: str
     node: str
     borrowed: tuple[tuple[str, str], ...] = ()
-    """(address, node) of what other nodes use of it."""
+    """(address, node) of each address that another node uses."""
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """Yield (network, node) of the block, and of each address that another node borrowed
@@ -57,12 +58,12 @@ class RoutingFacts:
     blocks: dict[str, BlockFacts] = field(default_factory=dict)
     pools: dict[str, PoolFacts] = field(default_factory=dict)
     peering: dict[str, Obj] = field(default_factory=dict)
-    """Spec of each BGPConfiguration, by its name."""
+    """The spec of each BGPConfiguration, by its name."""
     peers: dict[str, Obj] = field(default_factory=dict)
-    """Spec of each BGPPeer, by its name."""
+    """The spec of each BGPPeer, by its name."""
 
     def elsewhere(self, node: str) -> Iterator[tuple[str, str]]:
-        """Yield (network, node) of everything in which other nodes have pods, in the order of the
+        """Yield (network, node) of all networks in which other nodes have pods, in the order of the
         blocks."""
         for block in sorted(self.blocks.values(), key=lambda b: b.cidr):
             yield from ((cidr, owner) for cidr, owner in block.parts() if owner != node)
@@ -75,12 +76,12 @@ class RoutingFacts:
 
     @property
     def nat_outgoing(self) -> bool:
-        """Return whether a pool asks for source NAT of traffic that leaves the pools."""
+        """Return whether a pool requires source NAT of traffic that leaves the pools."""
         return any(pool.nat_outgoing for pool in self.pools.values())
 
 
 def block_facts(obj: Obj) -> BlockFacts | None:
-    """Return an IPAMBlock; None while no node has it."""
+    """Return the facts of an IPAMBlock; None while no node has it."""
     spec = obj["spec"]
     affinity = spec.get("affinity") or ""
     if not affinity.startswith("host:"):
@@ -100,14 +101,14 @@ def block_facts(obj: Obj) -> BlockFacts | None:
 
 
 def pod_cidr_facts(node: Obj) -> BlockFacts | None:
-    """Return a node's podCIDR, which libcalico uses as a block if it is configured so
+    """Return a node's podCIDR, which libcalico uses as a block if it is configured to do so
     (USE_POD_CIDR)."""
     cidr = node["spec"].get("podCIDR")
     return BlockFacts(cidr=cidr, node=node["metadata"]["name"]) if cidr else None
 
 
 def pool_facts(obj: Obj) -> PoolFacts:
-    """Return an IPPool."""
+    """Return the facts of an IPPool."""
     spec = obj["spec"]
     return PoolFacts(
         cidr=spec["cidr"],

@@ -4,8 +4,8 @@ start.
 
 Settings arrive in two ways, both read when calico-node-windows starts: the environment of Felix,
 and the CNI configuration that ``install-cni`` writes (operator: ConfigMap ``cni-config-windows``;
-otherwise the image's template, filled in from the environment).  Neither changes an HNS network
-that is there.
+otherwise the image's template, filled in from the environment). Neither changes an existing HNS
+network.
 """
 
 import json
@@ -31,28 +31,29 @@ class WindowsNode:
         accepted: Callable[[Mapping[str, str]], dict[str, str]],
         environment: Mapping[str, str],
     ) -> None:
-        """``cni_path``: of the CNI configuration, with slashes; ``template`` makes its content from
-        an environment."""
+        """Set up the node. ``cni_path``: the path of the CNI configuration, with slashes;
+        ``template`` makes its content from an environment."""
         self.machine = machine
         self.hns = hns
         self._list = cni_path.endswith(".conflist")
         self.cni_path = "C:" + cni_path.replace("/", "\\")
-        """Path of the CNI configuration: an operator writes a list of plugins, the image's template
-        is a single plugin."""
+        """The path of the CNI configuration: an operator writes a list of plugins, the image's
+        template is a single plugin."""
         self._template = template
         self._accepted = accepted
         self.plugin: dict[str, Any] = {}
-        """The CNI plugin's configuration as it was installed last."""
+        """The CNI plugin's configuration as it was last installed."""
         self.cni_text = ""
         """The CNI configuration as it is on the node's disk."""
         self.environment = dict(environment)
         """The network settings of the Felix that started last."""
         self.token_of = time.time()
-        """When the token in the CNI plugin's kubeconfig was asked for, Unix seconds."""
+        """The time at which the token in the CNI plugin's kubeconfig was requested, in Unix
+        seconds."""
         self.old_tokens: dict[str, float] = {}
-        """When it was asked for instead, by the fault that wants it."""
+        """The time at which faults pretend that it was requested, by the fault."""
         self.process: int | None = None
-        """Process id of Felix; None while it does not run."""
+        """The process id of Felix; None while it does not run."""
         self._kubeconfig = self.cni_path.rpartition("\\")[0] + "\\calico-kubeconfig"
         self._last_process = 4000 + 4 * machine.index
         self.install_cni(json.dumps(template(environment), indent=2))
@@ -93,7 +94,7 @@ class WindowsNode:
 
     @property
     def pod_policies(self) -> list[dict[str, Any]]:
-        """Return the policies that the CNI plugin gives every endpoint besides its ACLs."""
+        """Return the policies that the CNI plugin gives every endpoint, apart from ACLs."""
         plugin = self.plugin.get("delegate") or self.plugin
         # azure-vnet's name for the list is the second one
         listed = plugin.get("policies") or plugin.get("AdditionalArgs") or ()

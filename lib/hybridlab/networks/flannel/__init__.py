@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flannel's VXLAN overlay, beside which Calico is for policy alone."""
+"""flannel's VXLAN overlay; Calico only enforces policy."""

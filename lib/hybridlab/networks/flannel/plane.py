@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flannel's VXLAN overlay: flanneld leads to each node's podCIDR by a tunnel, Calico is for policy.
+"""flannel's VXLAN overlay: flanneld routes each node's podCIDR through a tunnel, and Calico only
+enforces policy.
 
 Nobody has tested Calico for Windows with it (claim FL-2). Sources: flannel-io/flannel
 pkg/backend/vxlan (vxlan_windows.go, device_windows.go, vxlan_network.go); flannel-io/cni-plugin
@@ -46,7 +47,7 @@ BACKEND_DATA = f"{ANNOTATIONS}/backend-data"
 
 
 class FlannelOverlay(Flannel):
-    """flannel's plugin where the backend is ``vxlan``: it delegates to win-overlay."""
+    """flannel's plugin if the backend is ``vxlan``: it delegates to win-overlay."""
 
     kube_network = "flannel.*"
     host_endpoint = ""
@@ -98,7 +99,7 @@ class FlannelVxlan(Routed):
     def pod_port(
         self, machine: Machine, address: str, network: str, windows: WindowsNode | None
     ) -> PodPort:
-        """Return a pod's port; win-overlay makes its MAC of the address, as Calico does."""
+        """Return a pod's port; win-overlay derives its MAC from the address, as Calico does."""
         port = super().pod_port(machine, address, network, windows)
         return port if windows is None else replace(port, mac=pod_mac(address))
 
@@ -119,7 +120,7 @@ class FlannelVxlan(Routed):
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Return the tunnel and routes of flanneld; FelixConfiguration has no say in them."""
+        """Return the tunnel and routes of flanneld; FelixConfiguration does not affect them."""
         by_router = super().program(node, facts, felix, windows).routes
         tunnel = tunnel_of(facts, node, vni=self._vni, port=DEFAULT_PORT, mtu=self.mtu(None))
         made = None if tunnel is None else replace(tunnel, device=self.device)
@@ -141,11 +142,12 @@ class FlannelVxlan(Routed):
         return external_network(machine)
 
     def _host_endpoint(self, windows: WindowsNode | None) -> None:
-        """Return None: what kube-proxy makes for its source VIP is a remote endpoint, and no
-        address of the host."""
+        """Return None: the endpoint that kube-proxy creates for its source VIP is a remote
+        endpoint, and no address of the host."""
 
     def _network(self, machine: Machine, block: str) -> NetworkSpec:
-        """Return the network, with the endpoint of kube-proxy's source VIP, which has no name."""
+        """Return the pods' network of a Windows node. It has the endpoint of kube-proxy's source
+        VIP, which has no name."""
         vip = source_vip(block)
         own = replace(
             super()._network(machine, block),

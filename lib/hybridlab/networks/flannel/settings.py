@@ -8,7 +8,8 @@ from hybridlab.networks.vxlan.settings import LARGEST_VNI
 from hybridlab.profiles.model import PlaneSettings, Profile
 
 SMALLEST_VNI = 4096
-"""On Windows; flannel's default for Linux is 1, so that a hybrid cluster has to set it."""
+"""The smallest VNI on Windows; flannel's default for Linux is 1, so that a hybrid cluster must set
+it."""
 
 
 @dataclass(frozen=True, kw_only=True)

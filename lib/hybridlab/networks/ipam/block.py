@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An IPAM block: which of its addresses are free, and what each of the others is for.
+"""An IPAM block: which of its addresses are free, and the purpose of each used address.
 
-Pure bookkeeping in Calico's own terms (ordinals, attributes, a FIFO of free ordinals); which block
-a node may take from is decided in ``ipam``.
+It only keeps records, in Calico's own terms (ordinals, attributes, a FIFO of free ordinals);
+``ipam`` decides from which block a node may take addresses.
 """
 
 import ipaddress
@@ -33,10 +33,10 @@ class Block:
         self.windows = windows
         self.size = cidr.num_addresses
         self.sequence = 0
-        """Goes up with every change, as the object's ``sequenceNumber``."""
+        """Increases with every change, as the object's ``sequenceNumber``."""
         self.sequence_of: dict[int, int] = {}
         self.reserves = windows
-        """The Windows ordinals go back to the reservation when they are released."""
+        """The Windows ordinals are reserved again when they are released."""
         self._used: dict[int, Attribute] = {}
         self._free: deque[int] = deque(range(self.size))
         if windows:
@@ -44,12 +44,12 @@ class Block:
 
     @property
     def free(self) -> tuple[int, ...]:
-        """Return the free ordinals, the next one to be used first."""
+        """Return the free ordinals; the next one to be used comes first."""
         return tuple(self._free)
 
     @property
     def used(self) -> Mapping[int, Attribute]:
-        """Map each used ordinal to its purpose, reservations included."""
+        """Map each used ordinal to its purpose, including reservations."""
         return self._used
 
     def address(self, ordinal: int) -> str:
@@ -60,7 +60,7 @@ class Block:
         return int(ipaddress.IPv4Address(address)) - int(self.cidr.network_address)
 
     def assign(self, attribute: Attribute) -> str | None:
-        """Take the address that has been free longest; None when the block is full."""
+        """Assign the address that has been free for longest; None if the block is full."""
         if not self._free:
             return None
         ordinal = self._free.popleft()
@@ -102,10 +102,9 @@ class Block:
         return tuple(held)
 
     def unreserve(self) -> None:
-        """Give up the Windows reservation: the next pod gets the host endpoint's ordinal.
+        """End the Windows reservation: the next pod gets the host endpoint's ordinal.
 
-        The other ordinals become free last: a pod with its gateway's address would only be cut
-        off.
+        The other ordinals become free last: a pod with its gateway's address would only be cut off.
         """
         self.reserves = False
         self.sequence += 1
@@ -120,9 +119,8 @@ class Block:
                     self._free.append(ordinal)
 
     def foreign(self) -> Iterator[tuple[str, str]]:
-        """Return (address, node) of every allocation that a node other than the block's own has
-        borrowed.
-        """
+        """Yield (address, node) of every allocation that a node other than the block's own has
+        borrowed."""
         for ordinal, attribute in self._used.items():
             node = attribute.secondary.get("node", self.node)
             if node != self.node:

@@ -3,7 +3,7 @@
 ``AddressSource``.
 
 It assigns the addresses of a range in turn. It does not use the API, and it ignores requests for
-pools. Source: containernetworking/plugins, plugins/ipam/host-local; the range on Windows:
+pools. Source: containernetworking/plugins, plugins/ipam/host-local; for the range on Windows,
 ``UpdateHostLocalIPAMDataForWindows`` of Calico's CNI plugin.
 """
 
@@ -31,7 +31,7 @@ class _Range:
         self._all = [self.cidr[ordinal] for ordinal in range(first, broadcast)]
         self._next = 0
         self.held: dict[ipaddress.IPv4Address, str] = {}
-        """Address to handle."""
+        """Map each address to its handle."""
 
     def __str__(self) -> str:
         return f"{self._all[0]}-{self._all[-1]}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calico IPAM: which block a node has, and which address a pod gets; an ``AddressSource``.
 
-Decides as libcalico does, and refuses in its words.  Pure and synchronous; the API objects that say the same are
-written by ``ipam_objects``.  Not here: IPv6, IP reservations.
+It decides as libcalico does, and refuses in its words. Pure and synchronous; ``ipam_objects``
+writes the corresponding API objects. IPv6 and IP reservations are not here.
 """
 
 import ipaddress
@@ -33,14 +33,14 @@ EXHAUSTED_EVEN_BORROWING = (
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """An IP pool that addresses are taken from."""
+    """An IP pool from which addresses are taken."""
 
     name: str
     cidr: str
     block_size: int = 26
     disabled: bool = False
     selects: Callable[[Mapping[str, str]], bool] = lambda labels: True
-    """Test of the pool's nodeSelector on a node's labels."""
+    """Tests the pool's nodeSelector on a node's labels."""
 
 
 class IPAM:
@@ -58,14 +58,14 @@ class IPAM:
         self.pools = tuple(pools)
         self.strict_affinity = strict_affinity
         self.max_blocks_per_host = max_blocks_per_host
-        """0: no limit (Linux)."""
+        """The maximum number of blocks of a node; 0: no limit (Linux)."""
         self.windows_blocks = 1
-        """Blocks of a Windows node; more of them are an error that tests make."""
+        """The number of blocks of a Windows node; tests increase it to create an error."""
         self.node_labels: dict[str, Mapping[str, str]] = {}
         self._blocks: dict[ipaddress.IPv4Network, Block] = {}
         self._by_handle: dict[str, list[tuple[Block, str]]] = {}
         self.dirty_blocks: dict[ipaddress.IPv4Network, None] = {}
-        """Blocks with an outdated object; the writer of the objects empties it."""
+        """Blocks whose object is outdated; the writer of the objects empties it."""
         self.dirty_handles: dict[str, None] = {}
 
     def blocks(self) -> tuple[Block, ...]:
@@ -90,7 +90,7 @@ class IPAM:
         return next(str(cidr) for cidr in self._blocks if wanted in cidr)
 
     def of_handle(self, handle: str) -> tuple[tuple[Block, str], ...]:
-        """Return (block, address) of all addresses that a handle holds."""
+        """Return (block, address) of all addresses of a handle."""
         return tuple(self._by_handle.get(handle, ()))
 
     def ensure_block(self, node: str) -> Block:
@@ -109,11 +109,11 @@ class IPAM:
         return claimed
 
     def assign(self, node: str, handle: str, secondary: Mapping[str, str], wish: Wish = ANY) -> str:
-        """Assign an address for a handle on ``node``.  Raise IPAMError.
+        """Assign an address for a handle on ``node``. Raise IPAMError.
 
-        A node's blocks are counted within the pools that this address may be from
-        (``prepareAffinityBlocksForHost``): a Windows node gets a second block by a wish for another
-        pool, or once its own pool is disabled.
+        A node's blocks are counted only within the pools from which this address may be
+        (``prepareAffinityBlocksForHost``): a Windows node gets a second block by a request for
+        another pool, or once its own pool is disabled.
         """
         machine = self._nodes[node]
         if machine.os == "windows" and not self.strict_affinity:
@@ -154,9 +154,8 @@ class IPAM:
             self.dirty_blocks[block.cidr] = None
 
     def reserve(self, node: str) -> tuple[str, ...]:
-        """Heal the fault; return the addresses that pods still hold and that are reserved once
-        the pods are gone.
-        """
+        """Remove the fault; return the addresses that pods still have and that are reserved once
+        the pods are gone."""
         held: tuple[str, ...] = ()
         for block in self.blocks_of(node):
             held += block.reserve()
@@ -225,7 +224,7 @@ class IPAM:
         )
 
     def _claim(self, machine: Machine, pools: tuple[Pool, ...]) -> Block | None:
-        """Claim and return the pools' first block that no node has."""
+        """Claim and return the first block of the pools that no node has."""
         for pool in pools:
             for cidr in ipaddress.IPv4Network(pool.cidr).subnets(new_prefix=pool.block_size):
                 if not any(cidr.overlaps(taken) for taken in self._near(cidr, pool)):

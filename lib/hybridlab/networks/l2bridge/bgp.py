@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """BGP among the nodes of a cluster: running daemons, peers, and the routes that each node learns.
 
-Nothing is sent on the wire: sessions and routes are those that daemons in these states would have
-agreed on.  A session is up only while BIRD runs on a Linux end, confd and RemoteAccess on a Windows
-end.  A session that ended with a program keeps its routes for as long as BIRD's graceful restart
-lets it.
+No BGP packets are sent: sessions and routes are those that daemons in these states would have
+agreed on. A session is up only while BIRD runs on a Linux end, confd and RemoteAccess on a Windows
+end. A session that ended with a program keeps its routes for as long as BIRD's graceful restart
+allows.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ PROGRAMS: Mapping[OS, Mapping[str, str]] = {
     "linux": {"bird": "calico-node"},
     "windows": {"confd": "confd", "RemoteAccess": ""},
 }
-"""Programs that a node needs to speak BGP, and their containers; none: the host's own, always
+"""The programs that a node needs to speak BGP, and their containers; none: the host's own, always
 running."""
 GRACE = 120.0
-"""s.  For how long BIRD keeps a peer's routes that restarts (graceful restart time,
+"""s. How long BIRD keeps the routes of a peer that restarts (graceful restart time,
 bird.cfg.template)."""
 DEFAULT_AS = 64512
 ADVERTISED = ("serviceClusterIPs", "serviceExternalIPs", "serviceLoadBalancerIPs")
 NOWHERE = "203.0.113.1"
-"""A next hop that is on nobody's link (TEST-NET-3)."""
+"""A next hop that is on no link (TEST-NET-3)."""
 Wrong = Literal[
     "stopped",
     "unrendered",
@@ -52,12 +52,12 @@ CLUSTER_ID = "projectcalico.org/RouteReflectorClusterID"
 
 @dataclass(frozen=True, kw_only=True)
 class BgpEnd(NodeEnd):
-    """A node as BGP knows it."""
+    """A node's properties for BGP."""
 
     asn: int = 0
-    """Its own AS number; 0: the cluster's."""
+    """The node's own AS number; 0: the cluster's."""
     cluster_id: str = ""
-    """Its cluster id as a reflector; empty: it is none."""
+    """The node's cluster id as a reflector; empty: it is none."""
     labels: tuple[tuple[str, str], ...] = ()
 
 
@@ -68,7 +68,7 @@ class Peer(NamedTuple):
     address: str
     asn: int
     node: str = ""
-    """Empty: it is no node of the cluster."""
+    """The peer's node; empty: it is no node of the cluster."""
 
     @property
     def name(self) -> str:
@@ -92,12 +92,12 @@ class Bgp:
             for node, os in nodes.items()
         }
         self._left: dict[str, float] = {}
-        """Time (monotonic) until which peers keep the routes of a node with a program that
-        ended."""
+        """Until when peers keep the routes of a node after one of its programs ended (monotonic
+        seconds)."""
         self.since: dict[str, str] = {}
-        """Since when a node's programs run, as BIRD writes the time of a day."""
+        """Since when a node's programs run, in the form in which BIRD writes a time of day."""
         self.faults: dict[str, tuple[Wrong, Any]] = {}
-        """By the id of the fault that asked for it: what is wrong, and where."""
+        """Map the id of each fault to the defect and its place."""
         self._listeners: list[Callable[[], None]] = []
 
     def on_change(self, listener: Callable[[], None]) -> None:
@@ -110,9 +110,8 @@ class Bgp:
             listener()
 
     def ran(self, node: str, program: str, *, now: bool) -> None:
-        """Note that a container, or the same program of a host, began (``now``) or ended; other
-        programs are ignored.
-        """
+        """Record that a container, or the same program of a host, began (``now``) or ended; other
+        programs are ignored."""
         names = {
             name for name, container in PROGRAMS[self._os[node]].items() if container == program
         }
@@ -166,9 +165,9 @@ class Bgp:
         return sorted(found.values(), key=lambda peer: tuple(map(int, peer.address.split("."))))
 
     def _meshed(self, node: str, facts: RoutingFacts) -> list[str]:
-        """Return a node's peers in the mesh. Route reflectors leave the mesh by the template for
-        Linux (bird.cfg.template), and stay in it by the one for Windows (peerings.ps1.template).
-        """
+        """Return a node's peers in the mesh. Route reflectors leave the mesh according to the
+        template for Linux (bird.cfg.template), and stay in it according to the one for Windows
+        (peerings.ps1.template)."""
         others = [name for name in facts.ends if name != node]
         if not self.is_linux(node):
             return others
@@ -180,7 +179,8 @@ class Bgp:
         return self._agreed(node, other, facts) and self.speaks(node) and self.speaks(other)
 
     def connected(self, node: str, peer: Peer, facts: RoutingFacts) -> bool:
-        """Return whether a node has a session with a peer, a node or a router beyond them, now."""
+        """Return whether a node now has a session with a peer: another node, or a router outside
+        the cluster."""
         if peer.node:
             return self.established(node, peer.node, facts)
         return self._reaches(node, peer) and self.speaks(node)
@@ -221,7 +221,7 @@ class Bgp:
         return bool(self.teachers(node, owner, facts))
 
     def teachers(self, node: str, owner: str, facts: RoutingFacts) -> list[str]:
-        """Return the nodes from whose sessions a node learns another node's routes.
+        """Return the nodes through whose sessions a node learns another node's routes.
 
         They are that node itself, or Linux nodes that reflect: these pass on routes from and to
         their clients.
@@ -240,8 +240,8 @@ class Bgp:
         ]
 
     def _serves(self, reflector: str, node: str, facts: RoutingFacts) -> bool:
-        """Return whether a reflector takes a node for its client: one of its own AS and of another
-        cluster id (bird.cfg.template)."""
+        """Return whether a reflector treats a node as its client: a node of its own AS and of
+        another cluster id (bird.cfg.template)."""
         own = _end(facts.ends[reflector])
         other = facts.ends[node]
         return (
@@ -262,8 +262,7 @@ class Bgp:
         return own + [network for name, network in self.wrong("more") if name == node]
 
     def _routes(self, node: str, other: str, facts: RoutingFacts) -> bool:
-        """Return whether two nodes agree on a session that is up, or whose routes they still
-        keep."""
+        """Return whether two nodes have a session that is up, or still keep each other's routes."""
         up = (self.speaks(name) or self._kept(name) for name in (node, other))
         return self._agreed(node, other, facts) and all(up)
 
@@ -343,7 +342,7 @@ def _settings(facts: RoutingFacts) -> Mapping[str, Any]:
 
 
 def _selected(selector: str | None, facts: RoutingFacts) -> set[str]:
-    """Return the nodes with these labels; without a selector all."""
+    """Return the nodes with these labels; without a selector, all nodes."""
     if not selector:
         return set(facts.ends)
     parsed = parse(selector)

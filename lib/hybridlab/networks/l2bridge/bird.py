@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BIRD of a Linux node: the protocols that its client lists, by the sessions of the cluster."""
+"""BIRD of a Linux node: the protocols that its client lists, according to the sessions of the
+cluster."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from hybridlab.windows.host import HostRefused
 
 NOT_RUNNING = "Unable to connect to server control socket: No such file or directory"
 OWN = {"static1": "Static", "kernel1": "Kernel", "device1": "Device", "direct1": "Direct"}
-"""BIRD's protocols besides BGP, by confd (confd/etc/calico/confd/templates/bird.cfg.template)."""
+"""BIRD's protocols in addition to BGP, as confd configures them
+(confd/etc/calico/confd/templates/bird.cfg.template)."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Bird:
     facts: RoutingFacts
 
     def tables(self) -> Mapping[str, Callable[[], Table]]:
-        """Return the outputs of ``birdcl`` by question."""
+        """Return the outputs of ``birdcl``, by question."""
         return {"show protocols": self._protocols}
 
     def _protocols(self) -> Table:

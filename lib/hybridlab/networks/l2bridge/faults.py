@@ -20,7 +20,7 @@ from hybridlab.networks.l2bridge.bgp import Bgp, Wrong
 
 TYPES = Types()
 PATIENCE = 10.0
-"""s.  Routes are laid in milliseconds."""
+"""s. How long to wait for routes, which are set in milliseconds."""
 
 
 class BgpEntries(Entries):
@@ -42,7 +42,7 @@ class BgpEntries(Entries):
         )
 
     async def _follow(self) -> None:
-        """Set every node's routes anew."""
+        """Set every node's routes again."""
         self._bgp.changed()
         running = [felix for felix in self._lab.calico.felixes.values() if felix.running]
         with contextlib.suppress(TimeoutError):
@@ -73,14 +73,15 @@ def bgp_peer_down(lab: LabParts, identity: str, parameters: Mapping[str, str]) -
     "announces-more", "underlay", WINDOWS, Parameter("network", "the network", "10.96.0.0/12")
 )
 def announces_more(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A Windows node announces another network besides its blocks."""
+    """A Windows node announces another network in addition to its blocks."""
     node = lab.node_of("windows", parameters["node"])
     network = parameters["network"]
     return BgpEntries(lab, identity, "more", (node, network), f"{node} announces {network}")
 
 
 def _at_a_node(name: str, os: OS | None, what: Wrong, effect: str, meaning: str) -> None:
-    """Declare a fault of a node, of this system where it is given: an entry in ``Bgp.faults``."""
+    """Declare a fault of a node, of this operating system if it is given: an entry in
+    ``Bgp.faults``."""
 
     def make(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
         named = parameters["node"]

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from hybridlab.faults.model import FaultType
 
 BIRD = 12
-"""Routing protocol, by the number of ``ip route``."""
+"""The routing protocol of BIRD, by the number of ``ip route``."""
 TYPE = "L2Bridge"
-"""Type by HNS' name."""
+"""The type, by HNS' name."""
 
 
 class L2Bridge(Plane):
@@ -95,9 +95,8 @@ class L2Bridge(Plane):
         return override if override is not None else self.profile.network.underlay_mtu
 
     def claim(self, machine: Machine, addresses: AddressSource) -> dict[str, str]:
-        """Claim a Windows node's block before its first pod. A node's annotations hold only its
-        address.
-        """
+        """Claim a Windows node's block before its first pod. A node's annotations contain only its
+        address."""
         if machine.os == "windows":
             addresses.own_network(machine.name)
         return {}
@@ -111,11 +110,11 @@ class L2Bridge(Plane):
         return self._knows_no_pod_cidr and machine.os == "windows" and self.starts(machine)
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether calico-node starts. By hand, with CNI_IPAM_TYPE and USE_POD_CIDR set, it
-        does not.
+        """Return whether calico-node starts. After a manual installation with CNI_IPAM_TYPE and
+        USE_POD_CIDR it does not.
 
-        Startup then requests a block from a client without IPAM, again and again: "operation not
-        supported" (libcalico-go/lib/backend/k8s/client.go).
+        Its startup then requests a block from a client without IPAM, again and again: "operation
+        not supported" (libcalico-go/lib/backend/k8s/client.go).
         """
         return not (
             self._knows_no_pod_cidr
@@ -162,9 +161,8 @@ class L2Bridge(Plane):
         return ipaddress.IPv4Address(self.bgp.next_hop(owner, facts)) in self._subnets[node]
 
     def fabric(self, facts: RoutingFacts) -> FabricTable:
-        """Return the routes of the underlay's routers: blocks, to the nodes that announce them to
-        a router.
-        """
+        """Return the routes of the underlay's routers: each block is routed to the node that
+        announces it to a router."""
         routes = tuple(FabricRoute(cidr=cidr, node=node) for cidr, node in self.bgp.routed(facts))
         return FabricTable(routes=routes, source_check=self.source_checked)
 
@@ -181,9 +179,8 @@ class L2Bridge(Plane):
         return {"agent": {"birdV4": {"state": "Ready" if self.bgp.speaks(node) else "NotReady"}}}
 
     def host_addresses(self, machine: Machine, windows: WindowsNode | None) -> tuple[str, ...]:
-        """Return the host's addresses, the host endpoint's included, so that policies let it in
-        (felix/dataplane/windows/endpoint_mgr.go).
-        """
+        """Return the host's addresses, including that of the host endpoint, so that policies admit
+        it (felix/dataplane/windows/endpoint_mgr.go)."""
         endpoint = _host_endpoint(windows)
         return (machine.address,) if endpoint is None else (machine.address, endpoint.address)
 
@@ -252,9 +249,8 @@ class L2Bridge(Plane):
         )
 
     def environment(self, os: OS, declared: Declared) -> dict[str, str]:
-        """Return the environment that the operator sets on Windows. VXLAN_VNI is set in every
-        mode (pkg/render/windows.go) and has no effect here.
-        """
+        """Return the environment that the operator sets on Windows. VXLAN_VNI is set in every mode
+        (pkg/render/windows.go) and has no effect here."""
         bgp = declared.bgp == "Enabled"
         if os == "linux":
             return {"CALICO_NETWORKING_BACKEND": "bird" if bgp else "none"}
@@ -273,7 +269,7 @@ class L2Bridge(Plane):
 
 
 def _host_endpoint(windows: WindowsNode | None) -> HostEndpoint | None:
-    """Return the host's own endpoint among the pods, which is a device of the host; None on Linux
-    and without network."""
+    """Return the host's own endpoint in the pods' network, which is a device of the host; None on
+    Linux and without network."""
     address = None if windows is None else windows.hns.host_endpoint
     return None if address is None else HostEndpoint(name=HOST_ENDPOINT, address=address)

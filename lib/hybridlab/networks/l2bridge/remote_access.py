@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RemoteAccess of a Windows host: the output of its BGP cmdlets, by the sessions of the cluster."""
+"""RemoteAccess of a Windows host: the output of its BGP cmdlets, according to the sessions of the
+cluster."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from hybridlab.profiles.machines import Machine
 from hybridlab.windows.host import HostRefused
 
 NOT_CONFIGURED = "BGP is not configured."
-"""Answer of every cmdlet until confd has configured a router there (calico#11714)."""
+"""The answer of every cmdlet until confd has configured a router there (calico#11714)."""
 NOT_RUNNING = "RemoteAccess is not running."
-"""Deduced: nobody has published what they say while the service is stopped."""
+"""The answer while the service is stopped. It is deduced: nobody has published it."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,8 @@ class RemoteAccess:
         return [{"Network": networks}] if networks else []
 
     def _routes(self) -> Table:
-        """Return the best of the learned routes: blocks, from Linux nodes also the networks of
-        Services, from routers their networks.
-        """
+        """Return the best of the learned routes: from nodes their blocks, from Linux nodes also the
+        networks of Services, from routers their networks."""
         node = self._ready()
         facts = self.facts
         peers = {peer.node: peer.name for peer in self.bgp.peers(node, facts) if peer.node}

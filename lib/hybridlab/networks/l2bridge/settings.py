@@ -10,7 +10,7 @@ from typing import Literal
 from hybridlab.profiles.model import PlaneSettings, Profile
 
 BROKEN = (((3, 30, 3), (3, 30, 8)), ((3, 31, 0), (3, 31, 5)), ((3, 32, 0), (3, 32, 2)))
-"""Releases, from the first to before the second, with a confd that configures no BGP on Windows
+"""Releases, from the first to before the second, whose confd configures no BGP on Windows
 (calico#11714, #13139)."""
 
 
@@ -19,15 +19,15 @@ class Router:
     """A router that speaks BGP with every node that is configured for it."""
 
     address: str
-    """On a network of nodes, where no node has it."""
+    """The router's address in a network of nodes; no node has this address."""
     asn: int
     networks: tuple[str, ...] = ()
-    """CIDRs that it announces; nothing can be sent there."""
+    """The CIDRs that it announces; no packet can be sent there."""
     underlay: bool = False
-    """It is the underlay's own, with the first address of a subnet of nodes: it routes by the blocks that it learns,
-    and passes on those that another such router learns."""
+    """The router belongs to the underlay, with the first address of a subnet of nodes: it routes by
+    the blocks that it learns, and passes on those that another such router learns."""
     selects: str = ""
-    """nodeSelector of a BGPPeer that is there from the beginning; empty: somebody else makes
+    """The nodeSelector of a BGPPeer that exists from the beginning; empty: another user creates
     one."""
 
     def problem(self, subnets: Collection[str]) -> str:
@@ -54,15 +54,16 @@ class L2BridgeSettings(PlaneSettings):
 
     kind: Literal["l2bridge"] = "l2bridge"
     as_shipped: bool = False
-    """Releases that configure no BGP on Windows are taken as they were shipped; otherwise they are refused.  With
-    host-local, startup on Windows claims a block and makes the network of it, and by hand it never ends."""
+    """Releases that configure no BGP on Windows are used as they were shipped; otherwise they are
+    refused. With host-local, startup on Windows claims a block and makes the network of it, and
+    after a manual installation it never ends."""
 
     routers: tuple[Router, ...] = ()
     """A BGPPeer makes one of them a node's peer."""
     mesh: bool = True
     """Nodes peer with each other by themselves."""
     reflectors: str = ""
-    """peerSelector of a BGPPeer of all nodes that is there from the beginning, which chooses the
+    """The peerSelector of a BGPPeer of all nodes that exists from the beginning. It selects the
     nodes that annotations make route reflectors; empty: there is none."""
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods' packets as they are, by routes that no part of Calico makes."""
+"""Networks that carry pods' packets unchanged, by routes that no part of Calico sets."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of routes that a cloud or an administrator makes, and of the addresses of pods."""
+"""Faults of routes that a cloud or an administrator sets, and of the addresses of pods."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from hybridlab.networks.routed.missing import Missing
 
 TYPES = Types()
 PATIENCE = 10.0
-"""s.  Routes are laid in milliseconds."""
+"""s. How long to wait for routes, which are set in milliseconds."""
 
 
 class RouteEntries(Entries):
@@ -26,7 +26,7 @@ class RouteEntries(Entries):
         super().__init__(identity, value, {effect: table}, self._follow, self._follow)
 
     async def _follow(self) -> None:
-        """Set the routes of every node, and those of the fabric, anew."""
+        """Set the routes of every node, and those of the fabric, again."""
         calico = self._lab.calico
         missing_of(self._lab).changed()
         running = [felix for felix in calico.felixes.values() if felix.running]
@@ -37,7 +37,8 @@ class RouteEntries(Entries):
 
 
 def missing_of(lab: LabParts) -> Missing:
-    """Return what faults take from the lab's plane.  Raise BadFault if Calico routes its pods."""
+    """Return the routes and addresses that faults remove from the lab's plane. Raise BadFault if
+    Calico routes its pods."""
     found = getattr(lab.calico.plane, "missing", None)
     if not isinstance(found, Missing):
         raise BadFault("the routes of the lab's pods are Calico's")
@@ -46,7 +47,7 @@ def missing_of(lab: LabParts) -> Missing:
 
 @TYPES.fault("node-route-missing", "underlay", NODE, Parameter("to", "name of the other node"))
 def node_route_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node has no route to the pods of another node: nobody laid it."""
+    """A node has no route to the pods of another node, as if the administrator had forgotten it."""
     missing = missing_of(lab)
     node, other = lab.node(parameters["node"]), lab.node(parameters["to"])
     if lab.calico.plane.fabric(lab.calico.typha.routing).routes:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks on which Calico only enforces policy. A cloud's router, an administrator or flannel sets
-the routes to each node's pods, whose packets travel unchanged.
+the routes to each node's pods, whose packets are carried unchanged.
 
-``plugins`` has what the CNI plugin of Windows nodes makes of a pod.
+``plugins`` has the CNI plugins of Windows nodes, which connect pods.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from hybridlab.faults.model import FaultType
 
 STATIC = 4
-"""Routing protocol, by the number of ``ip route``."""
+"""The routing protocol, by the number of ``ip route``."""
 TYPE = "L2Bridge"
-"""Type by HNS' name."""
+"""The type, by HNS' name."""
 PUBLIC_IP = f"{ANNOTATIONS}/public-ip"
-"""Annotation by which flanneld announces its node."""
+"""The annotation by which flanneld announces the address of its node."""
 
 
 class Routed(Plane):
@@ -112,7 +112,7 @@ class Routed(Plane):
         return self.plugin.node_annotations(machine)
 
     def node_end(self, name: str, metadata: Mapping[str, Any]) -> NodeEnd | None:
-        """Return a node's address; flannel takes it from the annotation of the node."""
+        """Return a node's address; flannel reads it from the annotation of the node."""
         if self.plugin.type != "flannel":
             found = self._machines.get(name)
             return None if found is None else NodeEnd(address=found.address)
@@ -168,7 +168,7 @@ class Routed(Plane):
         return (self.profile.network.pod_cidr,)
 
     def _unmasqueraded(self, windows: WindowsNode | None) -> tuple[str, ...]:
-        """Return the networks to which pods keep their addresses.
+        """Return the networks for which pods keep their addresses.
 
         On Linux, only a cloud's plugin has such networks; Calico's plugin masquerades all traffic
         that leaves the pools.
@@ -205,7 +205,7 @@ class Routed(Plane):
         )
 
     def started_network(self, windows: WindowsNode, block: str) -> NetworkSpec | None:
-        """Return None: Calico's startup makes a network for its own backends alone."""
+        """Return None: Calico's startup creates a network only for its own backends."""
         return None
 
     def plugged_network(self, windows: WindowsNode, block: str) -> NetworkSpec:
@@ -228,7 +228,7 @@ class Routed(Plane):
 
     def windows_node(self, machine: Machine, cni_file: str) -> WindowsNode:
         """Return the state of a node with the plugin's file in place of Calico's, and with a
-        network that was made by hand."""
+        network that was created by hand."""
         hns = Hns(machine.name, self.external_network(machine), self.pod_network)
         if self.plugin.made_by_hand:
             hns.ensure_pod_network(self._network(machine, self._network_of(machine.name)))
@@ -270,7 +270,7 @@ class Routed(Plane):
         return backend if own else {**backend, "FELIX_INTERFACEPREFIX": self.pod_prefix}
 
     def cni_plugin(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Return the fields of Calico's plugin, where it is the plugin."""
+        """Return the fields of Calico's plugin, if Calico's plugin is used."""
         found = self.plugin.configuration()
         return dict((found.get("plugins") or [found])[0])
 
@@ -278,7 +278,7 @@ class Routed(Plane):
         return self.plugin.on_linux if os == "linux" else self.plugin.type
 
     def pod_annotations(self, os: OS, address: str, sandbox: str) -> dict[str, str]:
-        """Return Calico's annotations where its plugin is, else those of the platform."""
+        """Return Calico's annotations if its plugin is used, else those of the platform."""
         if self.cni_type(os) == "calico":
             return super().pod_annotations(os, address, sandbox)
         return self.plugin.pod_annotations(address) if os == "windows" else {}
@@ -288,5 +288,5 @@ class Routed(Plane):
 
 
 def _pods_gateway(host_endpoint: str, network: str) -> str:
-    """Return the next hop of pods: the host's own endpoint, where it has one."""
+    """Return the next hop of pods: the host's own endpoint, if it has one."""
     return source_vip(network) if host_endpoint else gateway(network)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CNI plugins of Windows nodes on networks that Calico does not route: what each of them makes.
+"""CNI plugins of Windows nodes on networks that Calico does not route.
 
 A plugin decides about a pod, its HNS network and endpoint, the host's own endpoint, the CNI
 configuration and a pod's first moments.
@@ -17,38 +17,39 @@ Policy = dict[str, Any]
 ANNOTATIONS = "flannel.alpha.coreos.com"
 """Prefix of the annotations that flanneld writes on nodes."""
 VPC_ADDRESS = "vpc.amazonaws.com/PrivateIPv4Address"
-"""Extended resource of EKS' Windows nodes, and the annotation with the address that a pod got."""
+"""The extended resource of EKS' Windows nodes, and the annotation with the address that a pod got.
+"""
 NO_LABEL = f"failed to parse Kubernetes args: pod does not have label {VPC_ADDRESS}"
 """vpc-bridge's words for a pod without an address."""
 WIRE_SERVER = "168.63.129.16"
-"""Address at which Azure serves its agents; pods are kept from it."""
+"""The address at which Azure serves its agents; pods may not reach it."""
 
 
 class Plugin:
     """A CNI plugin."""
 
     type: ClassVar[str]
-    """Name of its program."""
+    """The name of its program."""
     network: ClassVar[str]
-    """Name of its HNS network."""
+    """The name of its HNS network."""
     kube_network: ClassVar[str]
-    """Regular expression by which Felix finds this network (KUBE_NETWORK)."""
+    """The regular expression by which Felix finds this network (KUBE_NETWORK)."""
     host_endpoint: ClassVar[str] = ""
-    """Name of the host's endpoint among the pods, which is their gateway; empty: it has none, and
-    the gateway is the network's."""
+    """The name of the host's endpoint in the pods' network, which is the pods' gateway; empty: it
+    has none, and the gateway is the network's."""
     endpoint: ClassVar[str] = "{sandbox}_{network}"
-    """Name of a pod's endpoint."""
+    """The name of a pod's endpoint."""
     made_by_hand: ClassVar[bool] = False
-    """The network is there before the first pod."""
+    """The network exists before the first pod."""
     installation: ClassVar[str] = "Calico"
     """Installation ``.spec.cni.type``."""
     on_linux: ClassVar[str] = "calico"
-    """Type of Linux nodes' plugin."""
+    """The type of Linux nodes' plugin."""
     pod_prefix: ClassVar[str] = "cali"
     cni_file: ClassVar[str]
     leaves_open: ClassVar[bool] = True
-    """A pod takes and sends anything until Felix has programmed it: of all plugins only Calico's
-    gives the endpoint an ACL that blocks ingress."""
+    """A pod receives and sends any traffic until Felix has programmed it: of all plugins, only
+    Calico's gives the endpoint an ACL that blocks ingress."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -58,23 +59,24 @@ class Plugin:
         raise NotImplementedError
 
     def endpoint_policies(self) -> tuple[Policy, ...]:
-        """Return the policies of every endpoint that the CNI configuration does not name."""
+        """Return the policies of every endpoint that are not in the CNI configuration."""
         return ()
 
     def unmasqueraded(self) -> tuple[str, ...]:
-        """Return the networks to which pods keep their addresses, besides the pods' own."""
+        """Return the networks for which pods keep their addresses, in addition to the pods' own."""
         return (self.profile.network.node_cidr,)
 
     def admit(self, pod: dict[str, Any]) -> None:
         """Change a new pod, as the plugin's webhook does."""
 
     def refusal(self, pod: Mapping[str, Any]) -> str:
-        """Return why the plugin cannot wire a pod; empty: it can."""
+        """Return why the plugin cannot connect a pod; empty: it can."""
         return ""
 
     def full(self, machine: Machine) -> str:
         """Return the words with which the node's plugin refuses a pod once no address is left: by
-        default those of host-local, whose range on Windows begins behind the host's endpoint."""
+        default those of host-local, whose range on Windows begins after the address of the host's
+        endpoint."""
         own = ip_network(pod_cidr(machine, self.profile))
         first = own[3 if machine.os == "windows" else 2]
         return f"no IP addresses available in range set: {first}-{own[-2]}"
@@ -86,12 +88,13 @@ class Plugin:
         return {}
 
     def objects(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return (resource, object) of what the plugin has in the API."""
+        """Return (resource, object) of the plugin's objects in the API."""
         return []
 
     def _policies(self, *, services: bool = True) -> list[dict[str, Any]]:
-        """Return the policies of a configuration: outbound NAT but to pods, to what else keeps
-        their addresses and, unless Azure wrote it, to Services; Services by the host."""
+        """Return the policies of a configuration. Outbound NAT applies except to pods, to other
+        networks for which pods keep their addresses and, unless Azure wrote it, to Services.
+        Services are reached through the host."""
         network = self.profile.network
         own = (network.pod_cidr, network.service_cidr) if services else (network.pod_cidr,)
         return [
@@ -108,8 +111,8 @@ class Plugin:
 
 
 class Calico(Plugin):
-    """Calico's own, with host-local: the operator's, where BGP is disabled and nothing
-    encapsulates."""
+    """Calico's own plugin with host-local, as the operator installs it if BGP is disabled and no
+    pool encapsulates."""
 
     type = "calico"
     network = "Calico"
@@ -127,7 +130,7 @@ class Calico(Plugin):
 
 
 class WinBridge(Plugin):
-    """The CNI project's, on a network that an administrator made by hand.
+    """The CNI project's plugin, on a network that an administrator created by hand.
 
     Sources: containernetworking/plugins plugins/main/windows/win-bridge; microsoft/SDN
     Kubernetes/windows/start-kubelet.ps1.
@@ -153,7 +156,8 @@ class WinBridge(Plugin):
 
 
 class AzureVnet(Plugin):
-    """Azure's, flat: pods have addresses of the nodes' virtual network, which delivers them.
+    """Azure's plugin, without an overlay: pods have addresses of the nodes' virtual network, which
+    delivers them.
 
     Sources: Azure/azure-container-networking cni/azure-windows.conflist, which Azure/AgentBaker
     staging/cse/windows/azurecnifunc.ps1 fills in.
@@ -169,7 +173,8 @@ class AzureVnet(Plugin):
     cni_file = "10-azure.conflist"
 
     def configuration(self) -> dict[str, Any]:
-        """Return the list; kube-proxy's direct server return takes the route to Services out."""
+        """Return the list of plugins; with direct server return of kube-proxy it has no route to
+        Services."""
         dsr = self.profile.kube_proxy.windows_dsr
         plugin = {
             "type": self.type,
@@ -217,7 +222,7 @@ class AzureVnet(Plugin):
 
 
 class VpcBridge(Plugin):
-    """Amazon's: a controller gives each Windows pod an address of the VPC, in an annotation.
+    """Amazon's plugin: a controller gives each Windows pod an address of the VPC, in an annotation.
 
     Sources: aws/amazon-vpc-cni-plugins plugins/vpc-bridge; aws/amazon-vpc-resource-controller-k8s.
     """
@@ -247,7 +252,7 @@ class VpcBridge(Plugin):
         return tuple(dict(policy["Value"]) for policy in self._policies())
 
     def admit(self, pod: dict[str, Any]) -> None:
-        """Have a pod that names Windows in its nodeSelector ask for an address of the VPC
+        """Make a pod that names Windows in its nodeSelector request an address of the VPC
         (vpc-resource-mutating-webhook); node affinity and nodeName do not count."""
         spec = pod["spec"]
         selected = (spec.get("nodeSelector") or {}).get("kubernetes.io/os")
@@ -258,8 +263,8 @@ class VpcBridge(Plugin):
             resources[name] = {**(resources.get(name) or {}), VPC_ADDRESS: "1"}
 
     def refusal(self, pod: Mapping[str, Any]) -> str:
-        """Return the plugin's words for a pod without annotation: nobody asked the controller for
-        an address."""
+        """Return the plugin's words for a pod without annotation, which means that nobody requested
+        an address from the controller."""
         resources = pod["spec"]["containers"][0].get("resources") or {}
         return "" if VPC_ADDRESS in (resources.get("limits") or {}) else NO_LABEL
 
@@ -273,7 +278,7 @@ class VpcBridge(Plugin):
         return {VPC_ADDRESS: f"{address}/24"}
 
     def objects(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the setting that has the controller serve Windows."""
+        """Return the setting that makes the controller serve Windows."""
         data = {"enable-windows-ipam": "true", "enable-windows-prefix-delegation": "false"}
         metadata = {"name": "amazon-vpc-cni", "namespace": "kube-system"}
         found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
@@ -281,7 +286,8 @@ class VpcBridge(Plugin):
 
 
 class Flannel(Plugin):
-    """flannel's host-gw, which delegates to win-bridge; flanneld makes the network when it starts.
+    """flannel's host-gw plugin, which delegates to win-bridge; flanneld creates the network when it
+    starts.
 
     Sources: flannel-io/flannel pkg/backend/hostgw/hostgw_windows.go; flannel-io/cni-plugin.
     """
@@ -303,7 +309,7 @@ class Flannel(Plugin):
         }
 
     def delegate(self) -> dict[str, Any]:
-        """Return the configuration of the plugin that wires the pod."""
+        """Return the configuration of the plugin that connects the pod."""
         return {
             "type": "win-bridge",
             "loopbackDSR": self.profile.kube_proxy.windows_dsr,

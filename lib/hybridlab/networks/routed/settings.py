@@ -8,26 +8,26 @@ from hybridlab.profiles.model import PlaneSettings, Profile
 
 PluginName = Literal["calico", "win-bridge", "azure-vnet", "vpc-bridge", "flannel"]
 IPAM = {"azure-vnet": "platform", "vpc-bridge": "platform"}
-"""Source of pods' addresses by plugin, where it is not host-local."""
+"""Map each plugin to its source of pods' addresses, if this is not host-local."""
 BY_OPERATOR = frozenset({"calico", "azure-vnet", "vpc-bridge"})
-"""Plugins that Calico's operator knows."""
+"""Plugins that Calico's operator supports."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoutedSettings(PlaneSettings):
-    """Calico for policy, and routes by somebody else."""
+    """Calico enforces policy, and another program or person sets the routes."""
 
     kind: Literal["routed"] = "routed"
     routes: Literal["cloud", "static"] = "cloud"
-    """cloud: the underlay's router leads each node's network of pods to the node.  static: every
-    node has a route to every other: laid by an administrator, or by flannel host-gw, which follows
-    the nodes' annotations."""
+    """cloud: the underlay's router routes each node's network of pods to the node. static: every
+    node has a route to every other node. It is set by an administrator, or by flannel host-gw,
+    which follows the nodes' annotations."""
     plugin: PluginName = "calico"
     """The CNI plugin of Windows nodes; azure-vnet and vpc-bridge have one of their own on Linux,
     too."""
     pool: bool = True
-    """calico-node found no pool at a start without NO_DEFAULT_POOLS, and made default-ipv4-ippool
-    (Calico's startup; not verified on AKS and EKS)."""
+    """calico-node found no pool when it started without NO_DEFAULT_POOLS, and created
+    default-ipv4-ippool (Calico's startup; not verified on AKS and EKS)."""
     pool_cidr: str = ""
     """The network of this pool: kubeadm's podSubnet, else 192.168.0.0/16; empty:
     network.pod_cidr."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calico's VXLAN overlay: pods' packets travel in UDP between nodes, by tunnels of Felix and of
-HNS.
+"""Calico's VXLAN overlay: pods' packets are carried in UDP between nodes, through tunnels of Felix
+and of HNS.
 
-A VNI gets to a Windows node by ``VXLAN_VNI`` in the environment of Felix and by ``vxlan_vni`` of
-the CNI configuration; an existing HNS network keeps the VNI with which it was made.
+A Windows node gets a VNI by ``VXLAN_VNI`` in the environment of Felix and by ``vxlan_vni`` of the
+CNI configuration; an existing HNS network keeps the VNI with which it was created.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
     from hybridlab.faults.model import FaultType
 
 SMALLEST_VNI = 4096
-"""On Windows."""
+"""The smallest VNI on Windows."""
 NODE_PORTS_OF_THE_HOST = (17763, 1432)
 """The first build whose host reaches NodePorts on its own address (KB4571748)."""
 OVERHEAD = int(assumed.value("overhead"))
-"""Bytes of each packet."""
+"""bytes. The overhead of each packet."""
 EXTERNAL_VSID = 9999
 OVERLAY = "Overlay"
-"""Type by HNS' name."""
+"""The type, by HNS' name."""
 MAC_PREFIX = "0E-2A"
-"""First two bytes of pods' MAC addresses on Windows: Calico's default."""
+"""The first two bytes of pods' MAC addresses on Windows: Calico's default."""
 
 
 class Vxlan(Plane):
@@ -93,9 +93,10 @@ class Vxlan(Plane):
         )
 
     def host_rules(self, machine: Machine) -> Sequence[tuple[str, str]]:
-        """Return the rules of a Windows host: its own connections to pods of other nodes, to
-        ClusterIPs, and before KB4571748 to NodePorts of its own; and packets from pod to pod that
-        come without a tunnel, which are for no endpoint of an overlay network."""
+        """Return the rules of a Windows host. They concern its own connections to pods of other
+        nodes, to ClusterIPs, and before KB4571748 to NodePorts of its own. They also concern
+        packets from pod to pod that arrive without a tunnel, which belong to no endpoint of an
+        overlay network."""
         if machine.os != "windows":
             return ()
         first = self.profile.kube_proxy.node_port_range
@@ -148,9 +149,8 @@ class Vxlan(Plane):
     def program(
         self, node: str, facts: RoutingFacts, felix: Mapping[str, Any], windows: WindowsNode | None
     ) -> NodeProgram:
-        """Return the tunnel and routes: on Linux with the VNI at Felix' start, on Windows with
-        the HNS network's VSID.
-        """
+        """Return the tunnel and routes: on Linux with the VNI at Felix' start, on Windows with the
+        HNS network's VSID."""
         network = self.profile.network
         if windows is None:
             vni: int | None = felix_vni(felix)
@@ -177,9 +177,9 @@ class Vxlan(Plane):
         """Return the VNI of a Windows node's packets if it differs from the VSID of its HNS
         network; None otherwise.
 
-        Felix gives every remote route the VNI that it had at its start. Nobody has reported
-        whether Windows nodes that all have the old VSID still reach each other; the profile
-        decides, except for a VNI of which Felix takes 16 bits.
+        Felix gives every remote route the VNI that it had at its start. Nobody has reported whether
+        Windows nodes that all have the old VSID still reach each other; the profile decides, except
+        for a VNI of which Felix uses 16 bits.
         """
         if windows is None:
             return None
@@ -247,9 +247,8 @@ class Vxlan(Plane):
         )
 
     def environment(self, os: OS, declared: Declared) -> dict[str, str]:
-        """Return the environment that the operator sets on Windows; BGP's backend if BGP is
-        enabled, whatever the pools are.
-        """
+        """Return the environment that the operator sets on Windows. The backend is BGP's if BGP is
+        enabled, whatever the pools are."""
         bgp = declared.bgp == "Enabled"
         if os == "linux":
             return {"CALICO_NETWORKING_BACKEND": "bird" if bgp else "vxlan"}
@@ -294,7 +293,8 @@ def external_network(machine: Machine) -> NetworkSpec:
 
 
 def remote_subnets(routes: NodeRoutes, vni: int) -> list[dict[str, Any]]:
-    """Return the policies by which HNS leads to other nodes; ``vni``: where a route names none."""
+    """Return the policies by which HNS routes to other nodes; ``vni`` is used for a route that
+    names none."""
     return [
         {
             "Type": "RemoteSubnetRoute",
@@ -331,12 +331,12 @@ def cni_vni(windows: WindowsNode) -> int:
 
 
 def felix_vni(felix: Mapping[str, Any]) -> int:
-    """Return the VNI of the Linux device by a FelixConfiguration."""
+    """Return the VNI of the Linux device according to a FelixConfiguration."""
     return int(felix.get("vxlanVNI", DEFAULT_VNI))
 
 
 def felix_port(felix: Mapping[str, Any]) -> int:
-    """Return the UDP port of the Linux device by a FelixConfiguration."""
+    """Return the UDP port of the Linux device according to a FelixConfiguration."""
     return int(felix.get("vxlanPort", DEFAULT_PORT))
 
 
@@ -347,7 +347,8 @@ def pod_mac(address: str, prefix: str = MAC_PREFIX) -> str:
 
 
 def vtep_mac(node: str) -> str:
-    """Return a Windows node's distributed router MAC, which is its tunnel's; stable by name."""
+    """Return a Windows node's distributed router MAC, which is also its tunnel's; it depends only
+    on the name."""
     tail = hashlib.sha256(node.encode()).digest()[:3]
     return f"{HYPERV_OUI}:" + ":".join(f"{byte:02x}" for byte in tail)
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node's tunnel and routes from what the API says: annotations of nodes, IPAM blocks, pools.
+"""A node's tunnel and routes, computed from the API's objects: annotations of nodes, IPAM blocks,
+pools.
 
-A block of another node is routed only once that node's tunnel endpoint is known, as Felix does.  Pure.
+A block of another node is routed only once that node's tunnel endpoint is known, as in Felix. Pure.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ TUNNEL_MAC = "projectcalico.org/VXLANTunnelMACAddr"
 
 
 def vtep(name: str, annotations: Mapping[str, str]) -> NodeEnd | None:
-    """Return the tunnel endpoint that a node's annotations describe; None while something is
+    """Return the tunnel endpoint that a node's annotations describe; None while an annotation is
     missing."""
     address = annotations.get(IPV4_ADDRESS)
     tunnel = annotations.get(IPV4_TUNNEL)
@@ -49,11 +50,11 @@ def tunnel_of(facts: RoutingFacts, node: str, *, vni: int, port: int, mtu: int) 
 def node_routes(
     facts: RoutingFacts, node: str, *, tunnel: bool = True, vni: int | None = None
 ) -> tuple[NodeRoutes, tuple[str, ...]]:
-    """Return the node's routes, and networks without a route so far because their node's tunnel is
-    unknown.
+    """Return the node's routes, and the networks that have no route yet because their node's tunnel
+    is unknown.
 
-    Without a ``tunnel`` of its own the node has no remote routes; ``vni``: carried by what is sent,
-    in place of the VXLAN device's.
+    Without a ``tunnel`` of its own the node has no remote routes; ``vni``: the VNI of packets that
+    are sent there, in place of the VXLAN device's.
     """
     remote: list[TunnelRoute] = []
     unknown: list[str] = []
@@ -83,8 +84,8 @@ def node_routes(
 def past_the_tunnel(
     facts: RoutingFacts, routes: NodeRoutes, subnet: ipaddress.IPv4Network
 ) -> NodeRoutes:
-    """Return a Linux node's routes with blocks of pools in cross-subnet mode led to their nodes
-    directly, where these nodes are in its ``subnet``, too."""
+    """Return a Linux node's routes, in which blocks of pools in cross-subnet mode are routed
+    directly to their nodes if these nodes are in its ``subnet``, too."""
     near = [
         route
         for route in routes.remote_blocks

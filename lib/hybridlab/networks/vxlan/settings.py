@@ -19,13 +19,13 @@ class VxlanSettings(PlaneSettings):
     kind: Literal["vxlan"] = "vxlan"
     vni: int = DEFAULT_VNI
     port: int = DEFAULT_PORT
-    """UDP, on Linux; Windows knows no other than 4789."""
+    """The UDP port on Linux; Windows supports no other than 4789."""
 
     windows_host_reaches_pods: bool = False
-    """A Windows host itself reaches pods of other nodes.  Documents contradict each other: the
-    walkthrough of 2020 says that it does not; HNS' routes would let it."""
+    """A Windows host itself reaches pods of other nodes. Documents contradict each other: the
+    walkthrough of 2020 says that it does not; HNS' routes would allow it."""
     windows_host_reaches_services: bool = False
-    """A Windows host itself reaches ClusterIPs.  Documents contradict each other, as above."""
+    """A Windows host itself reaches ClusterIPs. Documents contradict each other on this, too."""
 
     def problem(self, profile: Profile) -> tuple[str, str] | None:
         for name, value, high in (("vni", self.vni, LARGEST_VNI), ("port", self.port, 65535)):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubernetes' agnhost: ``pause``, ``connect``, ``netexec``, ``porter`` and ``serve-hostname``, with its source's words.
+"""Kubernetes' agnhost: ``pause``, ``connect``, ``netexec``, ``porter`` and ``serve-hostname``, with
+the messages of its source code.
 
-On Windows a refused TCP connection prints ``OTHER: ... actively refused it.``: the program compares with a number that
-Winsock never returns (golang/go#45621).  Other subcommands, TLS and SCTP are not emulated.
+On Windows a refused TCP connection prints ``OTHER: ... actively refused it.``: the program compares
+with a number that Winsock never returns (golang/go#45621). Other subcommands, TLS and SCTP are not
+emulated.
 """
 
 import asyncio
@@ -46,9 +48,8 @@ def _duration(text: str) -> float:
 def _parse(
     words: tuple[str, ...], known: dict[str, str], switches: frozenset[str] = frozenset()
 ) -> tuple[dict[str, str], list[str]]:
-    """Return Go's flags: ``--name=value``, ``--name value``, or ``--name`` of ``switches``;
-    raises _BadFlag.
-    """
+    """Return Go's flags: ``--name=value``, ``--name value``, or ``--name`` of ``switches``; raise
+    _BadFlag."""
     given = dict(known)
     rest = []
     queue = list(words)
@@ -74,7 +75,7 @@ def _parse(
 
 
 async def agnhost(process: Process) -> int:
-    """Dispatch on the subcommand."""
+    """Run the subcommand."""
     subcommands: dict[str, Applet] = {
         "pause": _pause,
         "connect": _connect,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``birdcl``, the client of the BIRD that a Linux node's calico-node runs."""
+"""``birdcl``, the client of BIRD, which calico-node runs on Linux nodes."""
 
 import getopt
 from typing import Any

@@ -174,7 +174,8 @@ async def hostname(process: Process) -> int:
 
 
 async def sleep(process: Process) -> int:
-    """Run ``sleep N[smhd]...``, often a container's main process, without a real process."""
+    """Run ``sleep N[smhd]...``, often the main process of a container, as a coroutine instead of a
+    real process."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     total = 0.0
     if len(process.argv) == 1:
@@ -197,14 +198,14 @@ async def sleep(process: Process) -> int:
 
 
 async def idle(process: Process) -> int:
-    """Do nothing until the end, as the program pause does."""
+    """Do nothing until the process is ended, as the program pause does."""
     await asyncio.get_running_loop().create_future()
     return 0
 
 
 async def elsewhere(process: Process) -> int:
-    """Stand in for a program that the lab runs elsewhere (Felix, kube-proxy, the API server): its
-    log begins with a note about that."""
+    """Represent a program that the lab runs elsewhere (Felix, kube-proxy, the API server): its log
+    begins with a note about that."""
     await out(
         process,
         f"Starting {' '.join(process.argv)} (emulated: the lab does its work outside this container)",
@@ -222,10 +223,10 @@ async def echo(process: Process) -> int:
 
 
 async def true(process: Process) -> int:
-    """Succeed."""
+    """Return exit status 0."""
     return 0
 
 
 async def false(process: Process) -> int:
-    """Fail."""
+    """Return exit status 1."""
     return 1

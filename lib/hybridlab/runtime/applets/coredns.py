@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The coredns image: the cluster's resolver, which labd passes in, plus CoreDNS's health and readiness ports."""
+"""The coredns image: the cluster's resolver, which labd passes in, and CoreDNS's health and
+readiness ports."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -9,7 +10,7 @@ from hybridlab.runtime.applets import http
 from hybridlab.runtime.applets.console import err, out
 
 ServeNames = Callable[[Net], Awaitable[None]]
-"""Serves port 53, UDP and TCP, from sockets of the given net until it is cancelled."""
+"""Serves port 53, UDP and TCP, from sockets of the given Net until it is cancelled."""
 
 
 def coredns(resolver: ServeNames) -> Applet:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resolver that a pod's C library has: hosts file, A records, search list, over the pod's own sockets."""
+"""The resolver of a pod's C library: hosts file, A records, search list, over the pod's own
+sockets."""
 
 import asyncio
 import contextlib
@@ -15,9 +16,9 @@ from dnslib import QTYPE, RCODE, DNSRecord
 from hybridlab.runtime.applet import Net
 
 NDOTS = 1
-"""Default without an option ndots (resolv.conf(5))."""
+"""The value of the option ndots in resolv.conf(5), if the option is missing."""
 ATTEMPTS = 2
-"""How often a query is sent before the resolver counts as silent, as in glibc and musl."""
+"""The number of queries before the resolver counts as silent, as in glibc and musl."""
 
 
 class NameNotFound(Exception):
@@ -25,7 +26,8 @@ class NameNotFound(Exception):
 
 
 class ResolverSilent(Exception):
-    """No answer, a refused port, or an answer that is none (SERVFAIL): the name's existence is unknown."""
+    """There was no answer, a refused port, or an answer without a result (SERVFAIL): it stays
+    unknown whether the name exists."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,11 @@ class Answer:
     """The last name of the CNAME chain."""
     addresses: tuple[str, ...]
     aliases: tuple[tuple[str, str], ...] = ()
-    """Each CNAME's name, and what it stands for."""
+    """For each CNAME: its name and its target."""
 
 
 def is_address(text: str) -> bool:
-    """Return whether ``text`` is a dotted quad."""
+    """Return whether ``text`` is an IPv4 address in dotted notation."""
     try:
         ipaddress.IPv4Address(text)
     except ValueError:
@@ -77,7 +79,7 @@ def in_hosts(text: str, name: str) -> list[str]:
 async def query(
     net: Net, name: str, kind: str = "A", *, server: str = "", limit: float = 5.0
 ) -> Answer:
-    """Send one server a query for one full name by UDP, and by TCP after a truncated answer.
+    """Send a query for one full name to one server by UDP, and by TCP after a truncated answer.
 
     Raise :class:`ResolverSilent` if no answer comes within ``limit`` seconds,
     ConnectionRefusedError if the port is closed.
@@ -110,10 +112,11 @@ async def query(
 
 
 async def resolve(net: Net, name: str, *, limit: float = 5.0) -> list[str]:
-    """Return the hosts file's addresses of ``name``, else its A records by the pod's search list.
+    """Return the hosts file's addresses of ``name``, otherwise the A records of ``name`` with the
+    pod's search list.
 
-    A nameserver that does not answer leaves the rest of the time to the next.  Raise NameNotFound
-    or ResolverSilent.
+    If a nameserver does not answer, the rest of the time is left for the next one. Raise
+    NameNotFound or ResolverSilent.
     """
     if is_address(name):
         return [name]

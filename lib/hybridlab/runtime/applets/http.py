@@ -19,15 +19,16 @@ from hybridlab.runtime.applet import Net
 _LIMIT = 1 << 20
 """Longest header line and largest buffered chunk, bytes."""
 LONG = 16384
-"""Bytes of a request's head that http.sys takes (MaxRequestBytes)."""
+"""The maximum size in bytes of a request's head for http.sys (MaxRequestBytes)."""
 ODD = ("head-without-end", "long-head", "without-host")
 ENDS = {"200": 200, "400": 400, "closed": 0}
 HTTP_SYS = {name: assumed.one_of(name, ENDS) for name in ODD}
-"""The status that http.sys gives to an odd request; 0: it closes the connection."""
+"""The status with which http.sys answers each kind of malformed request; 0: it closes the
+connection."""
 
 
 class ConnectFailed(OSError):
-    """There was no connection; ``errno`` says why."""
+    """There was no connection; ``errno`` is the reason."""
 
 
 class BadAnswer(Exception):
@@ -36,7 +37,7 @@ class BadAnswer(Exception):
 
 @dataclass(frozen=True)
 class Url:
-    """An http URL, taken apart."""
+    """The parts of an http URL."""
 
     host: str
     port: int
@@ -65,7 +66,7 @@ class Url:
 
 @dataclass(frozen=True)
 class Response:
-    """An answer, whole."""
+    """A complete answer."""
 
     status: int
     reason: str
@@ -94,7 +95,7 @@ async def connect(
 async def request(
     net: Net, url: Url, address: str, *, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Send a GET to ``address`` on a connection of its own; it never times out by itself.
+    """Send a GET to ``address`` on a new connection; the call has no time-out of its own.
 
     Raise :class:`ConnectFailed`, OSError once connected, and :class:`BadAnswer`.
     """
@@ -112,7 +113,7 @@ async def request(
 
 
 def abort(writer: asyncio.StreamWriter) -> None:
-    """Close without waiting; unsent data is still sent."""
+    """Close without waiting; data that is still in the buffer is sent."""
     with contextlib.suppress(Exception):
         writer.close()
 
@@ -185,7 +186,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """A server's answer; ``Date``, ``Content-Length`` and ``Connection`` are added."""
+    """A server's answer; ``Date``, ``Content-Length`` and ``Connection`` are added to it."""
 
     status: int = 200
     body: bytes = b""
@@ -199,8 +200,8 @@ Handler = Callable[[Request], Awaitable[Reply]]
 
 
 BACKLOG = 1024
-"""Connections that wait to be accepted.  .NET's listeners take as many as the system allows; a full
-queue drops packets, which looks like a denial to a client."""
+"""Connections that wait to be accepted. .NET's listeners use the system's maximum; a full queue
+drops packets, which a client cannot distinguish from a denial."""
 
 
 def listen(
@@ -264,7 +265,8 @@ async def tcp_server(
 
 
 def _left(connection: socket.socket) -> bool:
-    """Return whether the peer has already closed after connecting, as most probes do."""
+    """Return whether the peer has already closed the connection, as most probes do directly after
+    connecting."""
     try:
         return not connection.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
@@ -276,7 +278,7 @@ def _left(connection: socket.socket) -> bool:
 def http_server(
     sock: socket.socket, handler: Handler, *, server: str = "", odd: Mapping[str, int] | None = None
 ) -> contextlib.AbstractAsyncContextManager[None]:
-    """Answer HTTP on a listening socket inside the block.
+    """Answer HTTP requests on a listening socket inside the block.
 
     ``server`` is the Server header. ``odd`` gives the status with which odd requests are answered;
     0 means that the connection is closed.

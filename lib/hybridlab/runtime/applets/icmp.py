@@ -20,7 +20,7 @@ _NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True)
 class Echo:
-    """The result of an echo request."""
+    """The result of an ICMP echo request."""
 
     kind: str
     """``reply``, ``timeout``, ``unreachable`` (by ICMP) or ``unsendable`` (no route)."""
@@ -33,8 +33,8 @@ class Echo:
 def new_identity() -> int:
     """Return the identifier for a ping command's requests.
 
-    No two consecutive commands share an identifier: a node's connection tracking would assign the
-    later requests to the earlier flow, and translate them like that flow.
+    No two consecutive commands share an identifier: a node's connection tracking would count the
+    later requests as part of the earlier flow, and translate them in the same way.
     """
     return next(_NUMBERS) & 0xFFFF
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""busybox ``nc -z`` as ``make defconfig`` builds it: whether a TCP port is open.
+"""busybox ``nc -z`` as ``make defconfig`` builds it: it tests whether a TCP port is open.
 
-Messages and exit statuses were measured on busybox 1.35 with its upstream configuration: an open port is named on
-standard error, a refusal is silent with a single ``-v``.  What carries or accepts data is not emulated.
+Messages and exit statuses were measured on busybox 1.35 with its upstream configuration: an open
+port is named on standard error, a refusal is silent with a single ``-v``. Options that send or
+accept data are not emulated.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ _EMULATED = {"-z", "-v", "-w", "-n", "-4"}
 
 
 async def nc(process: Process) -> int:
-    """Run one nc."""
+    """Run one ``nc`` command."""
     try:
         flags, words = getopt.gnu_getopt(list(process.argv[1:]), "lkp:uvw:zni:s:o:e:q:4t")
         waits = [float(value) for flag, value in flags if flag == "-w"]

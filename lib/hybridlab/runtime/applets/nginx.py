@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nginx image as it comes: its welcome page on port 80, index.html from a mounted volume, and an access log."""
+"""The nginx image without configuration: its welcome page on port 80, index.html from a mounted
+volume, and an access log."""
 
 import asyncio
 import os

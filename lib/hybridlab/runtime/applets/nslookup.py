@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""busybox ``nslookup`` of 1.29 and later, which queries the server itself: a short name with every
-search suffix.
+"""busybox ``nslookup`` of 1.29 and later, which queries the server itself: it appends every search
+suffix to a short name.
 
-It fails when any of these names does not exist, so manuals recommend busybox:1.28, whose applet is
+It fails if any of these names does not exist, so manuals recommend busybox:1.28, whose applet is
 not emulated.
 """
 
@@ -16,11 +16,11 @@ from hybridlab.runtime.images import split_reference
 
 _SILENT = ";; connection timed out; no servers could be reached"
 _LAST_OLD = 28
-"""Version of busybox: N of 1.N."""
+"""The last release with the older applet: N of version 1.N of busybox."""
 
 
 async def nslookup(process: Process) -> int:
-    """Run one nslookup NAME [SERVER]: A and AAAA records."""
+    """Run one ``nslookup NAME [SERVER]``, which requests A and AAAA records."""
     words = process.argv[1:]
     version = re.match(r"1\.(\d+)", split_reference(str(process.settings.get("image", "")))[1])
     if len(words) not in (1, 2) or words[0].startswith("-") or dns.is_address(words[0]):

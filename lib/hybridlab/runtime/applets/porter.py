@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The porter server (Calico's Windows image and agnhost's subcommand): serves the value of each SERVE_*PORT_<n>.
+"""The porter server (Calico's Windows image and agnhost's subcommand): serves the value of each
+SERVE_*PORT_<n>.
 
-As test/images/agnhost/porter/porter.go of Kubernetes: HTTP on every TCP port, the value alone as answer to a datagram.
+As test/images/agnhost/porter/porter.go of Kubernetes: HTTP on every TCP port, for a datagram the
+value alone.
 """
 
 import asyncio

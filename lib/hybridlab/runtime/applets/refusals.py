@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The delay of refused TCP connections in programs of Windows.
 
-Winsock takes a reset for an accident at first: it sends its SYN again, 500 ms apart, and reports
-the refusal only when all were refused (Microsoft KB175523).  That takes 1 to 3 s; Linux reports the
-first.
+After a reset Winsock first repeats its SYN every 500 ms, and reports the refusal only when all were
+refused (Microsoft KB175523). That takes 1 to 3 s; Linux reports the first refusal.
 """
 
 import asyncio
@@ -19,7 +18,8 @@ async def heard_late(
 ) -> T:
     """Return the result of ``connecting``; on Windows raise a refusal ``windows_refused_ms`` later.
 
-    The delay belongs to the connecting: a caller with a shorter time-out never gets the refusal.
+    The delay is part of the time to connect: a caller with a shorter time-out never gets the
+    refusal.
     """
     try:
         return await connecting

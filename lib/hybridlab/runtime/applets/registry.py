@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All applets of the lab by name, put together once when labd starts."""
+"""All applets of the lab by name, collected once when labd starts."""
 
 from collections.abc import Mapping
 
@@ -58,7 +58,8 @@ def linux(resolver: ServeNames | None = None) -> dict[str, Applet]:
 
 
 def windows(more: Mapping[str, Applet] | None = None) -> dict[str, Applet]:
-    """Return Windows applets with ``more`` (powershell, calico-node); cmd can start all of them."""
+    """Return Windows applets including ``more`` (powershell, calico-node); cmd can start all of
+    them."""
     applets = {**WINDOWS, **(more or {})}
     applets["cmd"] = windows_tools.cmd(applets)
     return applets

@@ -13,11 +13,11 @@ _DEFAULT_TIMEOUT = 900.0
 
 
 class _Failed(Exception):
-    """The message without its ``wget:``."""
+    """The message, without the prefix ``wget:``."""
 
 
 async def wget(process: Process) -> int:
-    """Run one wget."""
+    """Run one ``wget`` command."""
     try:
         flags, words = getopt.gnu_getopt(list(process.argv[1:]), "qO:T:")
         given = dict(flags)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows' console tools: ping, ipconfig, hostname, findstr, and as much of cmd as starts them.
+"""Windows' console tools: ping, ipconfig, hostname, findstr, and the part of cmd that starts them.
 
-Texts are those of the English Windows Server.  ``ping`` exits 0 when a reply came back, "Destination host unreachable"
-included, as Windows' own does.  cmd runs one command with ``/c``, with redirection to NUL; anything else is not
-emulated.
+Texts are those of the English Windows Server. ``ping`` exits 0 when a reply came back, "Destination
+host unreachable" included, as on Windows. cmd runs one command with ``/c``, with redirection to
+NUL; anything else is not emulated.
 """
 
 import asyncio
@@ -35,7 +35,8 @@ async def hostname(process: Process) -> int:
 
 
 async def findstr(process: Process) -> int:
-    """Run ``findstr WORD FILE``: print the lines of a file that have a word of letters."""
+    """Run ``findstr WORD FILE``: print the lines of a file that contain a word, which must consist
+    of letters."""
     words = process.argv[1:]
     if len(words) != 2 or not words[0].isalpha():
         return await not_emulated(process, " ".join(process.argv))
@@ -50,7 +51,7 @@ async def findstr(process: Process) -> int:
 
 
 async def ipconfig(process: Process) -> int:
-    """Run ``ipconfig``; ``/all`` adds further fields that the lab knows."""
+    """Run ``ipconfig``; ``/all`` adds further fields that the lab can fill."""
     if [word.lower() for word in process.argv[1:]] not in ([], ["/all"]):
         return await not_emulated(process, " ".join(process.argv))
     full = len(process.argv) > 1

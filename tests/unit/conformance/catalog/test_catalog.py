@@ -246,7 +246,7 @@ def test_what_is_wrong_in_it_is_named_with_its_line(
 def test_a_claim_stands_once(folder: Path) -> None:
     (folder / "a.yaml").write_text(GOOD)
     (folder / "b.yaml").write_text(GOOD)
-    with pytest.raises(CatalogError, match=r"b.yaml:3: claim ONE-1 stands already in a.yaml:3"):
+    with pytest.raises(CatalogError, match=r"b.yaml:3: claim ONE-1 already exists in a.yaml:3"):
         load(folder)
 
 

@@ -99,7 +99,7 @@ def test_a_host_without_it_lacks_it(
 
 def test_a_process_that_nothing_would_start_again_is_left_alone() -> None:
     host = Host()
-    with pytest.raises(MissingCapability, match=r"would not start it again \(rancher/rke2#9324\)"):
+    with pytest.raises(MissingCapability, match=r"would not restart it \(rancher/rke2#9324\)"):
         FelixService(host.run, by_agent=True).end(NODE)
     assert host.ran == []
 

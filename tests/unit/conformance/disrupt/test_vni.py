@@ -182,8 +182,8 @@ def test_a_pod_that_is_not_ready_has_not_been_told(cluster: Any, patience: Any, 
     [
         ("operator", "api", "which is not served; install Calico's API server"),
         ("operator", "FelixConfiguration", "no FelixConfiguration default"),
-        ("manual", "DaemonSet", "nothing here delivers a VNI to Windows nodes"),
-        ("manifest", "variable", "nothing here delivers a VNI to Windows nodes"),
+        ("manual", "DaemonSet", "this cluster has nothing that delivers a VNI to Windows nodes"),
+        ("manifest", "variable", "this cluster has nothing that delivers a VNI to Windows nodes"),
     ],
 )
 def test_where_it_cannot_be_delivered_nothing_is_written(

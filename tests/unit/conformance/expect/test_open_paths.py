@@ -82,7 +82,8 @@ def test_what_wavers_is_put_off_and_the_others_are_decided(story: Story) -> None
 def test_what_wavers_again_is_violated_and_both_observations_are_said(story: Story) -> None:
     wavers(story)
     with pytest.raises(
-        Nonconformance, match=r"earlier .*TIMED_OUT.*, and at the run's end it wavers again"
+        Nonconformance,
+        match=r"earlier .*TIMED_OUT.*, and at the run's end it is open only at times again",
     ) as told:
         story.test("the second", again=True).reachable(
             [CLIENT, OTHER], SERVER, because="it is open"

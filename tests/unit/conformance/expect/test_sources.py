@@ -48,10 +48,10 @@ def test_a_wrong_source_of_a_node_that_is_another_machine_by_now_says_nothing(ex
     assert isinstance(wrong.prober, ScriptedProber)
 
     def unchanged(workloads: object) -> None:
-        raise EnvironmentBroken("node linux-1 was lost during the run: it was booted anew")
+        raise EnvironmentBroken("node linux-1 was lost during the run: it was rebooted")
 
     wrong.prober.unchanged = unchanged  # type: ignore[method-assign]
-    with pytest.raises(EnvironmentBroken, match="booted anew"):
+    with pytest.raises(EnvironmentBroken, match="rebooted"):
         wrong.sources(NO_NAT, are=own)
 
 

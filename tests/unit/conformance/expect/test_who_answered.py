@@ -37,7 +37,7 @@ NODE = a_workload("node", host_network=True, node_address="10.0.0.10")
 SERVER = a_workload("server", "windows", address="192.168.9.9", node_address="10.0.0.14")
 NGINX = a_workload("nginx", address="192.168.0.7")
 ANOTHER = "ns/another-pod"
-NAMELESS = "a server that does not name itself"
+NAMELESS = "a server that does not report its name"
 BECAUSE = "nothing forbids it"
 UNKNOWN = "it is not known which pod answered"
 
@@ -115,7 +115,7 @@ def test_another_server_s_answer_is_no_control_either(source: Workload, target: 
         ),
         (
             Target(host="198.51.100.10", port=80, protocol="tcp", path=Addressing.EXTERNAL),
-            "no server beyond the cluster names itself",
+            "no server outside the cluster reports its name",
         ),
         (SERVER.tcp(9000), "a bare connection names no pod"),
     ],
@@ -132,7 +132,7 @@ def test_where_nobody_says_who_answered_the_decision_says_that(target: Target, w
 def test_a_web_server_that_names_no_pod_is_said_not_to() -> None:
     town = Town({NGINX.address: ""})
     town.expect().reachable(CLIENT, NGINX.tcp(80), because=BECAUSE)
-    why = "it is not known which pod answered: the server there does not name its pod"
+    why = "it is not known which pod answered: the server at this target does not report its pod"
     assert town.decided == [(ClaimVerdict.CONFIRMED, f"{BECAUSE}; {why}")]
 
 

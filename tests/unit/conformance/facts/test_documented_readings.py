@@ -53,7 +53,7 @@ def test_a_refusal_is_the_servers_and_a_missing_right_is_none() -> None:
 
 
 def test_nothing_is_tried_where_it_could_change_the_cluster() -> None:
-    with pytest.raises(MissingCapability, match="a trial must change nothing"):
+    with pytest.raises(MissingCapability, match="a trial of the patch would change it"):
         trial(AssertionError("asked"), False).tried()
 
 

@@ -97,8 +97,8 @@ def lost(node: dict[str, Any], **behind: float) -> str:
         ({"taints": ["node.kubernetes.io/out-of-service"]}, "taint node.kubernetes.io/out-of-service"),
         ({"taints": ["node.cloudprovider.kubernetes.io/shutdown"]}, "taint node.cloudprovider.kubernetes.io/shutdown"),
         ({"taints": ["drain:NoExecute"]}, "taint drain:NoExecute, which its pods do not tolerate"),
-        ({"uid": "u2"}, "it was deleted, and made anew at 2026-11-24T12:00:00Z (uid u2)"),
-        ({"boot": "b2"}, "it was booted anew (boot id b2, at the run's beginning b1)"),
+        ({"uid": "u2"}, "it was deleted, and created again at 2026-11-24T12:00:00Z (uid u2)"),
+        ({"boot": "b2"}, "it was rebooted (boot id b2, at the run's beginning b1)"),
         ({"age": 55}, "its kubelet has not renewed its lease for 55 s longer than the kubelets of other nodes"),
     ],
 )  # fmt: skip
@@ -203,7 +203,7 @@ def test_the_run_ends_once_no_node_of_any_windows_build_is_left(
     )
     cluster.reach = Reach(tmp_path)
     assert NodeWatch(cluster, (), windows=("one", "two")).lost(["linux", "one"])
-    said = "no node of any Windows build is left: node one was lost during the run: Ready Unknown, NodeStatusUnknown"
+    said = "no Windows node is left: node one was lost during the run: Ready Unknown, NodeStatusUnknown"
     assert cluster.reach.ended.startswith(said) if ends else not cluster.reach.ended
 
 
@@ -213,5 +213,5 @@ def test_a_node_that_went_away_is_noticed_by_one_list_as_by_single_reads(*, by_l
     assert gone(cluster, ["one"], by_list=by_list) is None
     assert "Karpenter is removing it" in str(gone(cluster, ["one", "two"], by_list=by_list))
     del cluster.nodes["one"]
-    assert "node one has gone away" in str(gone(cluster, ["one"], by_list=by_list))
+    assert "node one was removed" in str(gone(cluster, ["one"], by_list=by_list))
     assert cluster.requests == (["all"] * 3 if by_list else ["one", "one", "two", "one"])

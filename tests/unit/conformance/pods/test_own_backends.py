@@ -83,5 +83,5 @@ def test_a_gate_is_set_and_the_pod_waited_for() -> None:
 
 
 def test_a_kubelet_that_does_not_follow_is_no_verdict() -> None:
-    with pytest.raises(EnvironmentBroken, match=r"did not become ready .* look at the kubelet"):
+    with pytest.raises(EnvironmentBroken, match=r"did not become ready .* check the kubelet"):
         backends(Cluster(follows=False)).become(POD, ready=True)

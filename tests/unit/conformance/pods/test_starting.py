@@ -100,7 +100,7 @@ BUSY = "FailedCreatePodSandBox: hcs::CreateComputeSystem 1: The wait operation t
         ),
         (CREATING, [], "its kubelet has not reported the image"),
         ({}, ["Scheduled"], "its kubelet has not reported the image"),
-        (CREATING, [BUSY], "its sandbox could not be made: hcs::CreateComputeSystem"),
+        (CREATING, [BUSY], "its sandbox could not be created: hcs::CreateComputeSystem"),
     ],
 )
 def test_a_pod_that_is_not_ready_is_the_networks_only_where_something_ran_or_could_have(

@@ -15,7 +15,7 @@ from tests.unit.conformance.probe.broken_execs import cut_when_asked
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"metadata": {"uid": "other"}}, "was replaced by another of the same name"),
+        ({"metadata": {"uid": "other"}}, "was replaced by another pod of the same name"),
         ({"metadata": {"uid": "uid-client", "deletionTimestamp": "now"}}, "is being deleted"),
         ({"status": {"phase": "Failed"}}, "is Failed"),
         (
@@ -44,7 +44,7 @@ def test_a_pod_that_changed_while_it_probed_is_the_environments_fault(
 @pytest.mark.parametrize(
     ("node", "why"),
     [
-        (None, "the cluster has no such node any more"),
+        (None, "the cluster no longer has this node"),
         ({"metadata": {"deletionTimestamp": "now"}}, "it is being deleted"),
         (
             {
@@ -75,7 +75,7 @@ def test_a_pod_that_is_lost_with_its_node_is_no_error_but_what_the_cluster_lacks
         "GET /api/v1/nodes/.*"
     )  # the last to be looked at
     agents.script = [lambda channel, _: cut_when_asked(channel, make)] * 50
-    words = f"node w1 has gone away during the run: {why}; .*--nodes"
+    words = f"node w1 was removed during the run: {why}; .*--nodes"
     with pytest.raises(MissingCapability, match=words):
         prober.observe([make.attempt(listening)])
     with pytest.raises(MissingCapability, match=words):

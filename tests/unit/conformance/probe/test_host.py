@@ -138,8 +138,8 @@ def test_an_hns_that_fails_while_other_commands_answer_is_blamed_before_the_prob
     with pytest.raises(ProbeBroken) as broken:
         failing.hns_networks("w1")
     assert str(broken.value).startswith(
-        "HNS of node w1 fails: Get-HnsNetwork does not answer, while another command in the same HostProcess pod does; "
-        "look at the services hns and vmcompute there ("
+        "HNS of node w1 fails: Get-HnsNetwork does not answer, but another command in the same HostProcess pod does; "
+        "check the services hns and vmcompute there ("
     )
     assert said in str(broken.value)
 
@@ -157,7 +157,9 @@ def test_nothing_is_none_only_when_the_pod_shows_that_output_arrives() -> None:
     assert there.hns_endpoints("w1") == []
     assert node.asked[-1] == WITNESS
     silent, _ = hosts(Get_HnsEndpoint=[""], witness=[""])
-    with pytest.raises(ProbeBroken, match="empty output, and nothing shows that output arrives"):
+    with pytest.raises(
+        ProbeBroken, match="empty output, and it is not known whether the output was lost"
+    ):
         silent.hns_endpoints("w1")
 
 

@@ -93,7 +93,7 @@ def test_another_program_or_protocol_is_a_stranger() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.TCP, Kind.HTTP, Kind.UDP])
 def test_an_attempt_without_a_target_is_refused(kind: Kind, make: Any) -> None:
-    with pytest.raises(ValueError, match="only DNS attempts go without a target"):
+    with pytest.raises(ValueError, match="only DNS attempts may have no target"):
         protocol.spec(Attempt(source=make.workload(), kind=kind, give_up_after=1))
 
 

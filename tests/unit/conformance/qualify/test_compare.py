@@ -96,7 +96,7 @@ def test_a_part_or_build_that_is_not_looked_at_any_more_is_not_decided_now() -> 
     ]
     found = compare(report(parts), report(parts[:1]))
     assert [str(turned) for turned in found.of("undecided now")] == [
-        "SVC-2, part far: CONFIRMED -> not selected (nothing was decided about it in the newer run)"
+        "SVC-2, part far: CONFIRMED -> not selected (the newer run decided nothing about it)"
     ]
     assert found.exit_code == 6
     old = report([decided("DEMO-7", {OLD: "CONFIRMED", NEW: "CONFIRMED"})], builds=BOTH)
@@ -361,4 +361,4 @@ def test_a_waiver_covers_no_claim_that_is_not_decided_any_more() -> None:
         report([undecided("DEMO-7", "INCONCLUSIVE")]),
         [waiver()],
     )
-    assert (found.exit_code, found.cause) == (6, "not decided any more: DEMO-7")
+    assert (found.exit_code, found.cause) == (6, "no longer decided: DEMO-7")

@@ -120,7 +120,7 @@ COVERAGE = [Covered(item, "x") for item in facts().nodes]
     ("bounds", "left", "number", "why"),
     [
         (Workers(), {}, 2, "a Windows node can start 2 PowerShells at once"),
-        (Workers(per_windows_node=9, at_most=3), {}, 3, "-n auto starts no more"),
+        (Workers(per_windows_node=9, at_most=3), {}, 3, "this is the maximum of -n auto"),
         (Workers(agents=24), {}, 1, "16 agents may run, 16 per worker"),
         (Workers(agents=5, watch=0), {}, 1, "5 agents may run, 16 per worker"),
         (

@@ -142,7 +142,7 @@ def test_an_estimate_shares_what_can_be_shared_and_adds_the_rest() -> None:
     assert found.pods == {"linux": 8, "windows": 18}
     assert found.agents == 16
     assert found.lines()[0].startswith(
-        "estimate: 60 tests beside each other, 1 with a node to themselves, 1 with the cluster to themselves: "
+        "estimate: 60 tests in parallel, 1 that use a node alone, 1 that use the cluster alone: "
         "23 to 85 min by one worker, 18 to 65 min by 2 (-n auto)"
     )
     assert "server core" in found.lines()[0]
@@ -155,7 +155,7 @@ def test_on_a_lab_the_packaged_seconds_of_every_test_count_alone() -> None:
     assert found.minutes(1) == (6, 13)
     assert found.minutes(6) == (2, 5)
     assert "server core" not in found.lines()[0]
-    assert found.lines()[-1] == "estimate: by the seconds that tests took on a lab"
+    assert found.lines()[-1] == "estimate: computed from the durations of the tests on a lab"
 
 
 def test_a_run_spans_its_packaged_seconds_shared_among_workers_and_none_of_what_is_exclusive() -> (
@@ -209,6 +209,6 @@ def test_what_many_nodes_cost_is_said_first_and_nothing_of_few() -> None:
         "estimate: 50 covered nodes are 2,500 ordered pairs of nodes: a test with denials "
         "asks about 768 paths, each test another part, and a test of open paths all 7,500",
         "estimate: 153,600 to 1,500,000 paths, 44 to 425 min of a worker and "
-        "1,229 to 12,000 MB of reports for the tests beside each other; "
+        "1,229 to 12,000 MB of reports for the tests in parallel; "
         "fewer: --max-nodes-per-os, -k",
     ]

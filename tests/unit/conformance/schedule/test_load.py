@@ -26,7 +26,7 @@ def test_a_machine_with_more_processes_than_it_can_serve_is_busy() -> None:
         ),
         (
             [{"behind": 0.1, "given": 2, "excused": 0}, {"behind": 1.5, "given": 1, "excused": 1}],
-            "this machine was behind by up to 1.5 s; 3 waits got more time for it; 1 path could not be decided for it",
+            "this machine was behind by up to 1.5 s; 3 waits got more time because of that; 1 path could not be decided because of that",
         ),
     ],
 )

@@ -34,14 +34,16 @@ def test_every_missing_right_is_named_with_its_role() -> None:
 
 
 def test_each_other_reason_is_one_line_with_what_to_do() -> None:
-    flag = ended("b", "RST-3", "it changes something beyond the run's own namespaces", "allow that")
+    flag = ended(
+        "b", "RST-3", "it changes something outside the run's own namespaces", "allow that"
+    )
     not_here = [
         ended(f"t{n}", f"BGP-{n}", "it is about mode bgp", verdict=ClaimVerdict.NOT_APPLICABLE)
         for n in (1, 2)
     ]
     assert lines_about_tests_not_run([*not_here, flag], LACKING) == [
         "dry run: 2 tests would not run (BGP-1, BGP-2): it is about mode bgp",
-        "dry run: 1 test would not run (RST-3): it changes something beyond the run's own namespaces; allow that",
+        "dry run: 1 test would not run (RST-3): it changes something outside the run's own namespaces; allow that",
     ]
 
 

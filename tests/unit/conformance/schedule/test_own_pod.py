@@ -51,7 +51,7 @@ def test_a_vni_is_changed_only_where_the_runs_own_path_was_shown_to_be_beside_it
     crossing = OwnPod(node="linux-1", overlay="IP pool pods has no natOutgoing")
     refused = prospect(test, settings(crossing))
     assert refused.verdict is ClaimVerdict.NOT_RUN
-    assert "this run's own path to the API server may cross it: IP pool pods" in refused.reason
+    assert "this run's own connection to the API server may use it: IP pool pods" in refused.reason
     assert "--kubeconfig=PATH" in refused.remedy
     assert prospect(READ, settings(crossing)).verdict is None, "reading takes nobody's network"
 

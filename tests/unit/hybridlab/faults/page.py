@@ -20,7 +20,7 @@ For users of the lab who want to see how a broken cluster behaves. This page is 
 offers. [The lab](lab.md#faults) says how to inject and heal a fault.
 
 The value in parentheses is a parameter's default; a parameter without one has to be given, and
-`()` may be left out. The scope says what `node` may name.
+`()` may be left out. The scope lists the possible values of `node`.
 """
 
 

@@ -144,6 +144,6 @@ def test_the_catalogue_tells_what_each_fault_takes() -> None:
     listed = {item["name"]: item for item in Injector.catalogue(fault_types().values())}
     assert listed["policy-late"]["parameters"] == {
         "node": "name of a node, or all",
-        "seconds": "how much later",
+        "seconds": "the delay",
     }
     assert all(item["description"] and item["scope"] and item["layer"] for item in listed.values())

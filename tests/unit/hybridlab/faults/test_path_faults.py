@@ -94,7 +94,7 @@ def test_packets_are_dropped_by_their_way_and_by_words_of_nft_alone() -> None:
                 'f_fwd: iifname "cali*" oifname "cali*" udp dport 80 drop'
             ]
             for wrong in ("drop;add_table_ip_x", "tcp dport 1"):
-                with pytest.raises(BadFault, match="expected words of nft with _ between them"):
+                with pytest.raises(BadFault, match="expected an nft expression with _ for blanks"):
                     await made.injector.inject(
                         "packets-dropped", {"node": "linux-1", "match": wrong}
                     )

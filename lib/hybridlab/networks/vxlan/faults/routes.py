@@ -24,15 +24,15 @@ TYPES = Types()
 LINUX = Parameter("node", "name of a Linux node", scope="Linux node")
 TO = Parameter("to", "name of the other node, or all", "all")
 BLOCK_BEFORE = "192.168.171.64/26"
-"""Block of a pool of IPIP that the cluster once had; no pool of the lab has it, so that no packet
-goes there."""
+"""The block of an IPIP pool that the cluster once had; no pool of the lab has it, so that no packet
+is sent there."""
 
 PATIENCE = 10.0
 """s.  Felix programs its routes in milliseconds."""
 
 
 class _OfFelix(Entries):
-    """A fault of a node's Felix, which has to program its routes or its tunnel anew for it."""
+    """A fault of a node's Felix, for which Felix must program its routes or its tunnel again."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class _OfFelix(Entries):
         laid: Callable[[Any], Any],
         where: Callable[[FelixFaults], dict[str, Any]] = lambda faults: faults.routes.taps,
     ) -> None:
-        """Describe the fault; ``laid``: the routes or the tunnel that Felix makes with it."""
+        """Describe the fault; ``laid``: returns the routes or the tunnel that Felix makes with it."""
         self._node = node
         self._felix: Felix = lab.calico.felixes[node]
         if not self._felix.running:
@@ -53,8 +53,7 @@ class _OfFelix(Entries):
 
     async def _programmed(self) -> None:
         """Wait a while until Felix has made its pending changes; if Felix no longer runs,
-        ``evidence`` shows that they are missing.
-        """
+        ``evidence`` shows that they are missing."""
         self._felix.routing.due()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
@@ -73,8 +72,7 @@ class BlocksAstray(_OfFelix):
         words: str,
     ) -> None:
         """Describe the fault; ``change`` makes the routes wrong, ``words`` describe the wrong
-        routes.
-        """
+        routes."""
         node = lab.node(parameters["node"])
         super().__init__(lab, identity, node, self._laid)
         others = [other for other in lab.nodes(parameters["to"]) if other != node]

@@ -188,7 +188,7 @@ def test_a_service_of_echo_servers_that_leads_to_another_server_is_not_reached()
         return replace(observation(attempt, Verdict.CONNECTED), status=200, served_by="")
 
     with pytest.raises(
-        Nonconformance, match="observed an answer of a server that does not name itself"
+        Nonconformance, match="observed an answer of a server that does not report its name"
     ):
         expecting(friend=[stranger]).reported_sources(
             [(FRIEND, ECHO)], because="kube-proxy sends it on"

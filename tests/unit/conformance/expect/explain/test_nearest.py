@@ -322,7 +322,7 @@ def test_a_lost_control_says_which_it_is_and_what_it_saw() -> None:
         "  by node     INCONCLUSIVE linux-2 -> windows-2; 1 other pair of nodes as expected",
         "  control of  ns/stranger (linux, node linux-2) -> 192.168.9.9:8080/tcp (server, windows, node windows-2)  "
         "expected TIMED_OUT, observed TIMED_OUT",
-        "  so          a source or a server that had lost its network would look just like a denial",
+        "  so          a source or a server without a network could not be distinguished from a denial",
         "  do          look at ns/friend and node windows-2 for packet loss",
     ]
     assert broken.control == control.attempt.label

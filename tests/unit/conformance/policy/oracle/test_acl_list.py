@@ -143,7 +143,7 @@ def test_a_difference_says_rule_and_policy() -> None:
     )
     assert lost.origin == "NetworkPolicy shop/web, ingress rule 2"
     (strange,) = compare([BLOCK], [replace(WEB, policy="shop/default.old", where=""), BLOCK])
-    assert str(strange).endswith("of shop/default.old, which no policy asks for")
+    assert str(strange).endswith("of shop/default.old, which no policy requires")
 
 
 def test_an_order_counts_where_a_packet_meets_it() -> None:
