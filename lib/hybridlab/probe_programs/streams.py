@@ -143,7 +143,8 @@ class End:
     async def live(self, first: str | None = None) -> None:
         """Exchange heartbeats until the connection is over; ``first`` was received already."""
         assert self.lines is not None
-        self.open, self.heard_at = True, self.clock()
+        self.open = True
+        self.heard_at = self.clock()
         self.note("opened", f"{self.local} to {self.remote}")
         work = [
             asyncio.create_task(coroutine)
@@ -215,7 +216,9 @@ class End:
             if line != str(self.heard + 1):
                 raise Over("BROKEN", f"heartbeat {line[:40]!r} after {self.heard}")
             quiet = self.clock() - self.heard_at
-            self.heard, self.heard_at, line = self.heard + 1, self.clock(), None
+            self.heard += 1
+            self.heard_at = self.clock()
+            line = None
             if self.stalled:
                 self.stalled = False
                 self.note("resumed", f"after {quiet:.0f} ms")

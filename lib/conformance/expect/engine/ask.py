@@ -116,7 +116,9 @@ class _Round:
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
         """s.  Before it no time is over: budgets only grow."""
-        self._lost, self._looks, self._looked = lost, min(LOOK_AFTER, self._earliest / 2), 0.0
+        self._lost = lost
+        self._looks = min(LOOK_AFTER, self._earliest / 2)
+        self._looked = 0.0
         """s.  When it is looked next whether ends are lost, and when the last such look ended."""
         any_closed = not all(path.want for path in paths)
         self._about_denial = about_denial or any_closed
