@@ -26,7 +26,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -226,7 +226,7 @@ class Recorded:
         contexts = self.data.contexts_by_lineno(str(mutation.path))
         lines = statement((root / mutation.path).read_text(), mutation.line)
         found = covering(contexts, lines)
-        cost: Counter[str] = Counter()
+        cost: defaultdict[str, float] = defaultdict(float)
         for test in found:
             cost[test.partition("::")[0]] += self._cost(test)
         found.sort(
@@ -278,7 +278,7 @@ def record(checkout: Path, folder: Path) -> None:
         print(f"fails before anything is changed: {test}", flush=True)
     combine = [sys.executable, "-m", "coverage", "combine", "--quiet", f"--rcfile={settings}"]
     subprocess.run(combine, cwd=checkout, check=True)
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     for took, test in DURATION.findall(run.stdout):
         seconds[test] += float(took)
     (folder / SECONDS).write_text(json.dumps(seconds))
