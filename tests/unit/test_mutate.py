@@ -78,6 +78,7 @@ def test_the_seed_alone_chooses_and_no_line_is_chosen_twice(tmp_path: Path) -> N
         "@functools.lru_cache(64)",
         "@cache",
         "each = list(zip(a, b, strict=True))",
+        "same = a is None",
         "@dataclass(frozen=True, slots=True)",
     ],
 )
