@@ -63,8 +63,8 @@ SECONDS = "seconds.json"
 """Files of the records."""
 TESTS_FAILED = 1
 """Exit code of pytest."""
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-"""A test that fails, in pytest's short summary."""
+FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s[]+)", re.MULTILINE)
+"""A test function that fails, in pytest's short summary; ids of parameters may hold spaces."""
 TEST = re.compile(r"[^\s\[|]+::[^\s\[|]+")
 """A test function's address at the beginning of a context of coverage."""
 DURATION = re.compile(r"^(\d+\.\d+)s (?:call|setup|teardown) +([^\s[]+)", re.MULTILINE)

@@ -192,6 +192,7 @@ def test_a_change_that_is_no_python_is_not_tried(tmp_path: Path) -> None:
     [
         pytest.param("assert larger(1, 2) == 2", 120.0, KILLED, id="noticed"),
         pytest.param("assert larger(1, 1) == 1", 120.0, SURVIVED, id="not noticed"),
+        pytest.param("assert larger(1, 2) == number", 120.0, KILLED, id="by a case with a space"),
         pytest.param("assert larger(1, 2) == 3", 120.0, SURVIVED, id="failed before, too"),
         pytest.param("while True: pass", 5.0, TIMED_OUT, id="took too long"),
     ],
@@ -200,7 +201,9 @@ def test_a_change_is_noticed_only_by_a_test_that_passes_without_it(
     tmp_path: Path, test: str, within: float, word: str
 ) -> None:
     (tmp_path / "test_module.py").write_text(
-        f"from module import larger\n\ndef test_it():\n    {test}\n"
+        "import pytest\nfrom module import larger\n\n"
+        "@pytest.mark.parametrize('number', [pytest.param(2, id='a - b c')])\n"
+        f"def test_it(number):\n    {test}\n"
     )
     swapped = next(each for each in found(tmp_path) if "a < b" in changed(SOURCE, each))
     assert outcome(tmp_path, swapped, ["test_module.py"], within) == word

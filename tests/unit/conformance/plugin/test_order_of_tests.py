@@ -179,7 +179,7 @@ def dealt(workers: int, to: int, *, ending: int = 0) -> list[int]:
     given: Any = SimpleNamespace(
         nodes=nodes, collection=COLLECTION, pending=list(range(len(COLLECTION)))
     )
-    return Dealer._choice(given, nodes[to])  # type: ignore[arg-type]
+    return Dealer._choice(given, nodes[to])
 
 
 def test_only_the_first_two_workers_get_worlds_and_stories_after_quick_tests() -> None:
