@@ -96,13 +96,13 @@ class Mutation:
 def mutations(root: Path, path: Path) -> Iterator[Mutation]:
     """Every change that can be made to a file and that a test could notice."""
     source = (root / path).read_text()
-    tree = get_ast(source)
+    nodes = list(ast_nodes(get_ast(source)))
     unnoticed = list(_unnoticed(ast.parse(source)))
     for name in plugins.operator_names():
         if name in LEFT_OUT:
             continue
         operator = plugins.get_operator(name)()
-        spans = [span for node in ast_nodes(tree) for span in operator.mutation_positions(node)]
+        spans = [span for node in nodes for span in operator.mutation_positions(node)]
         for occurrence, (start, _) in enumerate(spans):
             if not any(first <= start < last for first, last in unnoticed):
                 yield Mutation(path, start[0], name, occurrence)
