@@ -10,8 +10,9 @@ long or fail without it, too. Only if more survive than ``--survivors`` are the 
 tests/plugin, which takes many minutes each, until few enough are left. More survivors end the
 command with 1. ``--part 2/4`` tries the second quarter of the sample alone; ``--records FOLDER``
 keeps what the unit tests execute for the next sample of the same checkout.
-The changes are cosmic-ray's. Those that no test could notice are not made: annotations, caches, and
-arguments that only forbid mistakes (``frozen``, ``slots``, ``kw_only``, ``strict``).
+The changes are cosmic-ray's. Those that no test could notice are not made: annotations, caches,
+arguments that only forbid mistakes (``frozen``, ``slots``, ``kw_only``, ``strict``), and constants
+in seconds, since no test asserts speed.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from coverage import CoverageData
 
 ROOT = Path(__file__).parents[1]
 JUDGE = Path("lib/conformance")
+BINARY = "core/ReplaceBinaryOperator_"
 COMPARISON = "core/ReplaceComparisonOperator_"
 LEFT_OUT = (
     *("core/NoOp", "core/VariableInserter", "core/VariableReplacer"),
@@ -97,20 +99,31 @@ def mutations(root: Path, path: Path) -> Iterator[Mutation]:
     """Every change that can be made to a file and that a test could notice."""
     source = (root / path).read_text()
     nodes = list(ast_nodes(get_ast(source)))
-    unnoticed = list(_unnoticed(ast.parse(source)))
+    parsed = ast.parse(source)
+    unnoticed = list(_unnoticed(parsed))
+    operators = list(_operators(parsed))
     for name in plugins.operator_names():
         if name in LEFT_OUT:
             continue
         operator = plugins.get_operator(name)()
         spans = [span for node in nodes for span in operator.mutation_positions(node)]
         for occurrence, (start, _) in enumerate(spans):
+            if BINARY in name and not any(first <= start < last for first, last in operators):
+                continue
             if not any(first <= start < last for first, last in unnoticed):
                 yield Mutation(path, start[0], name, occurrence)
 
 
+def _operators(tree: ast.Module) -> Iterator[Span]:
+    """Yield where binary operators are; the ``*`` between parameters is none."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp):
+            yield _span(node.left)[1], _span(node.right)[0]
+
+
 def _unnoticed(tree: ast.Module) -> Iterator[Span]:
-    """Yield what may be changed without an effect: what nothing evaluates, caches, aliases of types,
-    and arguments that only forbid mistakes.
+    """Yield what may be changed without an effect that a test may assert: what nothing evaluates,
+    caches, aliases of types, arguments that only forbid mistakes, and seconds.
     """
     for node in ast.walk(tree):
         for name in ("annotation", "returns"):
@@ -124,9 +137,17 @@ def _unnoticed(tree: ast.Module) -> Iterator[Span]:
                 yield (line, max(column - 1, 0)), last  # with its @
         if isinstance(node, ast.keyword) and node.arg in UNNOTICED:
             yield _span(node.value)
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and _is_type(node.value):
+    for node, following in zip(tree.body, [*tree.body[1:], ast.Pass()], strict=True):
+        if isinstance(node, ast.Assign) and (_is_type(node.value) or _is_of_seconds(following)):
             yield _span(node.value)
+
+
+def _is_of_seconds(node: ast.stmt) -> bool:
+    """Return whether a statement is the description of a constant in seconds: ``s.  For waits``."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return re.match(r"s\b", text) is not None
+    return False
 
 
 def _is_type(node: ast.expr) -> bool:
