@@ -102,7 +102,7 @@ def test_for_a_worker_it_is_tried_once() -> None:
 @pytest.mark.parametrize("lacking", ["provider", "connection", "inspection"])
 def test_without_a_cluster_nothing_is_restored(lacking: str) -> None:
     provider = Provider(NO_ANSWER)
-    given = {"provider": provider, lacking: None}
+    given: dict[str, Any] = {"provider": provider, lacking: None}
     assert restoration(given.pop("provider"), **given).put_back() == ()
     assert provider.asked == []
 
