@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Change lines of the judge at random and see whether a test notices: ``python -m tools.mutate``.
 
-Which lines are changed follows from the seed, by default the id of the commit. Everything happens in
-a copy of the checkout. The unit tests run once, and coverage records which test executes which line.
-Each changed line is tried with the unit tests that execute it, the quickest first, until one fails.
-A line that only the import of its module executes is tried with all unit tests that execute
+Which lines are changed follows from the seed, by default the id of the commit. Everything happens
+in a copy of the checkout. The unit tests run once, and coverage records which test executes which
+line. Each changed line is tried with the unit tests that execute it, the quickest first, until one
+fails. A line that only the import of its module executes is tried with all unit tests that execute
 something of its file. A change that no test notices survives. So does a change whose tests took too
 long or fail without it, too. Only if more survive than ``--survivors`` are the survivors tried with
 tests/plugin, which takes many minutes each, until few enough are left. More survivors end the
@@ -170,8 +170,8 @@ def _span(node: ast.expr) -> Span:
 def chosen(root: Path, files: Iterable[Path], lines: int, seed: str) -> list[Mutation]:
     """Choose as many different lines, and one change of each that Python compiles.
 
-    All lines are shuffled, and those without a change are passed over, so that the changes of a file
-    are looked for only when one of its lines is drawn.
+    All lines are shuffled, and those without a change are passed over, so that the changes of a
+    file are looked for only when one of its lines is drawn.
     """
     chance = random.Random(seed)
     places = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each source address that a server receives is recorded by whose it is; a node that fails is noted."""
+"""Each source address that a server receives is recorded by its owner; a failing node is noted."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_letters_differ() -> None:
         pytest.param(a_report(when=status.CRASH), "INCONCLUSIVE", id="its worker died"),
         pytest.param(a_report("VIOLATED", when="teardown"), None, id="cleared up"),
         pytest.param(
-            a_report("CONFIRMED", when="teardown", outcome="failed"), "INCONCLUSIVE", id="not cleared up"
+            a_report("CONFIRMED", when="teardown", outcome="failed"), "INCONCLUSIVE", id="not so"
         ),
         pytest.param(a_report("VIOLATED", flaky=True), "VIOLATED FLAKY", id="attempts disagree"),
     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How waivers, attestations and --fail-on change a run's exit code, and who is named as its cause."""
+"""How waivers, attestations and --fail-on change a run's exit code, and what its cause is."""
 
 from __future__ import annotations
 
@@ -108,9 +108,14 @@ def test_a_waiver_that_nothing_needed_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("builds", "code"),
-    [({"on17763": VIOLATED}, 0), ({"on20348": VIOLATED}, 1), ({"on17763": VIOLATED, "on20348": VIOLATED}, 1),
-     ({"on17763": VIOLATED, "on20348": CONFIRMED}, 0), ({}, 1)],
-)  # fmt: skip
+    [
+        ({"on17763": VIOLATED}, 0),
+        ({"on20348": VIOLATED}, 1),
+        ({"on17763": VIOLATED, "on20348": VIOLATED}, 1),
+        ({"on17763": VIOLATED, "on20348": CONFIRMED}, 0),
+        ({}, 1),
+    ],
+)
 def test_a_waiver_for_a_build_accepts_a_violation_on_it_alone(
     builds: dict[str, ClaimVerdict], code: int
 ) -> None:

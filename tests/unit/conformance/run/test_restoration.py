@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run restores what its dead processes changed, and tries for long only if the API server was lost."""
+"""A run restores what its dead processes changed, for long only if the API server was lost."""
 
 from __future__ import annotations
 
