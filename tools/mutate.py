@@ -5,9 +5,9 @@ Which lines are changed follows from the seed, by default the id of the commit. 
 in a copy of the checkout. The unit tests run once, and coverage records which test executes which
 line. Each changed line is tried with the unit tests that execute it, the quickest first, until one
 fails. A line that only the import of its module executes is tried with all unit tests that execute
-something of its file. A change that no test notices survives. So does a change whose tests took too
-long or fail without it, too. Only if more survive than ``--survivors`` are the survivors tried with
-tests/plugin, which takes many minutes each, until few enough are left. More survivors end the
+something of its file. A change that no test notices survives. So does a change whose tests fail or
+take too long without it, too. Only if more survive than ``--survivors`` are the survivors tried
+with tests/plugin, which takes many minutes each, until few enough are left. More survivors end the
 command with 1. ``--part 2/4`` tries the second quarter of the sample alone; ``--records FOLDER``
 keeps what the unit tests execute for the next sample of the same checkout.
 The changes are cosmic-ray's. Those that no test could notice are not made: annotations, caches,
@@ -365,7 +365,7 @@ def is_python(checkout: Path, mutation: Mutation) -> bool:
 def outcome(checkout: Path, mutation: Mutation, tests: Sequence[str], within: float) -> str:
     """Make the change, run the tests, and take it back.
 
-    A test that fails without the change as well has noticed nothing.
+    A test that fails, or does not end, without the change as well has noticed nothing.
     """
     if not tests:
         return NOT_COVERED
@@ -375,7 +375,7 @@ def outcome(checkout: Path, mutation: Mutation, tests: Sequence[str], within: fl
     try:
         failing = pytest(checkout, *tests, within=within)
     except TookTooLong:
-        return TIMED_OUT
+        failing = [*tests]
     finally:
         path.write_text(source)
     try:

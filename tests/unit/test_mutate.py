@@ -206,6 +206,7 @@ def test_a_comparison_by_identity_with_a_literal_is_not_tried(tmp_path: Path) ->
         pytest.param("assert larger(1, 2) == number", 120.0, KILLED, id="by a case with a space"),
         pytest.param("assert larger(1, 2) == 3", 120.0, SURVIVED, id="failed before, too"),
         pytest.param("while True: pass", 5.0, TIMED_OUT, id="took too long"),
+        pytest.param("while larger(1, 2) != 2: pass", 30.0, KILLED, id="never ends with it"),
     ],
 )
 def test_a_change_is_noticed_only_by_a_test_that_passes_without_it(
