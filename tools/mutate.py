@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Change lines of the judge at random and see whether a test notices: ``python -m tools.mutate``.
 
-Which lines are changed follows from the seed, by default the id of the commit. Everything happens in
-a copy of the checkout. Each changed line is tried with the unit tests that execute it. A line that
-only the import of its module executes is tried with all unit tests that execute something of its
-file. A change that no test notices survives. So does a change whose tests took too long or fail
-without it, too. Only if more survive than ``--survivors`` are the survivors tried with tests/plugin,
-which takes many minutes each, until few enough are left. More survivors end the command with 1.
-``--part 2/4`` tries the second quarter of the sample alone.
-The changes are cosmic-ray's, the tests of a line are coverage's.
+Which lines are changed follows from the seed, by default the id of the commit. Everything happens
+in a copy of the checkout. The unit tests run once, and coverage records which test executes which
+line. Each changed line is tried with the unit tests that execute it, the quickest first, until one
+fails. A line that only the import of its module executes is tried with all unit tests that execute
+something of its file. A change that no test notices survives. So does a change whose tests fail or
+take too long without it, too. Only if more survive than ``--survivors`` are the survivors tried
+with tests/plugin, which takes many minutes each, until few enough are left. More survivors end the
+command with 1. ``--part 2/4`` tries the second quarter of the sample alone; ``--records FOLDER``
+keeps what the unit tests execute for the next sample of the same checkout.
+The changes are cosmic-ray's. Those that no test could notice are not made: annotations, caches,
+arguments that only forbid mistakes (``frozen``, ``slots``, ``kw_only``, ``strict``), and constants
+in seconds, since no test asserts speed.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
 import re
@@ -22,11 +27,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+import warnings
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
-from itertools import islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 
 from cosmic_ray import plugins
@@ -36,17 +42,39 @@ from coverage import CoverageData
 
 ROOT = Path(__file__).parents[1]
 JUDGE = Path("lib/conformance")
-LEFT_OUT = ("core/NoOp", "core/VariableInserter", "core/VariableReplacer")
-"""Operators that need arguments or change nothing."""
+BINARY = "core/ReplaceBinaryOperator_"
+COMPARISON = "core/ReplaceComparisonOperator_"
+LEFT_OUT = (
+    *("core/NoOp", "core/VariableInserter", "core/VariableReplacer"),
+    *(f"{COMPARISON}{names}" for names in ("Is_Eq", "Eq_Is", "IsNot_NotEq", "NotEq_IsNot")),
+)
+"""Operators that need arguments or change nothing: equal texts and numbers are mostly identical."""
 UNIT_TESTS = ("tests/unit/conformance",)
 SLOW_TESTS = ("tests/plugin", "-n", "2")
 """The tests that run the suite."""
-TIMEOUT = 900.0
-"""s.  After this the tests of a change are ended."""
+SLOW_TIMEOUT = 900.0
+"""s.  After this the slow tests of a change are ended."""
+LEAST = 60.0
+"""s.  Time that the unit tests of a change have at least."""
+LONGER = 5
+"""The unit tests of a change may take this many times as long as when coverage was recorded."""
+MOST = 120.0
+"""s.  A change is tried with tests that took so long in all; the slowest are left out."""
+DATA = "coverage"
+SECONDS = "seconds.json"
+"""Files of the records."""
 TESTS_FAILED = 1
 """Exit code of pytest."""
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-"""A test that fails, in pytest's short summary."""
+FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s[]+)", re.MULTILINE)
+"""A test function that fails, in pytest's short summary; ids of parameters may hold spaces."""
+TEST = re.compile(r"[^\s\[|]+::[^\s\[|]+")
+"""A test function's address at the beginning of a context of coverage."""
+DURATION = re.compile(r"^(\d+\.\d+)s (?:call|setup|teardown) +([^\s[]+)", re.MULTILINE)
+"""Seconds and test function, in pytest's list of the slowest."""
+UNNOTICED = ("frozen", "slots", "kw_only", "strict", "flush")
+"""Arguments that change nothing that a correct program does."""
+CACHES = ("cache", "lru_cache")
+BUILT_IN = ("bool", "bytes", "dict", "float", "int", "list", "set", "str", "tuple")
 
 KILLED, SURVIVED, TIMED_OUT, NOT_COVERED = "killed", "SURVIVED", "TIMED OUT", "NOT COVERED"
 OUTCOMES = (KILLED, SURVIVED, TIMED_OUT, NOT_COVERED)
@@ -68,36 +96,82 @@ class Mutation:
 
 
 def mutations(root: Path, path: Path) -> Iterator[Mutation]:
-    """Every change that can be made to a file, but to annotations, which nothing evaluates."""
+    """Every change that can be made to a file and that a test could notice."""
     source = (root / path).read_text()
-    tree = get_ast(source)
-    annotations = list(_annotations(ast.parse(source)))
+    nodes = list(ast_nodes(get_ast(source)))
+    parsed = ast.parse(source)
+    unnoticed = list(_unnoticed(parsed))
+    operators = list(_operators(parsed))
     for name in plugins.operator_names():
         if name in LEFT_OUT:
             continue
         operator = plugins.get_operator(name)()
-        spans = [span for node in ast_nodes(tree) for span in operator.mutation_positions(node)]
+        spans = [span for node in nodes for span in operator.mutation_positions(node)]
         for occurrence, (start, _) in enumerate(spans):
-            if not any(first <= start <= last for first, last in annotations):
+            if BINARY in name and not any(first <= start < last for first, last in operators):
+                continue
+            if not any(first <= start < last for first, last in unnoticed):
                 yield Mutation(path, start[0], name, occurrence)
 
 
-def _annotations(tree: ast.AST) -> Iterator[Span]:
+def _operators(tree: ast.Module) -> Iterator[Span]:
+    """Yield where binary operators are; the ``*`` between parameters is none."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp):
+            yield _span(node.left)[1], _span(node.right)[0]
+
+
+def _unnoticed(tree: ast.Module) -> Iterator[Span]:
+    """Yield what may be changed without an effect that a test may assert: what nothing evaluates,
+    caches, aliases of types, arguments that only forbid mistakes, and seconds.
+    """
     for node in ast.walk(tree):
         for name in ("annotation", "returns"):
             found = getattr(node, name, None)
             if isinstance(found, ast.expr):
-                yield (
-                    (found.lineno, found.col_offset),
-                    (found.end_lineno or 0, found.end_col_offset or 0),
-                )
+                yield _span(found)
+        for decorator in getattr(node, "decorator_list", ()):
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if getattr(called, "attr", getattr(called, "id", "")) in CACHES:
+                (line, column), last = _span(decorator)
+                yield (line, max(column - 1, 0)), last  # with its @
+        if isinstance(node, ast.keyword) and node.arg in UNNOTICED:
+            yield _span(node.value)
+    for node, following in zip(tree.body, [*tree.body[1:], ast.Pass()], strict=True):
+        if isinstance(node, ast.Assign) and (_is_type(node.value) or _is_of_seconds(following)):
+            yield _span(node.value)
+
+
+def _is_of_seconds(node: ast.stmt) -> bool:
+    """Return whether a statement is the description of a constant in seconds: ``s.  For waits``."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return re.match(r"s\b", text) is not None
+    return False
+
+
+def _is_type(node: ast.expr) -> bool:
+    """Return whether an expression is a type, or a union of types, by its names."""
+    match node:
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _is_type(left) and _is_type(right)
+        case ast.Subscript(value=value):
+            return _is_type(value)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name.istitle() or not (name.isupper() or name.islower()) or name in BUILT_IN
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _span(node: ast.expr) -> Span:
+    last = (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    return (node.lineno, node.col_offset), last
 
 
 def chosen(root: Path, files: Iterable[Path], lines: int, seed: str) -> list[Mutation]:
     """Choose as many different lines, and one change of each that Python compiles.
 
-    All lines are shuffled, and those without a change are passed over, so that the changes of a file
-    are looked for only when one of its lines is drawn.
+    All lines are shuffled, and those without a change are passed over, so that the changes of a
+    file are looked for only when one of its lines is drawn.
     """
     chance = random.Random(seed)
     places = [
@@ -131,15 +205,16 @@ def copy_checkout(target: Path) -> None:
 
 
 class TookTooLong(Exception):
-    """The tests of a change did not end within TIMEOUT."""
+    """The tests of a change did not end in their time."""
 
 
 def environment(checkout: Path) -> dict[str, str]:
     """Return an environment in which processes import from the copy, whatever is installed."""
-    return os.environ | {"PYTHONPATH": os.pathsep.join((str(checkout / "lib"), str(checkout)))}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    return kept | {"PYTHONPATH": os.pathsep.join((str(checkout / "lib"), str(checkout)))}
 
 
-def pytest(checkout: Path, *arguments: str) -> list[str]:
+def pytest(checkout: Path, *arguments: str, within: float) -> list[str]:
     """Run pytest in the copy, and return the failing tests.  Raises TookTooLong."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
     try:
@@ -149,7 +224,7 @@ def pytest(checkout: Path, *arguments: str) -> list[str]:
             env=environment(checkout),
             capture_output=True,
             check=False,
-            timeout=TIMEOUT,
+            timeout=within,
             text=True,
         )
     except subprocess.TimeoutExpired as late:
@@ -157,21 +232,67 @@ def pytest(checkout: Path, *arguments: str) -> list[str]:
     return FAILED.findall(done.stdout) or ([*arguments] if done.returncode else [])
 
 
-def coverage_by_test(checkout: Path) -> CoverageData:
+@dataclass(frozen=True)
+class Recorded:
+    """What the unit tests executed, and for how long they ran."""
+
+    data: CoverageData
+    seconds: Mapping[str, float]
+    """Test function to its seconds; those of a hundredth and less are missing."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Recorded:
+        """Read the records that :func:`record` has written."""
+        data = CoverageData(str(folder / DATA))
+        data.read()
+        return cls(data, json.loads((folder / SECONDS).read_text()))
+
+    def tests(self, root: Path, mutation: Mutation) -> list[str]:
+        """Return the tests of a change: files one after the other, the quickest first."""
+        contexts = self.data.contexts_by_lineno(str(mutation.path))
+        lines = statement((root / mutation.path).read_text(), mutation.line)
+        found = covering(contexts, lines)
+        cost: defaultdict[str, float] = defaultdict(float)
+        for test in found:
+            cost[test.partition("::")[0]] += self._cost(test)
+        found.sort(
+            key=lambda test: (
+                cost[test.partition("::")[0]],
+                test.partition("::")[0],
+                self._cost(test),
+            )
+        )
+        spent = accumulate(map(self._cost, found))
+        return [test for test, until in zip(found, spent, strict=True) if until <= MOST] or found[
+            :1
+        ]
+
+    def total(self, tests: Iterable[str]) -> float:
+        """Return the seconds that tests took."""
+        return sum(map(self._cost, tests))
+
+    def _cost(self, test: str) -> float:
+        return self.seconds.get(test, 0.01)
+
+
+def record(checkout: Path, folder: Path) -> None:
     """Run the unit tests once, and record which test executes which line.
 
     Prints the tests that fail: they notice no change. Raises SystemExit if pytest itself fails.
     """
     settings = checkout / ".coveragerc"
-    settings.write_text(f"[run]\nsource = {JUDGE}\ndynamic_context = test_function\n")
-    command = [
-        *(sys.executable, "-m", "coverage", "run", f"--rcfile={settings}"),
-        *("-m", "pytest", "-q", *UNIT_TESTS),
-    ]
+    settings.write_text(
+        f"[run]\nsource = {checkout / JUDGE}\nrelative_files = True\nparallel = True\n"
+        f"data_file = {folder / DATA}\npatch = _exit\n"
+        "context = ${PYTEST_CURRENT_TEST-}\n"
+        f"[paths]\nsource =\n    {JUDGE}\n    */{JUDGE}\n"
+    )
+    tests = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider"]
+    names = ["-p", "tools.coverage_contexts", "--durations=0", "--durations-min=0.01"]
     run = subprocess.run(
-        command,
+        [*tests, *UNIT_TESTS, *names],
         cwd=checkout,
-        env=environment(checkout),
+        env=environment(checkout) | {"COVERAGE_PROCESS_START": str(settings)},
         capture_output=True,
         text=True,
         check=False,
@@ -181,27 +302,45 @@ def coverage_by_test(checkout: Path) -> CoverageData:
         raise SystemExit(f"the unit tests do not run before anything is changed:\n{shown}")
     for test in FAILED.findall(run.stdout):
         print(f"fails before anything is changed: {test}", flush=True)
-    data = CoverageData(str(checkout / ".coverage"))
-    data.read()
-    return data
+    combine = [sys.executable, "-m", "coverage", "combine", "--quiet", f"--rcfile={settings}"]
+    subprocess.run(combine, cwd=checkout, check=True)
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for took, test in DURATION.findall(run.stdout):
+        seconds[test] += float(took)
+    (folder / SECONDS).write_text(json.dumps(seconds))
 
 
-def node_id(context: str) -> str:
-    """Return pytest's address of a test function that coverage names by its module and name."""
-    module, _, function = context.rpartition(".")
-    return f"{module.replace('.', '/')}.py::{function}"
+def statement(source: str, line: int) -> list[int]:
+    """Return the line, and then those of its statement, without the statements inside it.
 
-
-def covering(contexts: Mapping[int, Sequence[str]], line: int) -> list[str]:
-    """Return the tests that execute a line, or, where none does, those that execute its file.
-
-    A function of the judge whose name begins with ``test`` is a context too, but no test.
+    Coverage does not see every line of a statement that has several.
     """
-    of_line, of_file = (
-        sorted({node_id(context) for context in found if context.startswith("tests.")})
-        for found in (contexts.get(line, ()), [one for each in contexts.values() for one in each])
-    )
-    return of_line or (of_file if line in contexts else [])
+    found = range(0)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            begin = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            end = body[0].lineno if body else (node.end_lineno or node.lineno) + 1
+            inside = range(begin, max(end, node.lineno + 1))
+            if line in inside and (not found or len(inside) <= len(found)):
+                found = inside
+    return [line, *found]
+
+
+def covering(contexts: Mapping[int, Sequence[str]], lines: Sequence[int]) -> list[str]:
+    """Return the tests that execute the first of these lines that any test executes, or, if none
+    does, those that execute its file.
+    """
+    for line in lines:
+        if found := _tests(contexts.get(line, ())):
+            return found
+    executed = any(line in contexts for line in lines)
+    return _tests(chain.from_iterable(contexts.values())) if executed else []
+
+
+def _tests(contexts: Iterable[str]) -> list[str]:
+    """Return the tests that contexts name: a test, or a process that a test has started."""
+    return sorted({found.group() for found in map(TEST.match, contexts) if found})
 
 
 def changed(source: str, mutation: Mutation) -> str:
@@ -211,19 +350,22 @@ def changed(source: str, mutation: Mutation) -> str:
 
 
 def is_python(checkout: Path, mutation: Mutation) -> bool:
-    """Return whether the changed file compiles: the ``*`` between parameters is no operator."""
+    """Return whether the changed file compiles without a warning: the ``*`` between parameters is
+    no operator, and nothing is compared with a literal by identity."""
     source = (checkout / mutation.path).read_text()
-    try:
-        compile(changed(source, mutation), str(mutation.path), "exec")
-    except SyntaxError:
-        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            compile(changed(source, mutation), str(mutation.path), "exec")
+        except (SyntaxError, SyntaxWarning):
+            return False
     return True
 
 
-def outcome(checkout: Path, mutation: Mutation, tests: Sequence[str]) -> str:
+def outcome(checkout: Path, mutation: Mutation, tests: Sequence[str], within: float) -> str:
     """Make the change, run the tests, and take it back.
 
-    A test that fails without the change as well has noticed nothing.
+    A test that fails, or does not end, without the change as well has noticed nothing.
     """
     if not tests:
         return NOT_COVERED
@@ -231,13 +373,14 @@ def outcome(checkout: Path, mutation: Mutation, tests: Sequence[str]) -> str:
     source = path.read_text()
     path.write_text(changed(source, mutation))
     try:
-        failing = pytest(checkout, *tests)
+        failing = pytest(checkout, *tests, within=within)
     except TookTooLong:
-        return TIMED_OUT
+        failing = [*tests]
     finally:
         path.write_text(source)
     try:
-        return KILLED if failing and not pytest(checkout, *failing) else SURVIVED
+        again = failing and pytest(checkout, *failing, within=within)
+        return KILLED if failing and not again else SURVIVED
     except TookTooLong:
         return TIMED_OUT
 
@@ -265,20 +408,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lines", type=int, default=60)
     parser.add_argument("--survivors", type=int, default=12, help="how many changes may survive")
     parser.add_argument("--seed", default="", help="default: the id of the commit")
+    parser.add_argument("--records", default="", help="folder of what the unit tests execute")
     parser.add_argument("--part", type=part, default=(1, 1), help="N/M: this part of the sample")
     options = parser.parse_args(arguments)
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=True, text=True
     ).stdout
     with tempfile.TemporaryDirectory() as folder:
-        checkout = Path(folder)
+        checkout = Path(folder) / "checkout"
         copy_checkout(checkout)
-        print("The unit tests run once, and what each executes is recorded.", flush=True)
-        data = coverage_by_test(checkout)
+        records = Path(options.records or Path(folder) / "records")
+        if not (records / SECONDS).exists():
+            print("The unit tests run once, and what each executes is recorded.", flush=True)
+            records.mkdir(parents=True, exist_ok=True)
+            record(checkout, records)
         files = [path.relative_to(checkout) for path in (checkout / JUDGE).rglob("*.py")]
         number, of = options.part
         drawn = chosen(checkout, files, options.lines, options.seed or head.strip())
-        outcomes = tried(checkout, data, drawn[number - 1 :: of], options.survivors)
+        recorded = Recorded.read(records)
+        outcomes = tried(checkout, recorded, drawn[number - 1 :: of], options.survivors)
     counts = Counter(outcomes.values())
     found = ", ".join(f"{counts[word]} {word}" for word in OUTCOMES)
     print(f"{counts.total()} lines changed: {found}; at most {options.survivors} may be left alive")
@@ -286,21 +434,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def tried(
-    checkout: Path, data: CoverageData, drawn: Sequence[Mutation], survivors: int
+    checkout: Path, recorded: Recorded, drawn: Sequence[Mutation], survivors: int
 ) -> dict[Mutation, str]:
     """Print each change and what became of it, and return that."""
     outcomes: dict[Mutation, str] = {}
     for mutation in drawn:
-        contexts = data.contexts_by_lineno(str(checkout / mutation.path))
         listed = checkout / ".mutation-tests"
-        tests = covering(contexts, mutation.line)
+        tests = recorded.tests(checkout, mutation)
         listed.write_text("\n".join(tests))
-        outcomes[mutation] = outcome(checkout, mutation, [f"@{listed}"] if tests else [])
+        within = max(LEAST, LONGER * recorded.total(tests))
+        outcomes[mutation] = outcome(checkout, mutation, [f"@{listed}"] if tests else [], within)
         _print(outcomes[mutation], mutation)
         print(difference(checkout, mutation), flush=True)
     for mutation in alive(outcomes):
         if len(alive(outcomes)) > survivors:
-            slowly = outcome(checkout, mutation, SLOW_TESTS)
+            slowly = outcome(checkout, mutation, SLOW_TESTS, SLOW_TIMEOUT)
             outcomes[mutation] = slowly if slowly == KILLED else outcomes[mutation]
             _print(f"{slowly} in tests/plugin:", mutation)
     return outcomes

@@ -209,7 +209,8 @@ def scrubbed(text: str) -> str:
 
 def _hidden(found: re.Match[str]) -> str:
     begin, end = found.span("secret" if "secret" in found.re.groupindex else 0)
-    before, after = begin - found.start(), end - found.start()
+    before = begin - found.start()
+    after = end - found.start()
     return f"{found[0][:before]}{HIDDEN}{found[0][after:]}"
 
 

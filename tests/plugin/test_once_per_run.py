@@ -17,6 +17,7 @@ COUNTED = {
     "to_json": "run.py",
     "write_json": "run.py",
     "parse": "stored.py",
+    "judge": "gate.py",
 }
 ARGUMENTS = ("facts", "claim", "part", "windows")
 calls = collections.Counter()
@@ -67,6 +68,9 @@ def test_other(): pass
     assert set(found["_decide"]) == {1}, "the same conditions and facts were decided again"
     assert found["to_json"] == found["write_json"] == [1]
     assert "parse" not in found, "a run read its own report back"
+    assert found["judge"] == [2], (
+        "sets are judged before the first test and at the end, all at once"
+    )
 
 
 def test_a_stored_report_is_read_where_the_user_names_one(project: Project) -> None:

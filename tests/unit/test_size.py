@@ -154,6 +154,15 @@ def test_no_room_of_the_judge_is_larger_than_the_limit() -> None:
     assert not over, f"more than {STATEMENTS} statements; split these by subject: {over}"
 
 
+def test_no_assignment_of_lib_packs_several_values() -> None:
+    counts = {
+        str(path.relative_to(LIB)): packed_assignments(ast.parse(path.read_text()))
+        for path in LIB.rglob("*.py")
+    }
+    packed = {path: count for path, count in counts.items() if count}
+    assert not packed, f"write one assignment per line: {packed}"
+
+
 def unformatted() -> set[str]:
     """Return the files of lib/ in which something keeps a format of its own."""
     return {

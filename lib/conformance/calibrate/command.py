@@ -138,7 +138,8 @@ def _run(options: argparse.Namespace) -> Run:
 
 def _plan(run: Run, facts: Facts) -> int:
     """Print what would be measured; nothing is changed."""
-    base, nodes = run.ownership(run.settings.worker).namespace, covered(facts, run.settings)
+    base = run.ownership(run.settings.worker).namespace
+    nodes = covered(facts, run.settings)
     say(
         f"calibrate: {run.evidence}, {run.connection.label if run.connection else ''}",
         *(f"node {node.name}: {node.os} {node.revision}".rstrip() for node in nodes),
@@ -220,7 +221,8 @@ def of_lab() -> list[dict[str, Any]]:
 
 def diff(options: argparse.Namespace) -> int:
     """Print what differs between two calibrations."""
-    old, new = record.read(options.old), record.read(options.new)
+    old = record.read(options.old)
+    new = record.read(options.new)
     for plain in (old, new):
         builds = ", ".join(sorted({node["build"] for node in plain["nodes"]} - {""})) or "none"
         say(f"{plain['at']}: {plain['evidence']}, Calico {plain['calico']}, Windows {builds}")

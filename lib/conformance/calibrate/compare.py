@@ -12,7 +12,8 @@ from typing import Any
 from conformance.settings import load_timings
 from conformance.settings.assumptions import Plain, assumptions, values
 
-DIFFERENT, UNSEEN = "different", "not observable here"
+DIFFERENT = "different"
+UNSEEN = "not observable here"
 AGREES = {False: "confirmed", True: "as assumed, by an emulated node"}
 """The words for a value that agrees: on a real node; and on an emulated node, where it confirms
 nothing."""

@@ -47,7 +47,8 @@ class Crossing:
         """Return the slice of a path; -1 if the path is not between two covered nodes, so that it
         belongs to all slices."""
         source, target = pair
-        here, there = self._place.get(source.node), self._place.get(_node(target))
+        here = self._place.get(source.node)
+        there = self._place.get(_node(target))
         return -1 if here is None or there is None else (there - here) % self.slices
 
     def sliced(self, items: Sequence[T], pair_of: Callable[[T], Pair]) -> list[list[T]]:

@@ -59,7 +59,8 @@ class Supported:
         if not rows:
             text = f"not in the table: Kubernetes {reported.value} ({reported.source})"
             return {name: Fact(None, text)}
-        own, listed = str(build[0]), rows[0].listed
+        own = str(build[0])
+        listed = rows[0].listed
         value = LISTED if own in listed else f"{own}, where {', '.join(listed)} are listed"
         return {name: Fact(value, f"Kubernetes {reported.value}: {rows[0].source}")}
 

@@ -51,7 +51,8 @@ class WindowsInstall:
 
         Raise MissingCapability if Calico keeps its data in etcd, or if the plugin is not Calico's.
         """
-        cni, datastore = self.facts.cni, self.facts.datastore
+        cni = self.facts.cni
+        datastore = self.facts.datastore
         if cni.value != "Calico" or datastore.value != "kubernetes":
             raise MissingCapability(
                 f"CNI plugin {cni.value}, datastore {datastore.value}: which files it uses, and "

@@ -167,8 +167,10 @@ class Journalled:
     def restore(self) -> list[Restored]:
         """Restore this process' changes, newest first, and remove its marks; harmless when
         repeated."""
-        keys, marked = self._keys, self._marked
-        self._keys, self._marked = [], {}
+        keys = self._keys
+        marked = self._marked
+        self._keys = []
+        self._marked = {}
         if not (keys or marked):
             return []
         return restore(

@@ -70,7 +70,8 @@ class Renewal:
         except (UsageProblem, OSError) as problem:
             self.problem = str(problem)
             return False
-        self._ends, self.problem = credential.ends, ""
+        self._ends = credential.ends
+        self.problem = ""
         return True
 
 

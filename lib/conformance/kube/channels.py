@@ -177,7 +177,9 @@ def _count(channel: Any) -> None:
     A reader of many messages sets ``received`` back to 0. The channel's field ``until`` is a moment
     of ``time.monotonic`` after which receiving times out.
     """
-    receive, channel.received, channel.until = channel.frame_buffer.recv, 0, float("inf")
+    receive = channel.frame_buffer.recv
+    channel.received = 0
+    channel.until = float("inf")
 
     def counted(size: int) -> bytes:
         if channel.until != float("inf"):

@@ -74,7 +74,9 @@ class TokenFile:
 
     def read(self) -> Credential:
         """Return the file's token."""
-        path, bearer, why = self.chosen.given["tokenFile"], self.beside.authorization, "it is empty"
+        path = self.chosen.given["tokenFile"]
+        bearer = self.beside.authorization
+        why = "it is empty"
         try:
             if token := Path(path).read_text().strip():
                 bearer = f"Bearer {token}"
@@ -338,7 +340,8 @@ def impersonation(chosen: Chosen) -> list[tuple[str, str]]:
     Raise UsageProblem for groups, uid or extra without a user, which kubectl refuses.
     """
     given = chosen.given
-    name, groups = str(given.get("as") or ""), list_at(given, "as-groups")
+    name = str(given.get("as") or "")
+    groups = list_at(given, "as-groups")
     extra = mapping_at(given, "as-user-extra")
     if not name and (groups or extra or given.get("as-uid")):
         raise chosen.problem("as-groups, as-uid and as-user-extra need a user in `as`")

@@ -83,7 +83,8 @@ class Comparison:
         before = {(end.name, end.os): end for end in old.reach.ends}
         after = {(end.name, end.os): end for end in new.reach.ends}
         self.both = [(before[key], after[key]) for key in before if key in after]
-        self.only_old, self.only_new = _alone(before, after), _alone(after, before)
+        self.only_old = _alone(before, after)
+        self.only_new = _alone(after, before)
         self.other_versions = sorted(
             {old.name for old, new in self.both if old.addresses.keys() != new.addresses.keys()}
         )
@@ -139,7 +140,8 @@ class Comparison:
         destinations: tuple[End, ...],
     ) -> Iterator[Change]:
         old, new = ((source[side], destination[side]) for side in (0, 1))
-        before, after = self.old.reach.between(*old), self.new.reach.between(*new)
+        before = self.old.reach.between(*old)
+        after = self.new.reach.between(*new)
         if self.old.reach is self.new.reach and all(not one.differences for one in before):
             return
         names = {end.name for end in destinations}

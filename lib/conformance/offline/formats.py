@@ -27,7 +27,10 @@ FEW = 3
 MOST = 60
 """The maximum number of groups in the picture, and in Markdown's table."""
 CELL = 14
-_GREEN, _RED, _AMBER, _OTHER = ("#2a9d5c", "#c0392b", "#e0a020", "#8888aa")
+_GREEN = "#2a9d5c"
+_RED = "#c0392b"
+_AMBER = "#e0a020"
+_OTHER = "#8888aa"
 COLOURS = {"open": _GREEN, "closed": _RED, PARTLY: _AMBER}
 CHANGED = {"opens": _GREEN, "closes": _RED, "opens and closes": _AMBER}
 _STYLE = (

@@ -128,7 +128,8 @@ def _unfolded(document: Any, where: str, depth: int = 0) -> Iterator[Obj]:
     """Yield an object, or the objects of a list of any kind, which may leave out their own kind."""
     if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
         raise UsageProblem(f"manifest {where}: a document is no Kubernetes object")
-    kind, items = document["kind"], document.get("items")
+    kind = document["kind"]
+    items = document.get("items")
     if kind.endswith("List") and "items" in document and depth < 5:
         if not isinstance(items, list | None):
             raise UsageProblem(f"manifest {where}: {kind}: items is no list")

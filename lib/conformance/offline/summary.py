@@ -11,7 +11,9 @@ from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.reach import ICMP, Answer, Difference, End, Group, Reach
 from conformance.policy.unread import passed_over, unread_policies
 
-OPEN, CLOSED, PARTLY = "open", "closed", "by port"
+OPEN = "open"
+CLOSED = "closed"
+PARTLY = "by port"
 WORDS = {
     Verdict.ALLOWED: OPEN,
     Verdict.DENIED: CLOSED,
@@ -81,7 +83,8 @@ class Summary:
     def headlines(self) -> Iterator[str]:
         """Yield the first sentences of the answer: how many paths are open, and which columns
         differ."""
-        pods, policies = len(self.reach.world.pods), len(self.reach.oracle.policies)
+        pods = len(self.reach.world.pods)
+        policies = len(self.reach.oracle.policies)
         cells = list(self.cells.values())
         counts = {one: sum(cell.paths for cell in cells if cell.word == one) for one in SYMBOLS}
         text = ", ".join(f"{number} {one}" for one, number in counts.items() if number)

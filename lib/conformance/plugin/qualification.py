@@ -85,13 +85,14 @@ class Qualification:
             attested={**report.attested, **{key: str(a) for key, a in self.attested.items()}},
         )
         claims = _by_claim(report)
-        gates = gate.judge(
+        answers = gate.judge(
             claims,
-            self.required,
+            tuple(sets().values()),
             self.waivers,
             catalog(),
             accept_unverified=self.accept_unverified,
         )
+        gates = [each for of in self.required for each in answers if each.name == of.name]
         found = compare(self.baseline, claims, self.waivers) if self.baseline else None
         status = self._status(report.tests, pytest_status, by_user=by_user)
         causes = {**self._causes(report, gates, found), status: ""}
@@ -103,25 +104,9 @@ class Qualification:
             exit_cause=causes[code] if code else "",
             notes=(*report.notes, *unused),
             gates=tuple(map(_reported, gates)),
-            sets=self._of_all_sets(claims),
+            sets=tuple(map(_answer, answers)),
         )
         return report, tuple(as_text(found).splitlines()) if found else ()
-
-    def _of_all_sets(self, claims: Report) -> tuple[SetAnswer, ...]:
-        """Return the answers for all sets, required or not."""
-        results = gate.judge(
-            claims,
-            tuple(sets().values()),
-            self.waivers,
-            catalog(),
-            accept_unverified=self.accept_unverified,
-        )
-        return tuple(
-            SetAnswer(
-                name=result.name, build=result.build, answer=result.word, headline=result.headline
-            )
-            for result in results
-        )
 
     def _status(self, tests: Sequence[TestOutcome], pytest_status: int, *, by_user: bool) -> int:
         """Return the exit code of the tests; waived results do not count."""
@@ -261,6 +246,12 @@ def _by_claim(report: RunReport) -> Report:
         statistics=to_plain(report.statistics),
         installed=to_plain(report.installed),
         suite=report.suite,
+    )
+
+
+def _answer(result: GateResult) -> SetAnswer:
+    return SetAnswer(
+        name=result.name, build=result.build, answer=result.word, headline=result.headline
     )
 
 

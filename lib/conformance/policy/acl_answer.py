@@ -30,9 +30,9 @@ def answer(rules: Sequence[HnsRule], packet: Packet) -> Answer:
     for rule in rules:
         if not _is_for(rule, packet):
             continue
-        of_client, of_server = rule.remote_ports, rule.local_ports
-        if packet.direction == "Out":
-            of_client, of_server = of_server, of_client
+        is_out = packet.direction == "Out"
+        of_client = rule.local_ports if is_out else rule.remote_ports
+        of_server = rule.remote_ports if is_out else rule.local_ports
         if of_client:
             return ""
         if _holds(of_server, packet.port):

@@ -297,7 +297,8 @@ def _behind(passing: HnsRule, tier: Iterable[HnsRule], combines: bool) -> Iterat
     """Yield the rules of a tier, limited to the traffic that a Pass rule passes to the tier."""
     for rule in tier:
         protocols = {passing.protocol, rule.protocol} - {ANY_PROTOCOL}
-        local, remote = met(passing.local, rule.local), met(passing.remote, rule.remote)
+        local = met(passing.local, rule.local)
+        remote = met(passing.remote, rule.remote)
         is_local = bool(local) or not (passing.local and rule.local)
         is_remote = bool(remote) or not (passing.remote and rule.remote)
         if len(protocols) > 1 or not (is_local and is_remote):

@@ -181,7 +181,8 @@ class Reach:
     def between(self, source: End, destination: End) -> tuple[Answer, ...]:
         """Return the answers for every protocol from one end to another; pairs of ends with equal
         answers get the same object."""
-        here, there = self.group_of[id(source)], self.group_of[id(destination)]
+        here = self.group_of[id(source)]
+        there = self.group_of[id(destination)]
         leaving = self._decide(here, there, "egress", (source, destination))
         coming = self._decide(there, here, "ingress", (source, destination))
         key = (id(leaving), id(coming))
@@ -426,7 +427,8 @@ def _overlapping(
     if one is None or other is None:
         yield from ((ports, [decided], why) for ports, decided, why in one or other or ())
         return
-    here, there = 0, 0
+    here = 0
+    there = 0
     while here < len(one) and there < len(other):
         (first, last), decided, why = one[here]
         (begin, end), beside, because = other[there]

@@ -168,7 +168,8 @@ def _end(token: Any, where: str) -> datetime | None:
         letters = token["exp"]
         found = _EXP.search(base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4)))
     except (binascii.Error, ValueError, TypeError, KeyError):
-        letters, found = "?", None
+        letters = "?"
+        found = None
     if letters and not found:
         raise ProbeBroken(
             f"{where}: cni_token.ps1 printed a token of another shape", transport="garbled output"

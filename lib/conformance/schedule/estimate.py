@@ -118,7 +118,8 @@ def lines_of_many_nodes(tests: int, nodes: int, most: int) -> list[str]:
     if nodes <= MANY_NODES:
         return []
     pairs = nodes * nodes
-    least, each = PATHS * max(most, nodes), PATHS * pairs
+    least = PATHS * max(most, nodes)
+    each = PATHS * pairs
     minutes = [max(1, round(tests * paths * ASKED / ATTEMPTS / 60)) for paths in (least, each)]
     return [
         f"estimate: {nodes} covered nodes are {pairs:,} ordered pairs of nodes: a test with "

@@ -65,7 +65,8 @@ class Statement:
 
     def say_instead(self, claim: str, found: Finding) -> None:
         """Record a finding for a claim in the place of CONFIRMED."""
-        self.special[claim], self.results = found, None
+        self.special[claim] = found
+        self.results = None
 
 
 def from_body(error: BaseException) -> Finding:

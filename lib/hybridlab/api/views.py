@@ -77,7 +77,8 @@ class Views:
             obj["metadata"]["name"] = self._names(resource, obj["metadata"]["name"])[0]
         if not resource.is_view:
             return obj
-        obj["apiVersion"], obj["kind"] = resource.storage_version, resource.storage_kind
+        obj["apiVersion"] = resource.storage_version
+        obj["kind"] = resource.storage_kind
         if resource.storage == "events":
             return _renamed(obj, {new: old for old, new in _EVENT_FIELDS})
         if resource.group == CRD_V1:

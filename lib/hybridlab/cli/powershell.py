@@ -41,7 +41,8 @@ def named(program: str) -> PowerShell:
     if status or len(lines) < 3 or not lines[2][:1].isdigit():
         said = f": {error}" if error else ""
         raise Stop(USAGE, f"--powershell={program}: is no PowerShell 7 that runs here{said}")
-    home, runtime = Path(lines[0]).resolve(), Path(lines[1]).resolve()
+    home = Path(lines[0]).resolve()
+    runtime = Path(lines[1]).resolve()
     dotnet = home if runtime == home else runtime.parents[min(2, len(runtime.parents) - 1)]
     for folder, has in ((home, "pwsh.dll"), (dotnet, "pwsh" if dotnet == home else "dotnet")):
         if _shows_more(folder):

@@ -111,7 +111,8 @@ class Operator(Controller):
             made = await self._client.replace(
                 resource, {**now, **_laid_over(now, wanted)}, namespace
             )
-        self._wanted[key], self._as_laid[key] = wanted, _content(made)
+        self._as_laid[key] = _content(made)
+        self._wanted[key] = wanted
 
 
 def _content(obj: Obj) -> Any:

@@ -155,10 +155,7 @@ class Attempt:
                     asyncio.get_running_loop().sock_connect(sock, (host, port)), self.settings
                 )
             self.out["connect_ms"] = self.elapsed()
-            self.out["local"], self.out["remote"] = (
-                place(sock.getsockname()),
-                place(sock.getpeername()),
-            )
+            self.out.update(local=place(sock.getsockname()), remote=place(sock.getpeername()))
         except BaseException:
             sock.close()
             raise
@@ -392,7 +389,8 @@ def keep_http(out: dict[str, Any], data: bytes, size: int) -> str | None:
         key.strip().lower(): value.strip()
         for key, _, value in (line.partition(":") for line in rest)
     }
-    out["status"], out["status_line"] = int(status[1]), first
+    out["status"] = int(status[1])
+    out["status_line"] = first
     out["headers"] = {key: value for key, value in fields.items() if key.startswith("x-probe-")}
     size -= len(head)
     _keep_body(out, data[len(head) :], size)

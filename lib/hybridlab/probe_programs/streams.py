@@ -146,7 +146,8 @@ class End:
         """Exchange heartbeats until the connection is over; ``first`` is the heartbeat that was
         already received."""
         assert self.lines is not None
-        self.open, self.heard_at = True, self.clock()
+        self.open = True
+        self.heard_at = self.clock()
         self.note("opened", f"{self.local} to {self.remote}")
         work = [
             asyncio.create_task(coroutine)
@@ -218,7 +219,9 @@ class End:
             if line != str(self.heard + 1):
                 raise Over("BROKEN", f"heartbeat {line[:40]!r} after {self.heard}")
             quiet = self.clock() - self.heard_at
-            self.heard, self.heard_at, line = self.heard + 1, self.clock(), None
+            self.heard += 1
+            self.heard_at = self.clock()
+            line = None
             if self.stalled:
                 self.stalled = False
                 self.note("resumed", f"after {quiet:.0f} ms")

@@ -216,7 +216,8 @@ async def trial(hosts: ProgramHosts, real: RealWindows) -> Lack | None:
 
 async def _tried(hosts: ProgramHosts, real: RealWindows) -> str:
     """Return why a PowerShell did not print its version; empty: it did."""
-    out, err = _Kept(), _Kept()
+    out = _Kept()
+    err = _Kept()
     host = await hosts.create(
         spec=ContainerSpec(id="trial", pod="trial", name="trial", os="windows", image=""),
         image=images.table()[0],

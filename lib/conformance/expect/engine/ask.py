@@ -117,9 +117,11 @@ class _Round:
         self._within = max((path.rule.within for path in paths), default=0.0)
         self._earliest = min((path.rule.within for path in paths), default=0.0)
         """s. No time limit ends before this moment, since budgets only grow."""
-        self._lost, self._looks, self._looked = lost, min(LOOK_AFTER, self._earliest / 2), 0.0
-        """s. The function that finds paths with lost ends, the time of its next call, and the end
-        of its last call."""
+        self._lost = lost
+        self._looks = min(LOOK_AFTER, self._earliest / 2)
+        self._looked = 0.0
+        """s. The time of the next call of ``lost``, which finds paths with lost ends, and the end of
+        its last call."""
         any_closed = not all(path.want for path in paths)
         self._about_denial = about_denial or any_closed
         self._sources = {

@@ -6,34 +6,21 @@ cloud's router cannot be read; they are named as the cause if everything else is
 judges nothing."""
 
 import ipaddress
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from conformance.errors import SuiteError, first_line
 from conformance.expect.explain.between_nodes import Blamed
 from conformance.model.endpoint import Target, Workload
 from conformance.model.facts import Facts
-from conformance.model.host import HnsEndpoint, HnsNetwork, LinuxFacts, RouteEntry
+from conformance.model.host import RouteEntry
+from conformance.probe.host import Hosts
 
 OF_CLOUDS = ("AmazonVPC", "AzureVNET")
 """Plugins that give a Windows host no endpoint in its pods' network."""
 TO_ALL = "0.0.0.0/0"
 SEE = "CONN-3, and CP-2 or FL-1 where nodes have routes to each other's pods"
 DO = "then add the route, or create anew the network that lacks the endpoint"
-
-
-class Hosts(Protocol):
-    """The readings of hosts that this module needs (``conformance.probe.host.Hosts``)."""
-
-    def linux(self, node: str) -> LinuxFacts:
-        """Return the networking of a Linux node."""
-
-    def hns_networks(self, node: str) -> Sequence[HnsNetwork]:
-        """Return the HNS networks of a Windows node."""
-
-    def hns_endpoints(self, node: str) -> Sequence[HnsEndpoint]:
-        """Return the HNS endpoints of a Windows node."""
 
 
 @dataclass(frozen=True)

@@ -316,7 +316,8 @@ class _OfNode:
         denied = False
         patience = self._patience(path)
         for stretch in path.stretches:
-            (began, agreed, ended), first = stretch.asked, path.stretches[0].asked[0]
+            began, agreed, ended = stretch.asked
+            first = path.stretches[0].asked[0]
             denied = denied or (stretch.open is False and stretch.sure)
             early = began <= first + patience or not denied
             pauses = self._outlasted(path, stretch)

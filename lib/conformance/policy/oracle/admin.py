@@ -57,10 +57,8 @@ def subject(given: Any, where: str) -> Chooser:
 def rules(given: Any, kind: str, direction: str, where: str, owner: str) -> Iterator[Rule]:
     """Yield a rule's rules in Calico's terms, by peer and protocol.  Raise UsageProblem."""
     at = f"{owner} {where}"
-    side, listed = (
-        "from" if direction == "ingress" else "to",
-        "protocols" if kind == "ClusterNetworkPolicy" else "ports",
-    )
+    side = "from" if direction == "ingress" else "to"
+    listed = "protocols" if kind == "ClusterNetworkPolicy" else "ports"
     rule = fields.mapping(given, at, {"name", "action", side, listed})
     actions = ACTIONS[kind]
     action = actions[fields.one_of(rule.get("action"), f"{at} action", actions)]

@@ -42,7 +42,8 @@ WORDS: dict[bool, dict[str, str]] = {
 
 def headline(plain: Mapping[str, Any]) -> tuple[str, str]:
     """Return the page's first line and its tone: ``good``, ``bad`` or ``warn``."""
-    (text, tone), cause = _answer(plain), str(plain["run"].get("exit_cause") or "")
+    text, tone = _answer(plain)
+    cause = str(plain["run"].get("exit_cause") or "")
     explained = cause.startswith("--require") or not (cause or text == CLEAN)
     if tone == "bad" or explained or not plain["run"]["exit_code"]:
         return text, tone

@@ -49,7 +49,8 @@ def missing_of(lab: LabParts) -> Missing:
 def node_route_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node has no route to the pods of another node, as if the administrator had forgotten it."""
     missing = missing_of(lab)
-    node, other = lab.node(parameters["node"]), lab.node(parameters["to"])
+    node = lab.node(parameters["node"])
+    other = lab.node(parameters["to"])
     if lab.calico.plane.fabric(lab.calico.typha.routing).routes:
         raise BadFault("no node has routes to pods: the fabric has them, see fabric-route-missing")
     effect = f"{node} has no route to pods of {other}"
@@ -59,7 +60,8 @@ def node_route_missing(lab: LabParts, identity: str, parameters: Mapping[str, st
 @TYPES.fault("fabric-route-missing", "underlay", NODE)
 def fabric_route_missing(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """The fabric has no route to the pods of a node."""
-    missing, node = missing_of(lab), lab.node(parameters["node"])
+    missing = missing_of(lab)
+    node = lab.node(parameters["node"])
     if not lab.calico.plane.fabric(lab.calico.typha.routing).routes:
         raise BadFault("the fabric has no routes to pods: nodes have them, see node-route-missing")
     effect = f"the fabric has no route to pods of {node}"
@@ -69,7 +71,8 @@ def fabric_route_missing(lab: LabParts, identity: str, parameters: Mapping[str, 
 @TYPES.fault("pod-cidr-full", "ipam", NODE)
 def pod_cidr_full(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
     """A node has no address left for another pod: its plugin refuses the pod."""
-    words, full = missing_of(lab).words, lab.node(parameters["node"])
+    words = missing_of(lab).words
+    full = lab.node(parameters["node"])
 
     def refused(before: str, node: str) -> str:
         return words(lab.calico.nodes[node]) if node == full else before

@@ -154,7 +154,8 @@ class Routed(Plane):
         return NodeProgram(tunnel=None, routes=routes)
 
     def _reaches(self, node: str, owner: str, facts: RoutingFacts) -> bool:
-        here, there = self._machines.get(node), self._machines.get(owner)
+        here = self._machines.get(node)
+        there = self._machines.get(owner)
         near = here is not None and there is not None and here.subnet == there.subnet
         return (
             near and owner in facts.ends and (node, owner) not in self.missing.node_routes.values()

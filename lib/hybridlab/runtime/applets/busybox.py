@@ -149,10 +149,14 @@ async def ip(process: Process) -> int:
 def _shown(interface: Interface) -> list[str]:
     name = interface.name
     flags = "BROADCAST,MULTICAST,UP,LOWER_UP,M-DOWN"
-    kind, broadcast, scope = ("ether", "ff", "global")
+    kind = "ether"
+    broadcast = "ff"
+    scope = "global"
     if interface.is_loopback:
         flags = "LOOPBACK,UP,LOWER_UP"
-        kind, broadcast, scope = ("loopback", "00", "host")
+        kind = "loopback"
+        broadcast = "00"
+        scope = "host"
     return [
         f"{interface.index}: {name}: <{flags}> mtu {interface.mtu} qdisc noqueue ",
         f"    link/{kind} {interface.mac} brd {':'.join([broadcast] * 6)}",

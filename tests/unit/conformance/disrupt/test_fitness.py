@@ -67,6 +67,43 @@ def test_a_calico_that_is_well_is_not(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("nodes", "conditions"),
+    [
+        pytest.param({"calico-node": daemonset("calico-node", 3, 3)}, WELL, id="more than wanted"),
+        pytest.param({}, WELL | {"Paused": "True", "Ready": "False"}, id="other conditions"),
+        pytest.param({}, WELL | {"Degraded": "Unknown", "Progressing": "Unknown"}, id="not known"),
+        pytest.param({"calico-node": {"metadata": {}}}, {}, id="nothing reported"),
+    ],
+)
+def test_what_is_no_trouble_of_calico_is_not_refused(
+    cluster: Any, nodes: Any, conditions: Any
+) -> None:
+    cluster.others = {("DaemonSet", name): one for name, one in nodes.items()}
+    cluster.others["TigeraStatus", "calico"] = status(**conditions)
+    refuse_unwell(cluster)
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ({"reason": "PodFailure"}, "calico is Degraded: PodFailure"),
+        ({"reason": "PodFailure", "message": ""}, "calico is Degraded: PodFailure"),
+        ({}, "calico is Degraded: no message"),
+    ],
+)
+def test_a_status_without_a_message_is_refused_with_what_it_has(
+    cluster: Any, condition: Any, words: str
+) -> None:
+    there = {"type": "Degraded", "status": "True", **condition}
+    cluster.others["TigeraStatus", "calico"] = {
+        "metadata": {"name": "calico"},
+        "status": {"conditions": [there]},
+    }
+    with pytest.raises(MissingCapability, match=f"{words}; wait until"):
+        refuse_unwell(cluster)
+
+
+@pytest.mark.parametrize(
     ("manager", "field", "refused"),
     [
         ("argocd-controller", "f:vxlanVNI", True),

@@ -83,6 +83,10 @@ def blocks() -> dict[str, str]:
     return {name: f"192.168.{number}.0/26" for number, name in enumerate(ADDRESSES)}
 
 
+OF_A_NODE = {"serviceClusterIPs": [{"cidr": "0.0.0.0/0"}], "serviceExternalIPs": [{"cidr": "::/0"}]}
+"""Calico advertises no services by configurations of other names than ``default``."""
+
+
 def facts(
     *,
     configuration: Any = None,
@@ -99,7 +103,11 @@ def facts(
     )
     seen = {"w1": host("w1"), "w2": host("w2")} | hosts
     objects = {
-        "BGPConfiguration": [{"metadata": {"name": "default"}, "spec": configuration or {}}],
+        "BGPConfiguration": [
+            {"metadata": {"name": "a"}, "spec": OF_A_NODE},
+            {"metadata": {"name": "default"}, "spec": configuration or {}},
+            {"metadata": {"name": "node.w1"}, "spec": OF_A_NODE},
+        ],
         "BGPPeer": [{"metadata": {"name": "p"}, "spec": spec} for spec in peering],
         "IPPool": [{"metadata": {"name": "pool"}, "spec": {"cidr": "192.168.0.0/16"}}],
     }

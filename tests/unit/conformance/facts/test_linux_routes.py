@@ -82,6 +82,7 @@ def test_a_node_that_passes_on_what_it_learns_may_be_the_next_hop() -> None:
     ("left", "told"),
     [
         ("10.1.9.0/26 by 10.0.0.9", "by 10.0.0.9 to a block of no node"),
+        ("10.1.9.6/31 by 10.0.0.9", "by 10.0.0.9 to a block of no node"),
         ("10.1.9.7/32 by 10.0.0.9", ""),
         ("10.1.9.0/26", ""),
         ("10.1.0.0/16 by 10.0.0.9", ""),

@@ -113,3 +113,27 @@ def test_a_link_or_a_pipe_in_the_place_of_the_lock_file_is_not_followed_and_not_
     path.unlink()
     os.mkfifo(path)
     assert liveness.process(liveness.sign(path)) is Life.UNKNOWN
+
+
+RUN = "a1b2c3"
+
+
+@pytest.mark.parametrize(
+    ("spec", "held"),
+    [
+        ({"holderIdentity": RUN}, True),
+        ({"holderIdentity": f"host/{RUN}"}, True),
+        ({"holderIdentity": f"host,{RUN} of somebody"}, True),
+        ({"holderIdentity": f"{RUN}4"}, False),
+        ({"holderIdentity": "another"}, False),
+        ({"holderIdentity": None}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
+def test_a_run_holds_a_lease_whose_holder_has_its_id_as_a_word(spec: Any, held: bool) -> None:
+    assert liveness.holds({"spec": spec}, RUN) is held
+
+
+def test_a_lease_without_a_spec_is_held_by_none() -> None:
+    assert not liveness.holds({}, RUN)

@@ -255,3 +255,43 @@ def test_after_an_interruption_others_wait_no_longer_and_clearing_up_may_ask_for
         kube.read("/version")
     kube.close()
     api.stop()
+
+
+def test_a_server_that_is_back_is_remembered_as_lost_and_asked_again(
+    tmp_path: Path, now: Callable[[float], None]
+) -> None:
+    reach, other = (Reach(tmp_path, PATIENCE) for _ in range(2))
+    reach.silent(1000.0, "refused")
+    reach.end("the API server is lost", gone=True)
+    other.is_back()
+    assert (reach.gone, reach.was_gone) == ("", "the API server is lost")
+    assert reach.ended == "the API server is lost"
+    reach.check("GET /x")
+    assert {path.name for path in tmp_path.iterdir()} == {"was-gone", "ended"}
+    other.is_back()
+    assert reach.was_gone == "the API server is lost"
+
+
+def test_an_answer_ends_a_silence(tmp_path: Path, now: Callable[[float], None]) -> None:
+    reach = Reach(tmp_path, PATIENCE)
+    reach.answered()
+    reach.silent(1000.0, "refused")
+    assert [path.name for path in tmp_path.iterdir()] == ["silence"]
+    reach.answered()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_without_a_folder_nothing_is_lost() -> None:
+    reach = Reach()
+    reach.silent(1000.0, "refused")
+    reach.end("over", gone=True, unusable=True)
+    reach.answered()
+    reach.is_back()
+    assert (reach.gone, reach.was_gone, reach.ended, reach.unusable) == ("", "", "", False)
+
+
+def test_the_first_line_of_the_first_reason_counts(tmp_path: Path) -> None:
+    reach = Reach(tmp_path)
+    reach.end("no memory\nmore", unusable=True)
+    reach.end("another", gone=True)
+    assert (reach.ended, reach.unusable, reach.gone) == ("no memory", True, "another")

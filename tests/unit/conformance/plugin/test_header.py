@@ -10,10 +10,19 @@ from typing import Any
 import pytest
 
 from conformance.model.facts import Fact
-from conformance.plugin.header import assumptions, coverage_lines, facts_lines, lines
+from conformance.plugin.header import (
+    assumptions,
+    coverage_lines,
+    dsr,
+    facts_lines,
+    installs,
+    lines,
+    nodes,
+    planes,
+)
 from conformance.plugin.notes import AGENT_NOT_EXECUTED, windows_agents
 from conformance.settings import Settings
-from tests.plugin.stand_in_cluster import facts
+from tests.plugin.stand_in_cluster import facts, node
 
 
 def test_nothing_is_assumed_of_a_cluster_with_one_known_version() -> None:
@@ -151,3 +160,53 @@ def test_a_busy_machine_is_named(monkeypatch: pytest.MonkeyPatch, shared: bool, 
     )  # fmt: skip
     (note,) = [line for line in lines(run, whole=True) if "busy" in line]
     assert note.startswith(f"note: this machine is busy (a load of 9.3 on 2 cores): {late}")
+
+
+@pytest.mark.parametrize(
+    ("windows", "linux", "words"),
+    [
+        (0, 1, ("0 Windows nodes", "1 Linux node")),
+        (1, 2, ("1 Windows node (10.0.20348.2762)", "2 Linux nodes")),
+        (2, 0, ("2 Windows nodes (10.0.20348.2762)", "0 Linux nodes")),
+    ],
+)
+def test_nodes_are_counted_with_their_builds(
+    windows: int, linux: int, words: tuple[str, str]
+) -> None:
+    made = facts(windows=windows)
+    few = replace(made, nodes=(*made.by_os("linux")[:linux], *made.by_os("windows")))
+    assert (nodes(few, "windows"), nodes(few, "linux")) == words
+
+
+def test_nodes_of_two_builds_are_named_with_both() -> None:
+    other = node("win-9", "windows", (17763, 1999))
+    both = replace(facts(windows=1), nodes=(*facts(windows=1).nodes, other))
+    assert nodes(both, "windows") == "2 Windows nodes (10.0.20348.2762, 10.0.17763.1999)"
+
+
+def of_windows(*changes: dict[str, Any]) -> Any:
+    """Facts with a Windows node for each of these changes."""
+    made = facts(windows=len(changes))
+    changed = (
+        replace(one, **change) for one, change in zip(made.by_os("windows"), changes, strict=True)
+    )
+    return replace(made, nodes=(*made.by_os("linux"), *changed))
+
+
+def test_what_windows_nodes_differ_in_is_named_by_node() -> None:
+    on, off, unknown = (Fact(value, "a test") for value in (True, False, None))
+    assert dsr(of_windows()) == "unknown"
+    assert dsr(of_windows({"dsr": on}, {"dsr": on})) == "on"
+    assert dsr(of_windows({"dsr": off})) == "off"
+    differing = of_windows({"dsr": on}, {"dsr": unknown}, {"dsr": on})
+    assert dsr(differing) == "on (win-0, win-2), unknown (win-1)"
+
+
+def test_planes_and_installations_are_those_of_all_windows_nodes() -> None:
+    overlay, bridge, unknown = (Fact(value, "a test") for value in ("overlay", "l2bridge", None))
+    assert planes(of_windows()) == "unknown"
+    assert planes(of_windows({"plane": overlay}, {"plane": overlay})) == "overlay"
+    assert planes(of_windows({"plane": overlay}, {"plane": bridge})) == "l2bridge and overlay"
+    assert planes(of_windows({"plane": unknown})) == "unknown"
+    by_hand = of_windows({"install": Fact("manual", "a test")}, {})
+    assert installs(by_hand).value == "operator, manual on win-0"

@@ -113,3 +113,10 @@ def test_a_report_that_cannot_be_continued_is_refused_in_one_line(
     assert to_run_again(parse(plain, "r"), "d") == ("t::a",)
     with pytest.raises(UsageProblem, match=expected):
         to_run_again(parse(plain | change, "r"), "d")
+
+
+def test_the_catalogs_of_a_report_and_of_the_suite_are_named_by_their_first_twelve_digits() -> None:
+    theirs, ours = "0123456789abcdef", "fedcba9876543210"
+    plain = dict(report([]).plain) | IDENTIFIED | {"suite": {"catalog": theirs}}
+    with pytest.raises(UsageProblem, match=r"\(0123456789ab, here fedcba987654\); use the suite"):
+        to_run_again(parse(plain, "r"), ours)

@@ -13,7 +13,7 @@ from conformance.model.claim import ClaimResult, ClaimVerdict, Finding
 from conformance.model.decision import Decision, Half
 from conformance.schedule.builds import builds_of
 from conformance.settings import Cover, Settings
-from conformance.verdicts.judged import judged
+from conformance.verdicts.judged import judged, of_test
 from conformance.verdicts.statement import Statement
 from tests.plugin.stand_in_cluster import facts, node
 
@@ -192,3 +192,28 @@ def test_a_decision_counts_for_the_parts_whose_names_end_so_and_for_a_claim_with
     assert verdict("edited rule, windows server") is V.CONFIRMED
     assert verdict("edited rule, windows client") is V.NOT_RUN
     assert verdict("") is V.VIOLATED
+
+
+def outcome(verdict: V, reason: str = "") -> ClaimResult:
+    return ClaimResult(claim="CONN-1", verdict=verdict, test="t", reason=reason, remedy=reason * 2)
+
+
+@pytest.mark.parametrize("verdict", [each for each in V if each is not V.CONFIRMED])
+def test_a_test_has_the_reason_of_the_first_result_with_its_worst_verdict(verdict: V) -> None:
+    found = of_test([outcome(V.CONFIRMED, "c"), outcome(verdict, "a"), outcome(verdict, "b")], None)
+    better = verdict in (V.NOT_OBSERVED, V.NOT_APPLICABLE)
+    assert found == (Finding(V.CONFIRMED) if better else Finding(verdict, "a", "aa"))
+
+
+@pytest.mark.parametrize("others", [(V.VIOLATED, V.INCONCLUSIVE), (V.INCONCLUSIVE, V.VIOLATED)])
+def test_a_worse_result_is_the_test_s_wherever_it_stands(others: tuple[V, V]) -> None:
+    found = of_test([outcome(each, str(each)) for each in (V.NOT_RUN, *others, V.UNMET)], None)
+    assert (found.verdict, found.reason) == (V.VIOLATED, "VIOLATED")
+
+
+def test_what_was_raised_is_told_with_the_worst_verdict() -> None:
+    raised = Finding(V.INCONCLUSIVE, "no agent", "look")
+    assert of_test([], None) == Finding(V.CONFIRMED)
+    assert of_test([], raised) == raised
+    assert of_test([outcome(V.CONFIRMED)], None) == Finding(V.CONFIRMED)
+    assert of_test([outcome(V.VIOLATED, "a")], raised) == replace(raised, verdict=V.VIOLATED)

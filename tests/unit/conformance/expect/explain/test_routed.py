@@ -123,7 +123,7 @@ def in_overlay(source: Workload, server: Workload, *routes: RouteEntry) -> Any:
         )
         for number, pod in enumerate((L1, L2, W1, W2), start=1)
     ]
-    hosts = Hosts(routes=(DEFAULT, *routes), endpoints=())
+    hosts: Any = Hosts(routes=(DEFAULT, *routes), endpoints=())
     return RoutedPaths(hosts, some_facts(*nodes)).blamed(source, server.tcp(8080))
 
 
