@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests as dicts."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from conformance.errors import UsageProblem
-from conformance.kube.client import Obj
+
+if TYPE_CHECKING:
+    from conformance.kube.client import Obj
 
 # libyaml's, where PyYAML was built with it, are ten times as fast: manifests are read again for every deployment.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -13,14 +13,15 @@ from conformance.offline import compare
 from conformance.offline.summary import (
     PARTLY,
     WORDS,
+    Results,
     Summary,
     explained,
     letters_of,
     named,
-    rows,
     some,
     word,
 )
+from conformance.policy.reach import Answer
 from conformance.printing import plain, single, within
 
 FEW = 3
@@ -42,12 +43,10 @@ def as_plain(summary: Summary) -> dict[str, Any]:
     ``matrix``: for each group of sources and each of destinations the place of its answers among
     ``answers``; null where there is nothing to say.
     """
-    places: dict[tuple[int, ...], int] = {}
+    places: dict[Results, int] = {}
     cells = {
-        place: places.setdefault(tuple(map(id, cell.answers)), len(places))
-        for place, cell in summary.cells.items()
+        place: places.setdefault(cell.results, len(places)) for place, cell in summary.cells.items()
     }
-    reported = {cells[place]: rows(cell) for place, cell in summary.cells.items()}
     every = range(len(summary.groups))
     return {
         "columns": _columns(summary),
@@ -63,9 +62,9 @@ def as_plain(summary: Summary) -> dict[str, Any]:
                     "verdicts": [WORDS[verdict] for verdict in answer.verdicts],
                     **({"because": explained(answer)} if answer.differences else {}),
                 }
-                for where, answer in reported[number]
+                for where, answer in results.rows
             ]
-            for number in range(len(places))
+            for results in places
         ],
         "matrix": [[cells.get((row, column)) for column in every] for row in every],
         "notes": list(summary.notes(10**9)),
@@ -84,13 +83,21 @@ def as_json(value: Any) -> str:
 def _cell_rows(summary: Summary) -> Iterator[Sequence[str]]:
     """Yield pairs, a word for each column, and explanations, where a word is not enough."""
     columns = range(len(summary.reach.columns))
+    rows: dict[Results, list[tuple[str, ...]]] = {}
     for cell in summary.cells.values():
-        if cell.differs or cell.word == PARTLY:
+        results = cell.results
+        if results.differs or results.word == PARTLY:
+            if results not in rows:
+                rows[results] = [
+                    (where, *(word([answer], column) for column in columns), _why(answer))
+                    for where, answer in results.rows
+                ]
             pair = f"{summary.of(cell.source)} to {summary.of(cell.destination)}"
-            for where, answer in rows(cell):
-                words = [word([answer], column) for column in columns]
-                why = " / ".join(line for said in explained(answer) for line in said)
-                yield f"{pair}, {where}", *words, why
+            yield from ((f"{pair}, {where}", *others) for where, *others in rows[results])
+
+
+def _why(answer: Answer) -> str:
+    return " / ".join(line for said in explained(answer) for line in said)
 
 
 def _groups(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -109,11 +116,15 @@ def as_markdown(summary: Summary) -> str:
     lines.append("| --- |" + " --- |" * len(shown))
     for row, group in enumerate(shown):
         cells = [summary.cells.get((row, place)) for place in range(len(shown))]
-        words = ("" if cell is None else cell.word + " \\*" * cell.differs for cell in cells)
+        words = ("" if cell is None else _marked_word(cell.results) for cell in cells)
         lines.append(f"| {summary.of(group)} | {' | '.join(words)} |")
     lines += _table(("path", *_columns(summary), "why"), _cell_rows(summary))
     lines += ["", *(f"- {_marked(note)}" for note in summary.notes(FEW))]
     return "\n".join(lines) + "\n"
+
+
+def _marked_word(results: Results) -> str:
+    return results.word + " \\*" * results.differs
 
 
 def _table(heads: Sequence[str], listed: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -139,7 +150,7 @@ def _marked(text: str) -> str:
 def as_html(summary: Summary) -> str:
     """Return the answer as a page that needs no network."""
     colours = {
-        place: (COLOURS.get(cell.word, _OTHER), cell.word, cell.differs)
+        place: (COLOURS.get(cell.results.word, _OTHER), cell.results.word, cell.results.differs)
         for place, cell in summary.cells.items()
     }
     parts = [*_begun(summary.headlines())]

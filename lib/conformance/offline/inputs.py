@@ -4,19 +4,23 @@
 Lists are unfolded; a workload without pods becomes the pod of its template.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.errors import SuiteError, UsageProblem
 from conformance.kube import manifest
-from conformance.kube.client import Kube
 from conformance.kube.refused import ApiRefused
 from conformance.policy.oracle.fields import is_foreign
 from conformance.policy.selectors import kubernetes, shown
+
+if TYPE_CHECKING:
+    from conformance.kube.client import Kube
 
 Obj = dict[str, Any]
 MOST_VALUES = 5_000_000

@@ -25,6 +25,34 @@ FEW = 3
 UNDESCRIBED = "assumed: no file describes the namespace, so it has no labels but its name"
 
 
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The answers that many pairs of groups have in common."""
+
+    answers: tuple[Answer, ...]
+
+    @cached_property
+    def word(self) -> str:
+        """Return the promise in a word."""
+        return word(self.answers, 0)
+
+    @cached_property
+    def differs(self) -> bool:
+        """Return whether a column has another verdict than the promise."""
+        return any(len(set(answer.verdicts)) > 1 for answer in self.answers)
+
+    @cached_property
+    def rows(self) -> list[tuple[str, Answer]]:
+        """Return the different answers, each with its protocols and ports."""
+        found: dict[tuple[object, ...], list[Answer]] = {}
+        for answer in self.answers:
+            found.setdefault((answer.verdicts, answer.differences), []).append(answer)
+        return [
+            (", ".join(dict.fromkeys(at(one, self.answers) for one in same)), same[0])
+            for same in found.values()
+        ]
+
+
 @dataclass(frozen=True)
 class Cell:
     """The results of the paths from one group to another."""
@@ -33,17 +61,7 @@ class Cell:
     destination: Group
     paths: int
     """Pairs of ends."""
-    answers: tuple[Answer, ...]
-
-    @cached_property
-    def word(self) -> str:
-        """Return the promise in a word."""
-        return word(self.answers, 0)
-
-    @property
-    def differs(self) -> bool:
-        """Return whether a column has another verdict than the promise."""
-        return any(len(set(answer.verdicts)) > 1 for answer in self.answers)
+    results: Results
 
 
 def word(answers: Sequence[Answer], column: int) -> str:
@@ -65,13 +83,23 @@ class Summary:
     def cells(self) -> dict[tuple[int, int], Cell]:
         """Return the cells by the places of source and destination."""
         found = {}
+        results: dict[int, Results] = {}
         for row, source in enumerate(self.groups):
             for column, destination in enumerate(self.groups):
                 pair = pair_of(source, destination)
                 answers = self.reach.between(*pair) if pair else ()
                 if answers:  # none: they have no address of the same IP version
                     paths = _paths(source, destination)
-                    found[row, column] = Cell(source, destination, paths, answers)
+                    same = results.setdefault(id(answers), Results(answers))
+                    found[row, column] = Cell(source, destination, paths, same)
+        return found
+
+    @cached_property
+    def _totals(self) -> dict[Results, int]:
+        """Return the number of paths with the same results."""
+        found: dict[Results, int] = {}
+        for cell in self.cells.values():
+            found[cell.results] = found.get(cell.results, 0) + cell.paths
         return found
 
     def of(self, group: Group) -> str:
@@ -82,8 +110,10 @@ class Summary:
         """Yield the first sentences of the answer: how many paths are open, and which columns
         differ."""
         pods, policies = len(self.reach.world.pods), len(self.reach.oracle.policies)
-        cells = list(self.cells.values())
-        counts = {one: sum(cell.paths for cell in cells if cell.word == one) for one in SYMBOLS}
+        counts = {
+            one: sum(paths for results, paths in self._totals.items() if results.word == one)
+            for one in SYMBOLS
+        }
         text = ", ".join(f"{number} {one}" for one, number in counts.items() if number)
         yield (
             f"{counted(pods, 'pod')}, {counted(policies, 'policy', 'policies')}: "
@@ -110,11 +140,11 @@ class Summary:
             (Verdict.ALLOWED, Verdict.DENIED, "closed", "opens"),
         ):
             paths = sum(
-                cell.paths
-                for cell in self.cells.values()
+                number
+                for results, number in self._totals.items()
                 if any(
                     (answer.verdicts[0], answer.verdicts[place]) == (before, after)
-                    for answer in cell.answers
+                    for answer in results.answers
                 )
             )
             if paths:
@@ -215,17 +245,6 @@ def at(answer: Answer, answers: Sequence[Answer]) -> str:
 def ports_text(ports: Range) -> str:
     """Return ``80`` or ``80-90``."""
     return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
-
-
-def rows(cell: Cell) -> list[tuple[str, Answer]]:
-    """Return the different answers of a cell, each with its protocols and ports."""
-    found: dict[tuple[object, ...], list[Answer]] = {}
-    for answer in cell.answers:
-        found.setdefault((answer.verdicts, answer.differences), []).append(answer)
-    return [
-        (", ".join(dict.fromkeys(at(one, cell.answers) for one in same)), same[0])
-        for same in found.values()
-    ]
 
 
 def explained(answer: Answer) -> list[tuple[str, ...]]:

@@ -20,7 +20,7 @@ from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.policies import DIRECTIONS, Direction
 from conformance.policy.oracle.rules import ANYBODY, Packet, Peer, is_at
-from conformance.policy.oracle.switches import Column, Switch, columns_of
+from conformance.policy.oracle.switches import Column, Minor, Switch, columns_of
 from conformance.policy.oracle.world import Pod, World
 from conformance.policy.unread import unjudged
 from conformance.policy.validation import check_object, check_policy
@@ -79,15 +79,29 @@ class Way(Answer):
 
 
 @dataclass(frozen=True, eq=False)
+class Own:
+    """The data that decide at some ends in a direction: groups with equal data have the same
+    object."""
+
+    policies: tuple[int, ...]
+    """Places of the policies that select these ends."""
+    peers: tuple[int, ...]
+    """Places of all peers in the rules of these policies."""
+    node: str
+    """The node of these ends, if it has an address that is asked about."""
+    families: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Group:
     """Ends that every policy treats alike."""
 
     ends: tuple[End, ...]
-    own: Mapping[Direction, tuple[Any, ...]]
-    """The data that decide at these ends: their policies, and the properties that these policies
-    match."""
-    observations: tuple[tuple[Any, ...], ...]
-    """The properties of these ends that each peer of a rule matches."""
+    own: Mapping[Direction, Own]
+    """Empty: these ends are no pods."""
+    observations: tuple[int, ...]
+    """The properties of these ends that each peer of a rule matches: a number for each set of
+    properties."""
 
     @property
     def first(self) -> End:
@@ -98,6 +112,8 @@ class Group:
 Segment = tuple[Range, tuple[Decision, ...], tuple[Difference, ...]]
 Decided = dict[tuple[int, int], list[Segment]]
 """Segments of ports by IP version and protocol."""
+NO_POD: Decided = {}
+"""The decisions at an end that is no pod."""
 
 
 class Reach:
@@ -126,7 +142,9 @@ class Reach:
         self.world.unknown_services |= services - self.world.backends.keys()
         pods = list(self._pods())
         self.ends = [*pods, *_strangers(addresses, pods)]
+        self._properties: dict[tuple[Any, ...], int] = {}
         self._decided: dict[tuple[Any, ...], Decided] = {}
+        self._decided_for: dict[tuple[Own, Group], Decided] = {}
         self._answers: dict[tuple[int, int], tuple[Answer, ...]] = {}
         self._alike: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
 
@@ -149,10 +167,18 @@ class Reach:
         found: dict[tuple[Any, ...], list[End]] = {}
         for end in self.ends:
             found.setdefault(self._signature(end), []).append(end)
-        return [
-            Group(tuple(ends), dict(zip(DIRECTIONS, sign[:2], strict=True)), sign[2])
-            for sign, ends in found.items()
-        ]
+        owns: dict[tuple[Any, ...], Own] = {}
+        groups = []
+        for (observations, families, _, *known), ends in found.items():
+            own = {
+                way: owns.setdefault(
+                    (way, families, numbers, places, node, *others),
+                    Own(numbers, places, node, families),
+                )
+                for way, (numbers, places, node, *others) in zip(DIRECTIONS, known, strict=False)
+            }
+            groups.append(Group(tuple(ends), own, observations))
+        return groups
 
     @cached_property
     def group_of(self) -> dict[int, Group]:
@@ -205,8 +231,12 @@ class Reach:
             return None
         if end.unjudged:
             return Decision(Verdict.NOT_JUDGED, why=end.unjudged)
-        release = column.release if self._depends_on_release else None
-        return self.oracle.explain(end.pod, direction, packet, column.on(end.os), release)
+        switches = column.on(end.os)
+        return self.oracle.explain(end.pod, direction, packet, switches, self._release(column))
+
+    def _release(self, column: Column) -> Minor | None:
+        """Return the release of a column, if these policies depend on the release."""
+        return column.release if self._depends_on_release else None
 
     def panics(self) -> dict[str, list[str]]:
         """Map Windows pods by name to the rules that may crash Felix on their nodes from v3.29
@@ -250,10 +280,15 @@ class Reach:
             )
 
     def _signature(self, end: End) -> tuple[Any, ...]:
-        observed = tuple(self._seen(end, peer) for peer in self._peers)
+        """Return everything that decides at an end, and about it."""
+        observed = tuple(
+            self._properties.setdefault(self._seen(end, peer), len(self._properties))
+            for peer in self._peers
+        )
+        signature = observed, tuple(end.addresses), self._hosts(end)
         pod = end.pod
         if pod is None:
-            return (), (), observed, tuple(end.addresses), self._hosts(end)
+            return signature
         concerning = [
             number for number, policy in enumerate(self.oracle.policies) if policy.concerns(pod)
         ]
@@ -263,8 +298,8 @@ class Reach:
             places = tuple(self._places_of(numbers, way))
             node = pod.node if pod.node in self._asked_nodes else ""
             known = tuple(observed[place] for place in places)
-            own.append((numbers, places, end.os, end.unjudged, node, known))
-        return *own, observed, tuple(end.addresses), self._hosts(end)
+            own.append((numbers, places, node, end.os, end.unjudged, known))
+        return *signature, *own
 
     def _places_of(self, numbers: Iterable[int], way: Direction) -> Iterator[int]:
         for number in numbers:
@@ -308,31 +343,63 @@ class Reach:
         They are cached under everything that they can depend on.
         """
         if not at.first.pod:
-            return {}
+            return NO_POD
         own = at.own[direction]
-        families = tuple(sorted(ends[0].addresses.keys() & ends[1].addresses.keys()))
-        observed = tuple(other.observations[place] for place in own[1])
-        key = (direction, own, observed, families, self._hosts(other.first) if own[4] else "")
-        if key not in self._decided:
-            ranges = self._told_apart(own[0], direction)
-            self._decided[key] = {
-                (family, protocol): [
-                    self._segment(ends, direction, family, protocol, ports)
-                    for ports in (ranges if protocol not in ICMP else [EVERY_PORT])
-                ]
-                for family in families
-                for protocol in self._protocols
-                if protocol not in ICMP or protocol == ECHO[family][0]
-            }
-        return self._decided[key]
+        if (own, other) not in self._decided_for:
+            observed = tuple(other.observations[place] for place in own.peers)
+            families = tuple(sorted({*own.families} & other.first.addresses.keys()))
+            key = (own, observed, families, self._hosts(other.first) if own.node else "")
+            if key not in self._decided:
+                self._decided[key] = self._asked(own, direction, families, ends)
+            self._decided_for[own, other] = self._decided[key]
+        return self._decided_for[own, other]
+
+    def _asked(
+        self, own: Own, direction: Direction, families: Sequence[int], ends: tuple[End, End]
+    ) -> Decided:
+        """Return the decisions of the policies at one end about the other end."""
+        ranges = self._told_apart(own.policies, direction)
+        alike = self._read_alike(ends[0] if direction == "egress" else ends[1], direction)
+        return {
+            (family, protocol): [
+                self._segment(
+                    ends, direction, self.packet(ends, family, protocol, ports[0]), ports, alike
+                )
+                for ports in (ranges if protocol not in ICMP else [EVERY_PORT])
+            ]
+            for family in families
+            for protocol in self._protocols
+            if protocol not in ICMP or protocol == ECHO[family][0]
+        }
+
+    def _read_alike(self, end: End, direction: Direction) -> list[int]:
+        """Return for each column the place of the first column that reads the policies at an end
+        in the same way."""
+        readings: list[tuple[object, ...]] = []
+        for column in self.columns:
+            switches = column.on(end.os)
+            order = (
+                self.oracle.in_force(end.pod, direction, switches, self._release(column))
+                if end.pod
+                else ()
+            )
+            readings.append((order, switches))
+        return [readings.index(reading) for reading in readings]
 
     def _segment(
-        self, ends: tuple[End, End], direction: Direction, family: int, protocol: int, ports: Range
+        self,
+        ends: tuple[End, End],
+        direction: Direction,
+        packet: Packet,
+        ports: Range,
+        alike: Sequence[int],
     ) -> Segment:
-        packet = self.packet(ends, family, protocol, ports[0])
         end = ends[0] if direction == "egress" else ends[1]
-        asked = [self.decision(end, direction, packet, column) for column in self.columns]
-        decisions = tuple(one for one in asked if one)
+        asked = {
+            place: self.decision(end, direction, packet, self.columns[place])
+            for place in set(alike)
+        }
+        decisions = tuple(one for one in (asked[place] for place in alike) if one)
         differences = tuple(
             Difference(
                 column.name,
@@ -350,8 +417,8 @@ class Reach:
         self, end: End, direction: Direction, packet: Packet, column: Column
     ) -> tuple[Switch, ...]:
         assert end.pod is not None
-        release = column.release if self._depends_on_release else None
-        found = self.oracle.departures(end.pod, direction, packet, column.on(end.os), release)
+        switches = column.on(end.os)
+        found = self.oracle.departures(end.pod, direction, packet, switches, self._release(column))
         return tuple(switch for switch in Switch if switch in found)
 
     def _told_apart(self, numbers: Iterable[int], way: Direction) -> list[Range]:
