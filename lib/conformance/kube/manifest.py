@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manifests as dicts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from conformance.errors import UsageProblem
 
-if TYPE_CHECKING:
-    from conformance.kube.client import Obj
-
+Obj = dict[str, Any]
 # libyaml's, where PyYAML was built with it, are ten times as fast: manifests are read again for every deployment.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SAFE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -21,7 +21,6 @@ from conformance.offline.summary import (
     some,
     word,
 )
-from conformance.policy.reach import Answer
 from conformance.printing import plain, single, within
 
 FEW = 3
@@ -83,21 +82,22 @@ def as_json(value: Any) -> str:
 def _cell_rows(summary: Summary) -> Iterator[Sequence[str]]:
     """Yield pairs, a word for each column, and explanations, where a word is not enough."""
     columns = range(len(summary.reach.columns))
-    rows: dict[Results, list[tuple[str, ...]]] = {}
+    rows = {
+        results: [
+            (
+                where,
+                *(word([answer], column) for column in columns),
+                " / ".join(line for said in explained(answer) for line in said),
+            )
+            for where, answer in results.rows
+        ]
+        for results in summary.alike
+        if results.differs or results.word == PARTLY
+    }
     for cell in summary.cells.values():
-        results = cell.results
-        if results.differs or results.word == PARTLY:
-            if results not in rows:
-                rows[results] = [
-                    (where, *(word([answer], column) for column in columns), _why(answer))
-                    for where, answer in results.rows
-                ]
-            pair = f"{summary.of(cell.source)} to {summary.of(cell.destination)}"
-            yield from ((f"{pair}, {where}", *others) for where, *others in rows[results])
-
-
-def _why(answer: Answer) -> str:
-    return " / ".join(line for said in explained(answer) for line in said)
+        pair = f"{summary.of(cell.source)} to {summary.of(cell.destination)}"
+        found = rows.get(cell.results, ())
+        yield from ((f"{pair}, {where}", *others) for where, *others in found)
 
 
 def _groups(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -116,15 +116,14 @@ def as_markdown(summary: Summary) -> str:
     lines.append("| --- |" + " --- |" * len(shown))
     for row, group in enumerate(shown):
         cells = [summary.cells.get((row, place)) for place in range(len(shown))]
-        words = ("" if cell is None else _marked_word(cell.results) for cell in cells)
+        words = (
+            "" if cell is None else cell.results.word + " \\*" * cell.results.differs
+            for cell in cells
+        )
         lines.append(f"| {summary.of(group)} | {' | '.join(words)} |")
     lines += _table(("path", *_columns(summary), "why"), _cell_rows(summary))
     lines += ["", *(f"- {_marked(note)}" for note in summary.notes(FEW))]
     return "\n".join(lines) + "\n"
-
-
-def _marked_word(results: Results) -> str:
-    return results.word + " \\*" * results.differs
 
 
 def _table(heads: Sequence[str], listed: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -181,10 +180,11 @@ def diff_html(found: compare.Comparison) -> str:
     """Return what changes as a page; in its picture are the groups that a change is about."""
     groups = sorted({place for pair in found.kinds for place in pair})
     letters = {place: letters_of(number) for number, place in enumerate(groups)}
-    colours = {}
-    for (row, column), kinds in found.kinds.items():
-        text = " and ".join(sorted(kinds, reverse=True))
-        colours[groups.index(row), groups.index(column)] = CHANGED.get(text, _OTHER), text, False
+    texts = {pair: " and ".join(sorted(kinds, reverse=True)) for pair, kinds in found.kinds.items()}
+    colours = {
+        (groups.index(row), groups.index(column)): (CHANGED.get(text, _OTHER), text, False)
+        for (row, column), text in texts.items()
+    }
     named_groups = (
         (letter, some([named(end) for end in found.groups[place]], FEW))
         for place, letter in letters.items()

@@ -89,17 +89,17 @@ class Summary:
                 pair = pair_of(source, destination)
                 answers = self.reach.between(*pair) if pair else ()
                 if answers:  # none: they have no address of the same IP version
-                    paths = _paths(source, destination)
+                    paths = paths_between(source.ends, destination.ends)
                     same = results.setdefault(id(answers), Results(answers))
                     found[row, column] = Cell(source, destination, paths, same)
         return found
 
     @cached_property
-    def _totals(self) -> dict[Results, int]:
-        """Return the number of paths with the same results."""
-        found: dict[Results, int] = {}
+    def alike(self) -> dict[Results, list[Cell]]:
+        """Return the cells with the same results."""
+        found: dict[Results, list[Cell]] = {}
         for cell in self.cells.values():
-            found[cell.results] = found.get(cell.results, 0) + cell.paths
+            found.setdefault(cell.results, []).append(cell)
         return found
 
     def of(self, group: Group) -> str:
@@ -111,7 +111,12 @@ class Summary:
         differ."""
         pods, policies = len(self.reach.world.pods), len(self.reach.oracle.policies)
         counts = {
-            one: sum(paths for results, paths in self._totals.items() if results.word == one)
+            one: sum(
+                cell.paths
+                for results, same in self.alike.items()
+                if results.word == one
+                for cell in same
+            )
             for one in SYMBOLS
         }
         text = ", ".join(f"{number} {one}" for one, number in counts.items() if number)
@@ -140,12 +145,13 @@ class Summary:
             (Verdict.ALLOWED, Verdict.DENIED, "closed", "opens"),
         ):
             paths = sum(
-                number
-                for results, number in self._totals.items()
+                cell.paths
+                for results, same in self.alike.items()
                 if any(
                     (answer.verdicts[0], answer.verdicts[place]) == (before, after)
                     for answer in results.answers
                 )
+                for cell in same
             )
             if paths:
                 yield f"{counted(paths, 'path is', 'paths are')} {does} that policy {other}"
@@ -156,11 +162,13 @@ class Summary:
         reach = self.reach
         reasons = dict.fromkeys(reach.unjudged.values())
         for why in reasons:
-            pods = [pod for pod, reason in reach.unjudged.items() if reason == why]
-            yield f"not judged, since {why}: {some(pods, most)}"
+            pods = some([pod for pod, reason in reach.unjudged.items() if reason == why], most)
+            yield f"not judged, since {why}: {pods}"
         for pod, rules in reach.panics().items():
-            danger = f"these end Felix on the node of {pod}, again and again, from v3.29 on"
-            yield f"DANGER: {danger}: {rules[0]}"
+            yield (
+                f"DANGER: these end Felix on the node of {pod}, again and again, from v3.29 on: "
+                f"{rules[0]}"
+            )
             yield from (f"    and {other}" for other in rules[1 : 1 + most])
         world = reach.world
         reported = {
@@ -201,9 +209,10 @@ def pair_of(source: Group, destination: Group) -> tuple[End, End] | None:
     )
 
 
-def _paths(source: Group, destination: Group) -> int:
-    names = {end.name for end in destination.ends}
-    return len(source.ends) * len(destination.ends) - sum(end.name in names for end in source.ends)
+def paths_between(sources: Sequence[End], destinations: Sequence[End]) -> int:
+    """Return the number of paths: an end has none to itself."""
+    names = {end.name for end in destinations}
+    return len(sources) * len(destinations) - sum(end.name in names for end in sources)
 
 
 def letters_of(place: int) -> str:

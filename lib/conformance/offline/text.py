@@ -10,7 +10,6 @@ from conformance.offline.summary import (
     SYMBOLS,
     WORDS,
     Cell,
-    Results,
     Summary,
     explained,
     named,
@@ -91,14 +90,10 @@ def _symbol(cell: Cell | None) -> str:
 
 def _cells(summary: Summary, notes: dict[tuple[str, ...], int]) -> Iterator[list[str]]:
     """Yield the answers that a symbol does not tell, cells of the same answers together."""
-    reported: dict[Results, list[Cell]] = {}
-    for cell in summary.cells.values():
-        if cell.results.differs or cell.results.word == PARTLY:
-            reported.setdefault(cell.results, []).append(cell)
     columns = [column.name for column in summary.reach.columns]
-    for results, same in reported.items():
+    for results in (one for one in summary.alike if one.differs or one.word == PARTLY):
         sources: dict[str, list[str]] = {}
-        for one in same:
+        for one in summary.alike[results]:
             sources.setdefault(summary.of(one.destination), []).append(summary.of(one.source))
         pairs = "; ".join(f"{', '.join(each)} to {letter}" for letter, each in sources.items())
         lines = list(wrapped("  ", pairs, "    "))

@@ -20,7 +20,7 @@ from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.policies import DIRECTIONS, Direction
 from conformance.policy.oracle.rules import ANYBODY, Packet, Peer, is_at
-from conformance.policy.oracle.switches import Column, Minor, Switch, columns_of
+from conformance.policy.oracle.switches import Column, Minor, Switch, Switches, columns_of
 from conformance.policy.oracle.world import Pod, World
 from conformance.policy.unread import unjudged
 from conformance.policy.validation import check_object, check_policy
@@ -112,8 +112,6 @@ class Group:
 Segment = tuple[Range, tuple[Decision, ...], tuple[Difference, ...]]
 Decided = dict[tuple[int, int], list[Segment]]
 """Segments of ports by IP version and protocol."""
-NO_POD: Decided = {}
-"""The decisions at an end that is no pod."""
 
 
 class Reach:
@@ -134,8 +132,12 @@ class Reach:
             for direction, listed in policy.rules.items()
         }
         every = [rule for listed in self._rules.values() for rule in listed]
-        ends = (peer for rule in every for peer in (rule.source, rule.destination))
-        self._peers = [peer for peer in ends if peer is not ANYBODY]
+        self._peers = [
+            peer
+            for rule in every
+            for peer in (rule.source, rule.destination)
+            if peer is not ANYBODY
+        ]
         self._places = {id(peer): place for place, peer in enumerate(self._peers)}
         self._protocols = sorted({6, 17, *(rule.protocol for rule in every if rule.protocol)})
         services = {peer.service for peer in self._peers if peer.service}
@@ -168,17 +170,17 @@ class Reach:
         for end in self.ends:
             found.setdefault(self._signature(end), []).append(end)
         owns: dict[tuple[Any, ...], Own] = {}
-        groups = []
-        for (observations, families, _, *known), ends in found.items():
-            own = {
-                way: owns.setdefault(
-                    (way, families, numbers, places, node, *others),
-                    Own(numbers, places, node, families),
-                )
-                for way, (numbers, places, node, *others) in zip(DIRECTIONS, known, strict=False)
-            }
-            groups.append(Group(tuple(ends), own, observations))
-        return groups
+        return [
+            Group(
+                tuple(ends),
+                {
+                    way: owns.setdefault((way, *one), Own(*one[:4]))
+                    for way, one in zip(DIRECTIONS, known, strict=False)
+                },
+                observations,
+            )
+            for (observations, _, _, *known), ends in found.items()
+        ]
 
     @cached_property
     def group_of(self) -> dict[int, Group]:
@@ -231,12 +233,11 @@ class Reach:
             return None
         if end.unjudged:
             return Decision(Verdict.NOT_JUDGED, why=end.unjudged)
-        switches = column.on(end.os)
-        return self.oracle.explain(end.pod, direction, packet, switches, self._release(column))
+        return self.oracle.explain(end.pod, direction, packet, *self._reading(end, column))
 
-    def _release(self, column: Column) -> Minor | None:
-        """Return the release of a column, if these policies depend on the release."""
-        return column.release if self._depends_on_release else None
+    def _reading(self, end: End, column: Column) -> tuple[Switches, Minor | None]:
+        """Return the departures of an end in a column, and the release, if policies depend on it."""
+        return column.on(end.os), column.release if self._depends_on_release else None
 
     def panics(self) -> dict[str, list[str]]:
         """Map Windows pods by name to the rules that may crash Felix on their nodes from v3.29
@@ -255,8 +256,11 @@ class Reach:
     @cached_property
     def selecting_nobody(self) -> list[str]:
         """Return the policies that select no pod."""
-        pods = list(self.world.pods.values())
-        return [one.label for one in self.oracle.policies if not any(map(one.concerns, pods))]
+        return [
+            one.label
+            for one in self.oracle.policies
+            if not any(map(one.concerns, self.world.pods.values()))
+        ]
 
     @cached_property
     def _depends_on_release(self) -> bool:
@@ -272,8 +276,7 @@ class Reach:
         """Yield the pods, those of unknown system once for each system."""
         for name, pod in sorted(self.world.pods.items()):
             why = self.unjudged.get(name, "")
-            both = filter(None, (pod.address, pod.second))
-            addresses = {_family(one): one for one in both}
+            addresses = {_family(one): one for one in (pod.address, pod.second) if one}
             yield from (
                 End(name, addresses, pod, system, why)
                 for system in ((pod.os,) if pod.os else ("linux", "windows"))
@@ -285,10 +288,10 @@ class Reach:
             self._properties.setdefault(self._seen(end, peer), len(self._properties))
             for peer in self._peers
         )
-        signature = observed, tuple(end.addresses), self._hosts(end)
         pod = end.pod
+        families = tuple(end.addresses)
         if pod is None:
-            return signature
+            return observed, families, self._hosts(end)
         concerning = [
             number for number, policy in enumerate(self.oracle.policies) if policy.concerns(pod)
         ]
@@ -298,8 +301,8 @@ class Reach:
             places = tuple(self._places_of(numbers, way))
             node = pod.node if pod.node in self._asked_nodes else ""
             known = tuple(observed[place] for place in places)
-            own.append((numbers, places, node, end.os, end.unjudged, known))
-        return *signature, *own
+            own.append((numbers, places, node, families, end.os, end.unjudged, known))
+        return observed, families, self._hosts(end), *own
 
     def _places_of(self, numbers: Iterable[int], way: Direction) -> Iterator[int]:
         for number in numbers:
@@ -332,8 +335,11 @@ class Reach:
         return {node for node, addresses in self.world.hosts.items() if addresses & every}
 
     def _hosts(self, end: End) -> frozenset[str]:
-        addresses = set(end.addresses.values())
-        return frozenset(node for node in self._asked_nodes if self.world.hosts[node] & addresses)
+        return frozenset(
+            node
+            for node in self._asked_nodes
+            if not self.world.hosts[node].isdisjoint(end.addresses.values())
+        )
 
     def _decide(
         self, at: Group, other: Group, direction: Direction, ends: tuple[End, End]
@@ -343,23 +349,32 @@ class Reach:
         They are cached under everything that they can depend on.
         """
         if not at.first.pod:
-            return NO_POD
+            return self._decided.setdefault((), {})  # the same object, which is a key of answers
         own = at.own[direction]
         if (own, other) not in self._decided_for:
-            observed = tuple(other.observations[place] for place in own.peers)
             families = tuple(sorted({*own.families} & other.first.addresses.keys()))
-            key = (own, observed, families, self._hosts(other.first) if own.node else "")
+            key = (
+                own,
+                tuple(other.observations[place] for place in own.peers),
+                families,
+                self._hosts(other.first) if own.node else "",
+            )
             if key not in self._decided:
-                self._decided[key] = self._asked(own, direction, families, ends)
+                alike = self._read_alike(at.first, at.first.pod, direction)
+                self._decided[key] = self._asked(own, direction, families, ends, alike)
             self._decided_for[own, other] = self._decided[key]
         return self._decided_for[own, other]
 
     def _asked(
-        self, own: Own, direction: Direction, families: Sequence[int], ends: tuple[End, End]
+        self,
+        own: Own,
+        direction: Direction,
+        families: Sequence[int],
+        ends: tuple[End, End],
+        alike: Sequence[int],
     ) -> Decided:
         """Return the decisions of the policies at one end about the other end."""
         ranges = self._told_apart(own.policies, direction)
-        alike = self._read_alike(ends[0] if direction == "egress" else ends[1], direction)
         return {
             (family, protocol): [
                 self._segment(
@@ -372,18 +387,11 @@ class Reach:
             if protocol not in ICMP or protocol == ECHO[family][0]
         }
 
-    def _read_alike(self, end: End, direction: Direction) -> list[int]:
+    def _read_alike(self, end: End, pod: Pod, direction: Direction) -> list[int]:
         """Return for each column the place of the first column that reads the policies at an end
         in the same way."""
-        readings: list[tuple[object, ...]] = []
-        for column in self.columns:
-            switches = column.on(end.os)
-            order = (
-                self.oracle.in_force(end.pod, direction, switches, self._release(column))
-                if end.pod
-                else ()
-            )
-            readings.append((order, switches))
+        asked = [self._reading(end, column) for column in self.columns]
+        readings = [(self.oracle.in_force(pod, direction, *one), one[0]) for one in asked]
         return [readings.index(reading) for reading in readings]
 
     def _segment(
@@ -417,14 +425,15 @@ class Reach:
         self, end: End, direction: Direction, packet: Packet, column: Column
     ) -> tuple[Switch, ...]:
         assert end.pod is not None
-        switches = column.on(end.os)
-        found = self.oracle.departures(end.pod, direction, packet, switches, self._release(column))
+        reading = self._reading(end, column)
+        found = self.oracle.departures(end.pod, direction, packet, *reading)
         return tuple(switch for switch in Switch if switch in found)
 
     def _told_apart(self, numbers: Iterable[int], way: Direction) -> list[Range]:
         """Return all ports as ranges that no rule of these policies divides."""
-        rules = (rule for number in numbers for rule in self._rules[number, way])
-        cuts = {1, 65536}.union(*(self._cuts(rule.destination) for rule in rules))
+        cuts = {1, 65536}.union(
+            *(self._cuts(rule.destination) for one in numbers for rule in self._rules[one, way])
+        )
         return [(first, after - 1) for first, after in pairwise(sorted(cuts))]
 
     def _cuts(self, peer: Peer) -> Iterator[int]:
@@ -442,8 +451,7 @@ class Reach:
 
     @cached_property
     def _named_ports(self) -> frozenset[tuple[str, int, int]]:
-        every = (pod.ports or frozenset() for pod in self.world.pods.values())
-        return frozenset().union(*every)
+        return frozenset().union(*(pod.ports or () for pod in self.world.pods.values()))
 
 
 def is_pair(source: End, destination: End) -> bool:
@@ -482,7 +490,7 @@ def _combined(leaving: Decided, coming: Decided) -> Iterator[Answer]:
             verdicts = tuple(map(of_way, zip(*decisions, strict=True)))
             found.setdefault((verdicts, differences), []).append(ports)
         for (verdicts, differences), ranges in found.items():
-            listed = () if protocol in ICMP else _joined(ranges)
+            listed = () if protocol in ICMP else joined(ranges)
             yield Answer(family, protocol, listed, verdicts, differences)
 
 
@@ -510,7 +518,8 @@ def _no_doubles(objects: Iterable[Obj]) -> None:
         observed.add((group, label))
 
 
-def _joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """Return ranges in order, those that adjoin as one."""
     found: list[Range] = []
     for first, last in sorted(ranges):
         if found and found[-1][1] + 1 == first:

@@ -39,8 +39,6 @@ class Verdict(Enum):
     NOT_JUDGED = "not judged"
     """A policy of a kind that the oracle does not read may decide it."""
 
-    __hash__ = object.__hash__  # as a dictionary's key a million times: Enum's is slow
-
 
 @dataclass(frozen=True)
 class Decision:

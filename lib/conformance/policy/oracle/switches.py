@@ -49,8 +49,6 @@ class Switch(Enum):
         "in a rule that names a Service, all other fields are ignored",
     )
 
-    __hash__ = object.__hash__  # as in Verdict: Enum's is slow
-
     def __init__(self, claim: str, since: Minor | None, statement: str) -> None:
         self.claim = claim
         self.since = since
