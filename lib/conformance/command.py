@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 from conformance import cli
-from conformance.catalog import catalog, kinds
 
 
 def main() -> int:
@@ -24,7 +23,11 @@ def _complete() -> None:
     """Complete commands and names; after ``run``, also the suite's own options."""
     import argcomplete  # only where a shell asks
 
+    from conformance.catalog import catalog, kinds
     from conformance.plugin import options  # brings pytest in
+
+    def claim_ids(**_: object) -> list[str]:
+        return list(catalog())
 
     parser = cli.make_parser()
     (commands,) = (action for action in parser._actions if isinstance(action.choices, dict))
@@ -32,18 +35,14 @@ def _complete() -> None:
     for words in (words for group in options.OPTIONS.values() for words in group):
         name, _, takes = words.partition("=")
         action = of_command["run"].add_argument(name, action="store" if takes else "store_true")
-        action.completer = _claim_ids if name == "--claim" else None
+        action.completer = claim_ids if name == "--claim" else None
     for command, argument, names in (
-        ("claims", "ids", _claim_ids),
+        ("claims", "ids", claim_ids),
         ("kinds", "kind", lambda **_: list(kinds.kinds())),
     ):
         (action,) = (one for one in of_command[command]._actions if one.dest == argument)
         action.completer = names
     argcomplete.autocomplete(parser)
-
-
-def _claim_ids(**_: object) -> list[str]:
-    return list(catalog())
 
 
 if __name__ == "__main__":

@@ -23,16 +23,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from conformance import product
-from conformance.catalog import explained, kinds
-from conformance.cli.reports import FORMS, MATRIX_FORMS, diff, judge, matrix, pack_run, show
-from conformance.cli.start import rerun, run
-from conformance.cli.users import kubeconfig, namespaces
 from conformance.errors import SuiteError, UsageProblem, first_line
-from conformance.kube import runner
 from conformance.printing import guarded, say
-from conformance.qualify.sets import sets
-from conformance.report import provenance
 
+# Other parts of the suite are imported where a command needs them: half a second for all commands.
 ROOT = product.root()
 PROGRAM = "calico-conformance"
 RERUN_USAGE = "calico-conformance rerun REPORT --kubeconfig=FILE [option of pytest ...]"
@@ -59,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors="backslashreplace"
     )  # a name that no terminal shows ends nothing
     if given[:1] == ["run"]:  # its options are pytest's, which argparse would refuse
+        from conformance.cli.start import run
+
         run(given[1:])
     with guarded():
         return _carry_out(given)
@@ -90,7 +86,6 @@ def _carry_out(given: Sequence[str]) -> int:
 def _code(given: Sequence[str]) -> int:
     """Carry out a command; return its exit code."""
     if given[:1] == ["policy"]:
-        # imported here, because no other command needs a YAML parser
         from conformance.offline import commands
 
         return commands.run(given[1:], _Parser)
@@ -202,6 +197,8 @@ class _Version(argparse.Action):
     """The option that prints the version of the suite."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from conformance.report import provenance
+
         suite = provenance.suite(ROOT)
         print(
             f"{parser.prog} {suite['version']}, commit "
@@ -213,6 +210,12 @@ class _Version(argparse.Action):
 
 def _commands() -> dict[str, Command]:
     """Return all commands by name."""
+    from conformance.cli.reports import FORMS, MATRIX_FORMS, diff, judge, matrix, pack_run, show
+    from conformance.cli.start import rerun
+    from conformance.cli.users import kubeconfig, namespaces
+    from conformance.kube import runner
+    from conformance.qualify.sets import sets
+
     file = {"type": Path, "metavar": "FILE"}
     report = {"type": Path, "help": "conformance.json, or the folder of a run"}
     workers = {"type": int, "metavar": "N", "default": WORKERS}
@@ -458,6 +461,9 @@ def _calibration(options: argparse.Namespace) -> int:
 
 def _claims(options: argparse.Namespace) -> None:
     """Print all claims, or everything known about the named claims."""
+    from conformance.catalog import explained
+    from conformance.qualify.sets import sets
+
     if options.kind is not None:
         return _kinds(options)
     demanded = {name: {demand.claim for demand in each.demands} for name, each in sets().items()}
@@ -474,6 +480,8 @@ def _claims(options: argparse.Namespace) -> None:
 
 def _kinds(options: argparse.Namespace) -> None:
     """Print the kinds of clusters, or the claims of one kind."""
+    from conformance.catalog import kinds
+
     print(*kinds.lines(options.kind), sep="\n")
 
 
@@ -482,7 +490,6 @@ def _files(_: argparse.Namespace) -> None:
 
 
 def _images(options: argparse.Namespace) -> None:
-    # imported here, because few other commands need a YAML parser
     from conformance.pods import image_lock, images
 
     every = (image for of_system in images.published().values() for image in of_system)

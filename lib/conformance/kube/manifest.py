@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from conformance.errors import UsageProblem
-from conformance.kube.client import Obj
 
+Obj = dict[str, Any]
 # libyaml's, where PyYAML was built with it, are ten times as fast: manifests are read again for every deployment.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SAFE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

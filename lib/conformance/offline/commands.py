@@ -8,8 +8,6 @@ from pathlib import Path
 
 from conformance.errors import UsageProblem
 from conformance.kube import manifest
-from conformance.kube.access import from_environment, from_kubeconfig
-from conformance.kube.client import Kube
 from conformance.offline import assertions, compare, formats, inputs, walk
 from conformance.offline.summary import FEW, Summary
 from conformance.offline.text import EVERYTHING, MOST_CELLS, text, wrapped
@@ -136,6 +134,10 @@ def _given(options: argparse.Namespace, files: Sequence[str]) -> inputs.Given:
             "no file, no folder and no cluster is named: see calico-conformance policy --help"
         )
     if wants_cluster:
+        # imported here: most answers are about files, and come sooner without the modules of TLS
+        from conformance.kube.access import from_environment, from_kubeconfig
+        from conformance.kube.client import Kube
+
         access = (
             from_kubeconfig(options.kubeconfig, options.context)
             if options.kubeconfig

@@ -9,12 +9,12 @@ from itertools import pairwise
 
 from conformance.errors import UsageProblem
 from conformance.model.counted import counted
-from conformance.offline.summary import NAMES, WORDS, named, ports_text, some
+from conformance.offline.summary import NAMES, WORDS, named, paths_between, ports_text, some
 from conformance.offline.text import wrapped
 from conformance.policy.oracle.fields import Range
 from conformance.policy.oracle.oracle import Decision, Verdict, of_way
 from conformance.policy.oracle.switches import PROMISE, RELEASES, WINDOWS, Column, as_shipped
-from conformance.policy.reach import ICMP, Answer, End, Reach, is_pair
+from conformance.policy.reach import EVERY_PORT, ICMP, Answer, End, Reach, is_pair, joined
 
 FAILS = {"opens": {"opens"}, "closes": {"closes"}, "any": {"opens", "closes", "changes"}}
 WORD = {"opens": "now open", "closes": "now closed", "changes": "without a sure verdict"}
@@ -144,8 +144,7 @@ class Comparison:
         after = self.new.reach.between(*new)
         if self.old.reach is self.new.reach and all(not one.differences for one in before):
             return
-        names = {end.name for end in destinations}
-        paths = len(sources) * len(destinations) - sum(end.name in names for end in sources)
+        paths = paths_between(sources, destinations)
         parts: dict[tuple[str, ...], list[tuple[Answer, Range]]] = {}
         for answer, ports in _cut(before, after):
             first = self.old.decisions(old, answer, ports[0])
@@ -210,25 +209,20 @@ def _kind(before: Verdict, after: Verdict) -> str:
 
 
 def _deciding(decisions: Sequence[Decision]) -> str:
-    denied = [one for one in decisions if one.verdict is not Verdict.ALLOWED]
-    named_policy = [one for one in decisions if one.policy or one.tier]
-    return str((denied or named_policy or list(decisions))[0])
+    ordered = sorted(decisions, key=lambda one: not (one.policy or one.tier))
+    return str(next((one for one in decisions if one.verdict is not Verdict.ALLOWED), ordered[0]))
 
 
 def _where(parts: Sequence[tuple[Answer, Range]]) -> str:
     found: dict[str, list[Range]] = {}
-    for answer, (first, last) in parts:
+    for answer, ports in parts:
         name = NAMES.get(answer.protocol, str(answer.protocol))
         name += " over IPv6" if answer.family == 6 else ""
-        listed = found.setdefault(name, [])
-        if listed and listed[-1][1] + 1 == first:
-            listed[-1] = (listed[-1][0], last)
-        else:
-            listed.append((first, last))
+        found.setdefault(name, []).append(ports)
     return ", ".join(
         name
-        if listed in ([(1, 65535)], [(0, 0)])
-        else f"{name} {','.join(map(ports_text, listed))}"
+        if joined(listed) in ((EVERY_PORT,), ((0, 0),))
+        else f"{name} {','.join(map(ports_text, joined(listed)))}"
         for name, listed in found.items()
     )
 

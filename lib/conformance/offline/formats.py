@@ -13,11 +13,11 @@ from conformance.offline import compare
 from conformance.offline.summary import (
     PARTLY,
     WORDS,
+    Results,
     Summary,
     explained,
     letters_of,
     named,
-    rows,
     some,
     word,
 )
@@ -45,12 +45,10 @@ def as_plain(summary: Summary) -> dict[str, Any]:
     ``matrix``: for each group of sources and each group of destinations, the index of their answers
     in ``answers``; null if there is no answer.
     """
-    places: dict[tuple[int, ...], int] = {}
+    places: dict[Results, int] = {}
     cells = {
-        place: places.setdefault(tuple(map(id, cell.answers)), len(places))
-        for place, cell in summary.cells.items()
+        place: places.setdefault(cell.results, len(places)) for place, cell in summary.cells.items()
     }
-    reported = {cells[place]: rows(cell) for place, cell in summary.cells.items()}
     every = range(len(summary.groups))
     return {
         "columns": _columns(summary),
@@ -66,9 +64,9 @@ def as_plain(summary: Summary) -> dict[str, Any]:
                     "verdicts": [WORDS[verdict] for verdict in answer.verdicts],
                     **({"because": explained(answer)} if answer.differences else {}),
                 }
-                for where, answer in reported[number]
+                for where, answer in results.rows
             ]
-            for number in range(len(places))
+            for results in places
         ],
         "matrix": [[cells.get((row, column)) for column in every] for row in every],
         "notes": list(summary.notes(10**9)),
@@ -87,13 +85,22 @@ def as_json(value: Any) -> str:
 def _cell_rows(summary: Summary) -> Iterator[Sequence[str]]:
     """Yield pairs, a word for each column, and explanations if a word is not enough."""
     columns = range(len(summary.reach.columns))
+    rows = {
+        results: [
+            (
+                where,
+                *(word([answer], column) for column in columns),
+                " / ".join(line for said in explained(answer) for line in said),
+            )
+            for where, answer in results.rows
+        ]
+        for results in summary.alike
+        if results.differs or results.word == PARTLY
+    }
     for cell in summary.cells.values():
-        if cell.differs or cell.word == PARTLY:
-            pair = f"{summary.of(cell.source)} to {summary.of(cell.destination)}"
-            for where, answer in rows(cell):
-                words = [word([answer], column) for column in columns]
-                why = " / ".join(line for said in explained(answer) for line in said)
-                yield f"{pair}, {where}", *words, why
+        pair = f"{summary.of(cell.source)} to {summary.of(cell.destination)}"
+        found = rows.get(cell.results, ())
+        yield from ((f"{pair}, {where}", *others) for where, *others in found)
 
 
 def _groups(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -112,7 +119,10 @@ def as_markdown(summary: Summary) -> str:
     lines.append("| --- |" + " --- |" * len(shown))
     for row, group in enumerate(shown):
         cells = [summary.cells.get((row, place)) for place in range(len(shown))]
-        words = ("" if cell is None else cell.word + " \\*" * cell.differs for cell in cells)
+        words = (
+            "" if cell is None else cell.results.word + " \\*" * cell.results.differs
+            for cell in cells
+        )
         lines.append(f"| {summary.of(group)} | {' | '.join(words)} |")
     lines += _table(("path", *_columns(summary), "why"), _cell_rows(summary))
     lines += ["", *(f"- {_marked(note)}" for note in summary.notes(FEW))]
@@ -142,7 +152,7 @@ def _marked(text: str) -> str:
 def as_html(summary: Summary) -> str:
     """Return the answer as a page that needs no network."""
     colours = {
-        place: (COLOURS.get(cell.word, _OTHER), cell.word, cell.differs)
+        place: (COLOURS.get(cell.results.word, _OTHER), cell.results.word, cell.results.differs)
         for place, cell in summary.cells.items()
     }
     parts = [*_begun(summary.headlines())]
@@ -173,10 +183,11 @@ def diff_html(found: compare.Comparison) -> str:
     """Return the changes as a page; its picture shows the groups that a change is about."""
     groups = sorted({place for pair in found.kinds for place in pair})
     letters = {place: letters_of(number) for number, place in enumerate(groups)}
-    colours = {}
-    for (row, column), kinds in found.kinds.items():
-        text = " and ".join(sorted(kinds, reverse=True))
-        colours[groups.index(row), groups.index(column)] = CHANGED.get(text, _OTHER), text, False
+    texts = {pair: " and ".join(sorted(kinds, reverse=True)) for pair, kinds in found.kinds.items()}
+    colours = {
+        (groups.index(row), groups.index(column)): (CHANGED.get(text, _OTHER), text, False)
+        for (row, column), text in texts.items()
+    }
     named_groups = (
         (letter, some([named(end) for end in found.groups[place]], FEW))
         for place, letter in letters.items()

@@ -5,21 +5,25 @@ is only read.
 Lists are unfolded; a workload without pods becomes the pod of its template.
 """
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.errors import SuiteError, UsageProblem
 from conformance.kube import manifest
-from conformance.kube.client import Kube
+from conformance.kube.manifest import Obj
 from conformance.kube.refused import ApiRefused
 from conformance.policy.oracle.fields import is_foreign
 from conformance.policy.selectors import kubernetes, shown
 
-Obj = dict[str, Any]
+if TYPE_CHECKING:
+    from conformance.kube.client import Kube
+
 MOST_VALUES = 5_000_000
 SUFFIXES = (".yaml", ".yml", ".json")
 TEMPLATES = {
@@ -76,8 +80,6 @@ class Given:
 def given(documents: Iterable[Any], where: str) -> Given:
     """Return the objects in some documents. Raise UsageProblem for a document that is no object."""
     made = Given()
-    documents = list(documents)
-    _demand_finite(documents, where)
     listed = [obj for document in documents for obj in _unfolded(document, where)]
     originals = {
         _key(obj)[2:]
@@ -102,15 +104,16 @@ def given(documents: Iterable[Any], where: str) -> Given:
     return made
 
 
-def _demand_finite(documents: Sequence[Any], where: str) -> None:
-    """Raise UsageProblem for documents that contain themselves, or whose aliases unfold to an
-    unreadable size."""
+def _finite(documents: list[Any], where: str) -> list[Any]:
+    """Return the documents. Raise UsageProblem for documents that contain themselves, or whose
+    aliases unfold to more than anybody can read."""
     try:
         size = _size(documents, {})
     except RecursionError:
         raise UsageProblem(f"manifest {where}: it is nested too deep") from None
     if size > MOST_VALUES:
         raise UsageProblem(f"manifest {where}: it contains itself, or has {MOST_VALUES:,} values")
+    return documents
 
 
 def _size(value: Any, known: dict[int, int]) -> int:
@@ -218,18 +221,14 @@ def files(paths: Sequence[str]) -> Given:
             documents += [("standard input", one) for one in standard_input()]
             continue
         for file in _files(Path(path)):
-            read = manifest.read(file)
-            _demand_finite(read, str(file))
-            documents += [(str(file), one) for one in read]
+            documents += [(str(file), one) for one in _finite(manifest.read(file), str(file))]
     return given((one for where, each in documents for one in _unfolded(each, where)), "")
 
 
 @cache
 def standard_input() -> list[Any]:
     """Return the documents of standard input, which can be read only once."""
-    read = manifest.parsed(sys.stdin.buffer.read(), "standard input")
-    _demand_finite(read, "standard input")
-    return read
+    return _finite(manifest.parsed(sys.stdin.buffer.read(), "standard input"), "standard input")
 
 
 def _files(path: Path) -> list[Path]:

@@ -27,6 +27,34 @@ FEW = 3
 UNDESCRIBED = "assumed: no file describes the namespace, so it has no labels but its name"
 
 
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The answers that many pairs of groups have in common."""
+
+    answers: tuple[Answer, ...]
+
+    @cached_property
+    def word(self) -> str:
+        """Return the documented result in a word."""
+        return word(self.answers, 0)
+
+    @cached_property
+    def differs(self) -> bool:
+        """Return whether a column has another verdict than the documented one."""
+        return any(len(set(answer.verdicts)) > 1 for answer in self.answers)
+
+    @cached_property
+    def rows(self) -> list[tuple[str, Answer]]:
+        """Return the different answers, each with its protocols and ports."""
+        found: dict[tuple[object, ...], list[Answer]] = {}
+        for answer in self.answers:
+            found.setdefault((answer.verdicts, answer.differences), []).append(answer)
+        return [
+            (", ".join(dict.fromkeys(at(one, self.answers) for one in same)), same[0])
+            for same in found.values()
+        ]
+
+
 @dataclass(frozen=True)
 class Cell:
     """The results of the paths from one group to another."""
@@ -35,17 +63,7 @@ class Cell:
     destination: Group
     paths: int
     """The number of pairs of ends."""
-    answers: tuple[Answer, ...]
-
-    @cached_property
-    def word(self) -> str:
-        """Return the documented result in a word."""
-        return word(self.answers, 0)
-
-    @property
-    def differs(self) -> bool:
-        """Return whether a column has another verdict than the documented one."""
-        return any(len(set(answer.verdicts)) > 1 for answer in self.answers)
+    results: Results
 
 
 def word(answers: Sequence[Answer], column: int) -> str:
@@ -67,13 +85,23 @@ class Summary:
     def cells(self) -> dict[tuple[int, int], Cell]:
         """Return the cells by the indexes of source and destination."""
         found = {}
+        results: dict[int, Results] = {}
         for row, source in enumerate(self.groups):
             for column, destination in enumerate(self.groups):
                 pair = pair_of(source, destination)
                 answers = self.reach.between(*pair) if pair else ()
                 if answers:  # none: they have no address of the same IP version
-                    paths = _paths(source, destination)
-                    found[row, column] = Cell(source, destination, paths, answers)
+                    paths = paths_between(source.ends, destination.ends)
+                    same = results.setdefault(id(answers), Results(answers))
+                    found[row, column] = Cell(source, destination, paths, same)
+        return found
+
+    @cached_property
+    def alike(self) -> dict[Results, list[Cell]]:
+        """Return the cells with the same results."""
+        found: dict[Results, list[Cell]] = {}
+        for cell in self.cells.values():
+            found.setdefault(cell.results, []).append(cell)
         return found
 
     def of(self, group: Group) -> str:
@@ -85,8 +113,15 @@ class Summary:
         differ."""
         pods = len(self.reach.world.pods)
         policies = len(self.reach.oracle.policies)
-        cells = list(self.cells.values())
-        counts = {one: sum(cell.paths for cell in cells if cell.word == one) for one in SYMBOLS}
+        counts = {
+            one: sum(
+                cell.paths
+                for results, same in self.alike.items()
+                if results.word == one
+                for cell in same
+            )
+            for one in SYMBOLS
+        }
         text = ", ".join(f"{number} {one}" for one, number in counts.items() if number)
         yield (
             f"{counted(pods, 'pod')}, {counted(policies, 'policy', 'policies')}: "
@@ -114,11 +149,12 @@ class Summary:
         ):
             paths = sum(
                 cell.paths
-                for cell in self.cells.values()
+                for results, same in self.alike.items()
                 if any(
                     (answer.verdicts[0], answer.verdicts[place]) == (before, after)
-                    for answer in cell.answers
+                    for answer in results.answers
                 )
+                for cell in same
             )
             if paths:
                 yield f"{counted(paths, 'path is', 'paths are')} {does} that policy {other}"
@@ -129,11 +165,13 @@ class Summary:
         reach = self.reach
         reasons = dict.fromkeys(reach.unjudged.values())
         for why in reasons:
-            pods = [pod for pod, reason in reach.unjudged.items() if reason == why]
-            yield f"not judged, since {why}: {some(pods, most)}"
+            pods = some([pod for pod, reason in reach.unjudged.items() if reason == why], most)
+            yield f"not judged, since {why}: {pods}"
         for pod, rules in reach.panics().items():
-            danger = f"these end Felix on the node of {pod}, again and again, from v3.29 on"
-            yield f"DANGER: {danger}: {rules[0]}"
+            yield (
+                f"DANGER: these end Felix on the node of {pod}, again and again, from v3.29 on: "
+                f"{rules[0]}"
+            )
             yield from (f"    and {other}" for other in rules[1 : 1 + most])
         world = reach.world
         reported = {
@@ -174,9 +212,10 @@ def pair_of(source: Group, destination: Group) -> tuple[End, End] | None:
     )
 
 
-def _paths(source: Group, destination: Group) -> int:
-    names = {end.name for end in destination.ends}
-    return len(source.ends) * len(destination.ends) - sum(end.name in names for end in source.ends)
+def paths_between(sources: Sequence[End], destinations: Sequence[End]) -> int:
+    """Return the number of paths: an end has none to itself."""
+    names = {end.name for end in destinations}
+    return len(sources) * len(destinations) - sum(end.name in names for end in sources)
 
 
 def letters_of(place: int) -> str:
@@ -218,17 +257,6 @@ def at(answer: Answer, answers: Sequence[Answer]) -> str:
 def ports_text(ports: Range) -> str:
     """Return ``80`` or ``80-90``."""
     return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
-
-
-def rows(cell: Cell) -> list[tuple[str, Answer]]:
-    """Return the different answers of a cell, each with its protocols and ports."""
-    found: dict[tuple[object, ...], list[Answer]] = {}
-    for answer in cell.answers:
-        found.setdefault((answer.verdicts, answer.differences), []).append(answer)
-    return [
-        (", ".join(dict.fromkeys(at(one, cell.answers) for one in same)), same[0])
-        for same in found.values()
-    ]
 
 
 def explained(answer: Answer) -> list[tuple[str, ...]]:

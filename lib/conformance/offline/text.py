@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from conformance.offline.summary import (
     FEW,
+    PARTLY,
     SYMBOLS,
     WORDS,
     Cell,
     Summary,
     explained,
     named,
-    rows,
     some,
 )
 
@@ -86,23 +86,19 @@ def _matrix(summary: Summary, most: int) -> Iterator[str]:
 
 
 def _symbol(cell: Cell | None) -> str:
-    return "-" if cell is None else SYMBOLS[cell.word] + ("*" if cell.differs else "")
+    return "-" if cell is None else SYMBOLS[cell.results.word] + "*" * cell.results.differs
 
 
 def _cells(summary: Summary, notes: dict[tuple[str, ...], int]) -> Iterator[list[str]]:
     """Yield the answers that a symbol cannot show; cells with the same answers stand together."""
-    reported: dict[tuple[object, ...], list[Cell]] = {}
-    for cell in summary.cells.values():
-        if cell.differs or cell.word == "by port":
-            reported.setdefault(tuple(id(answer) for answer in cell.answers), []).append(cell)
     columns = [column.name for column in summary.reach.columns]
-    for same in reported.values():
+    for results in (one for one in summary.alike if one.differs or one.word == PARTLY):
         sources: dict[str, list[str]] = {}
-        for one in same:
+        for one in summary.alike[results]:
             sources.setdefault(summary.of(one.destination), []).append(summary.of(one.source))
         pairs = "; ".join(f"{', '.join(each)} to {letter}" for letter, each in sources.items())
         lines = list(wrapped("  ", pairs, "    "))
-        for where, answer in rows(same[0]):
+        for where, answer in results.rows:
             marks = [notes.setdefault(said, len(notes) + 1) for said in explained(answer)]
             verdicts = _verdicts(columns, [WORDS[verdict] for verdict in answer.verdicts])
             refer = "".join(f" [{mark}]" for mark in marks)

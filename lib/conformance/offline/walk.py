@@ -24,10 +24,8 @@ def ends_of(reach: Reach, text: str) -> list[End]:
         end for end in reach.ends if fnmatch.fnmatchcase(end.name, text) or has_address(end, text)
     ]
     if not found:
-        names = list(dict.fromkeys(end.name for end in reach.ends))
-        raise UsageProblem(
-            f"{text}: no pod and no address here is called so; there are {some(names, 5)}"
-        )
+        names = some(list(dict.fromkeys(end.name for end in reach.ends)), 5)
+        raise UsageProblem(f"{text}: no pod and no address here is called so; there are {names}")
     return found
 
 

@@ -20,7 +20,7 @@ from conformance.policy.oracle.oracle import Decision, Oracle, Verdict, of_way
 from conformance.policy.oracle.panics import panics
 from conformance.policy.oracle.policies import DIRECTIONS, Direction
 from conformance.policy.oracle.rules import ANYBODY, Packet, Peer, is_at
-from conformance.policy.oracle.switches import Column, Switch, columns_of
+from conformance.policy.oracle.switches import Column, Minor, Switch, Switches, columns_of
 from conformance.policy.oracle.world import Pod, World
 from conformance.policy.unread import unjudged
 from conformance.policy.validation import check_object, check_policy
@@ -79,15 +79,29 @@ class Way(Answer):
 
 
 @dataclass(frozen=True, eq=False)
+class Own:
+    """The data that decide at some ends in a direction: groups with equal data have the same
+    object."""
+
+    policies: tuple[int, ...]
+    """Places of the policies that select these ends."""
+    peers: tuple[int, ...]
+    """Places of all peers in the rules of these policies."""
+    node: str
+    """The node of these ends, if it has an address that is asked about."""
+    families: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Group:
     """Ends that every policy treats alike."""
 
     ends: tuple[End, ...]
-    own: Mapping[Direction, tuple[Any, ...]]
-    """The data by which policies decide at these ends: their policies, and the properties that
-    these policies match."""
-    observations: tuple[tuple[Any, ...], ...]
-    """The properties of these ends that each peer of a rule matches."""
+    own: Mapping[Direction, Own]
+    """Empty: these ends are no pods."""
+    observations: tuple[int, ...]
+    """The properties of these ends that each peer of a rule matches: a number for each set of
+    properties."""
 
     @property
     def first(self) -> End:
@@ -118,15 +132,21 @@ class Reach:
             for direction, listed in policy.rules.items()
         }
         every = [rule for listed in self._rules.values() for rule in listed]
-        ends = (peer for rule in every for peer in (rule.source, rule.destination))
-        self._peers = [peer for peer in ends if peer is not ANYBODY]
+        self._peers = [
+            peer
+            for rule in every
+            for peer in (rule.source, rule.destination)
+            if peer is not ANYBODY
+        ]
         self._places = {id(peer): place for place, peer in enumerate(self._peers)}
         self._protocols = sorted({6, 17, *(rule.protocol for rule in every if rule.protocol)})
         services = {peer.service for peer in self._peers if peer.service}
         self.world.unknown_services |= services - self.world.backends.keys()
         pods = list(self._pods())
         self.ends = [*pods, *_strangers(addresses, pods)]
+        self._properties: dict[tuple[Any, ...], int] = {}
         self._decided: dict[tuple[Any, ...], Decided] = {}
+        self._decided_for: dict[tuple[Own, Group], Decided] = {}
         self._answers: dict[tuple[int, int], tuple[Answer, ...]] = {}
         self._alike: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
 
@@ -150,9 +170,17 @@ class Reach:
         found: dict[tuple[Any, ...], list[End]] = {}
         for end in self.ends:
             found.setdefault(self._signature(end), []).append(end)
+        owns: dict[tuple[Any, ...], Own] = {}
         return [
-            Group(tuple(ends), dict(zip(DIRECTIONS, sign[:2], strict=True)), sign[2])
-            for sign, ends in found.items()
+            Group(
+                tuple(ends),
+                {
+                    way: owns.setdefault((way, *one), Own(*one[:4]))
+                    for way, one in zip(DIRECTIONS, known, strict=False)
+                },
+                observations,
+            )
+            for (observations, _, _, *known), ends in found.items()
         ]
 
     @cached_property
@@ -207,8 +235,11 @@ class Reach:
             return None
         if end.unjudged:
             return Decision(Verdict.NOT_JUDGED, why=end.unjudged)
-        release = column.release if self._depends_on_release else None
-        return self.oracle.explain(end.pod, direction, packet, column.on(end.os), release)
+        return self.oracle.explain(end.pod, direction, packet, *self._reading(end, column))
+
+    def _reading(self, end: End, column: Column) -> tuple[Switches, Minor | None]:
+        """Return the departures of an end in a column, and the release, if policies depend on it."""
+        return column.on(end.os), column.release if self._depends_on_release else None
 
     def panics(self) -> dict[str, list[str]]:
         """Map Windows pods by name to the rules that may crash Felix on their nodes from v3.29
@@ -227,8 +258,11 @@ class Reach:
     @cached_property
     def selecting_nobody(self) -> list[str]:
         """Return the policies that select no pod."""
-        pods = list(self.world.pods.values())
-        return [one.label for one in self.oracle.policies if not any(map(one.concerns, pods))]
+        return [
+            one.label
+            for one in self.oracle.policies
+            if not any(map(one.concerns, self.world.pods.values()))
+        ]
 
     @cached_property
     def _depends_on_release(self) -> bool:
@@ -244,18 +278,22 @@ class Reach:
         """Yield the pods; a pod whose operating system is unknown is yielded once for each system."""
         for name, pod in sorted(self.world.pods.items()):
             why = self.unjudged.get(name, "")
-            both = filter(None, (pod.address, pod.second))
-            addresses = {_family(one): one for one in both}
+            addresses = {_family(one): one for one in (pod.address, pod.second) if one}
             yield from (
                 End(name, addresses, pod, system, why)
                 for system in ((pod.os,) if pod.os else ("linux", "windows"))
             )
 
     def _signature(self, end: End) -> tuple[Any, ...]:
-        observed = tuple(self._seen(end, peer) for peer in self._peers)
+        """Return everything that decides at an end, and about it."""
+        observed = tuple(
+            self._properties.setdefault(self._seen(end, peer), len(self._properties))
+            for peer in self._peers
+        )
         pod = end.pod
+        families = tuple(end.addresses)
         if pod is None:
-            return (), (), observed, tuple(end.addresses), self._hosts(end)
+            return observed, families, self._hosts(end)
         concerning = [
             number for number, policy in enumerate(self.oracle.policies) if policy.concerns(pod)
         ]
@@ -265,8 +303,8 @@ class Reach:
             places = tuple(self._places_of(numbers, way))
             node = pod.node if pod.node in self._asked_nodes else ""
             known = tuple(observed[place] for place in places)
-            own.append((numbers, places, end.os, end.unjudged, node, known))
-        return *own, observed, tuple(end.addresses), self._hosts(end)
+            own.append((numbers, places, node, families, end.os, end.unjudged, known))
+        return observed, families, self._hosts(end), *own
 
     def _places_of(self, numbers: Iterable[int], way: Direction) -> Iterator[int]:
         for number in numbers:
@@ -299,8 +337,11 @@ class Reach:
         return {node for node, addresses in self.world.hosts.items() if addresses & every}
 
     def _hosts(self, end: End) -> frozenset[str]:
-        addresses = set(end.addresses.values())
-        return frozenset(node for node in self._asked_nodes if self.world.hosts[node] & addresses)
+        return frozenset(
+            node
+            for node in self._asked_nodes
+            if not self.world.hosts[node].isdisjoint(end.addresses.values())
+        )
 
     def _decide(
         self, at: Group, other: Group, direction: Direction, ends: tuple[End, End]
@@ -310,31 +351,65 @@ class Reach:
         They are cached under everything that they can depend on.
         """
         if not at.first.pod:
-            return {}
+            return self._decided.setdefault((), {})  # the same object, which is a key of answers
         own = at.own[direction]
-        families = tuple(sorted(ends[0].addresses.keys() & ends[1].addresses.keys()))
-        observed = tuple(other.observations[place] for place in own[1])
-        key = (direction, own, observed, families, self._hosts(other.first) if own[4] else "")
-        if key not in self._decided:
-            ranges = self._told_apart(own[0], direction)
-            self._decided[key] = {
-                (family, protocol): [
-                    self._segment(ends, direction, family, protocol, ports)
-                    for ports in (ranges if protocol not in ICMP else [EVERY_PORT])
-                ]
-                for family in families
-                for protocol in self._protocols
-                if protocol not in ICMP or protocol == ECHO[family][0]
-            }
-        return self._decided[key]
+        if (own, other) not in self._decided_for:
+            families = tuple(sorted({*own.families} & other.first.addresses.keys()))
+            key = (
+                own,
+                tuple(other.observations[place] for place in own.peers),
+                families,
+                self._hosts(other.first) if own.node else "",
+            )
+            if key not in self._decided:
+                alike = self._read_alike(at.first, at.first.pod, direction)
+                self._decided[key] = self._asked(own, direction, families, ends, alike)
+            self._decided_for[own, other] = self._decided[key]
+        return self._decided_for[own, other]
+
+    def _asked(
+        self,
+        own: Own,
+        direction: Direction,
+        families: Sequence[int],
+        ends: tuple[End, End],
+        alike: Sequence[int],
+    ) -> Decided:
+        """Return the decisions of the policies at one end about the other end."""
+        ranges = self._told_apart(own.policies, direction)
+        return {
+            (family, protocol): [
+                self._segment(
+                    ends, direction, self.packet(ends, family, protocol, ports[0]), ports, alike
+                )
+                for ports in (ranges if protocol not in ICMP else [EVERY_PORT])
+            ]
+            for family in families
+            for protocol in self._protocols
+            if protocol not in ICMP or protocol == ECHO[family][0]
+        }
+
+    def _read_alike(self, end: End, pod: Pod, direction: Direction) -> list[int]:
+        """Return for each column the place of the first column that reads the policies at an end
+        in the same way."""
+        asked = [self._reading(end, column) for column in self.columns]
+        readings = [(self.oracle.in_force(pod, direction, *one), one[0]) for one in asked]
+        return [readings.index(reading) for reading in readings]
 
     def _segment(
-        self, ends: tuple[End, End], direction: Direction, family: int, protocol: int, ports: Range
+        self,
+        ends: tuple[End, End],
+        direction: Direction,
+        packet: Packet,
+        ports: Range,
+        alike: Sequence[int],
     ) -> Segment:
-        packet = self.packet(ends, family, protocol, ports[0])
         end = ends[0] if direction == "egress" else ends[1]
-        asked = [self.decision(end, direction, packet, column) for column in self.columns]
-        decisions = tuple(one for one in asked if one)
+        asked = {
+            place: self.decision(end, direction, packet, self.columns[place])
+            for place in set(alike)
+        }
+        decisions = tuple(one for one in (asked[place] for place in alike) if one)
         differences = tuple(
             Difference(
                 column.name,
@@ -352,14 +427,15 @@ class Reach:
         self, end: End, direction: Direction, packet: Packet, column: Column
     ) -> tuple[Switch, ...]:
         assert end.pod is not None
-        release = column.release if self._depends_on_release else None
-        found = self.oracle.departures(end.pod, direction, packet, column.on(end.os), release)
+        reading = self._reading(end, column)
+        found = self.oracle.departures(end.pod, direction, packet, *reading)
         return tuple(switch for switch in Switch if switch in found)
 
     def _told_apart(self, numbers: Iterable[int], way: Direction) -> list[Range]:
         """Return all ports as ranges that no rule of these policies divides."""
-        rules = (rule for number in numbers for rule in self._rules[number, way])
-        cuts = {1, 65536}.union(*(self._cuts(rule.destination) for rule in rules))
+        cuts = {1, 65536}.union(
+            *(self._cuts(rule.destination) for one in numbers for rule in self._rules[one, way])
+        )
         return [(first, after - 1) for first, after in pairwise(sorted(cuts))]
 
     def _cuts(self, peer: Peer) -> Iterator[int]:
@@ -377,8 +453,7 @@ class Reach:
 
     @cached_property
     def _named_ports(self) -> frozenset[tuple[str, int, int]]:
-        every = (pod.ports or frozenset() for pod in self.world.pods.values())
-        return frozenset().union(*every)
+        return frozenset().union(*(pod.ports or () for pod in self.world.pods.values()))
 
 
 def is_pair(source: End, destination: End) -> bool:
@@ -417,7 +492,7 @@ def _combined(leaving: Decided, coming: Decided) -> Iterator[Answer]:
             verdicts = tuple(map(of_way, zip(*decisions, strict=True)))
             found.setdefault((verdicts, differences), []).append(ports)
         for (verdicts, differences), ranges in found.items():
-            listed = () if protocol in ICMP else _joined(ranges)
+            listed = () if protocol in ICMP else joined(ranges)
             yield Answer(family, protocol, listed, verdicts, differences)
 
 
@@ -446,7 +521,8 @@ def _no_doubles(objects: Iterable[Obj]) -> None:
         observed.add((group, label))
 
 
-def _joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """Return ranges in order, those that adjoin as one."""
     found: list[Range] = []
     for first, last in sorted(ranges):
         if found and found[-1][1] + 1 == first:

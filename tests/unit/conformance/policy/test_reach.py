@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import random
+from itertools import product
 from typing import Any
 
 import pytest
 
+from benchmarks.policy_size import objects as size_objects
 from conformance.errors import UsageProblem
-from conformance.policy.oracle.oracle import Verdict
+from conformance.policy.oracle.oracle import Verdict, of_way
 from conformance.policy.oracle.switches import Switch
-from conformance.policy.reach import Reach, Way
+from conformance.policy.reach import Answer, End, Reach, Way, is_pair
 from conformance.policy.unread import passed_over
 from tests.unit.conformance.builders import Obj, a_pod, an_object
 
@@ -227,3 +230,42 @@ def test_an_exception_inside_its_block_is_judged() -> None:
     assert answers(Reach([*pods(), kubernetes(podSelector={}, ingress=rules)]), PROMISE) == {
         ((1, 65535),): CLOSED
     }
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_path_beside_an_address_has_the_answer_that_its_own_policies_give(reverse: bool) -> None:
+    """Addresses have no decisions of their own: those of a pod must not be taken for them."""
+    for seed in range(60):
+        reach = Reach(_some_policies(random.Random(seed)), ["203.0.113.1", "203.0.113.9"])
+        pairs = list(product(reach.ends, repeat=2))
+        for pair in pairs[::-1] if reverse else pairs:
+            if is_pair(*pair):
+                for answer in reach.between(*pair):
+                    assert answer.verdicts == _asked_alone(reach, pair, answer), (seed, pair)
+
+
+def _some_policies(chance: random.Random) -> list[Obj]:
+    """Six pods, and policies about a single direction each."""
+    found = size_objects(6, 0)
+    for number in range(4):
+        way = chance.choice(("ingress", "egress"))
+        peer = {"namespaceSelector": {"matchLabels": {"env": chance.choice(("prod", "test"))}}}
+        spec = {
+            "podSelector": {},
+            "policyTypes": [way.capitalize()],
+            way: [{"from" if way == "ingress" else "to": [peer]}],
+        }
+        space = f"team-{chance.randrange(10)}"
+        policy = an_object(f"p{number}", namespace=space, **spec)
+        found.append({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", **policy})
+    return found
+
+
+def _asked_alone(reach: Reach, pair: tuple[End, End], answer: Answer) -> tuple[Verdict, ...]:
+    port = answer.ports[0][0] if answer.ports else 0
+    packet = reach.packet(pair, answer.family, answer.protocol, port)
+    ends = list(zip(pair, ("egress", "ingress"), strict=True))
+    return tuple(
+        of_way(filter(None, (reach.decision(*end, packet, column) for end in ends)))
+        for column in reach.columns
+    )
