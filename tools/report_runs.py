@@ -63,7 +63,7 @@ def broken(name: str, folder: Path) -> None:
         lab = subprocess.Popen(up, stdin=subprocess.DEVNULL, pass_fds=[written])
         os.close(written)
         try:
-            with open(ready) as line:
+            with os.fdopen(ready) as line:
                 line.readline()
             faults = [*hybridlab, "faults", "--kubeconfig", str(kubeconfig), "inject"]
             for fault in FAULTS.get(name, ()):
