@@ -15,9 +15,14 @@ import tempfile
 from pathlib import Path
 
 DENY = """
-{apiVersion: projectcalico.org/v3, kind: GlobalNetworkPolicy, metadata: {name: default-deny},
- spec: {order: 1000, types: [Ingress], ingress: [{action: Deny}],
-        namespaceSelector: "kubernetes.io/metadata.name contains 'calico-demo'"}}
+apiVersion: projectcalico.org/v3
+kind: GlobalNetworkPolicy
+metadata: {name: default-deny}
+spec:
+  order: 1000
+  types: [Ingress]
+  ingress: [{action: Deny}]
+  namespaceSelector: kubernetes.io/metadata.name contains 'calico-demo'
 """
 FAULTS = {
     "violated": (
