@@ -57,17 +57,16 @@ class Following:
             / (1 if test.exclusivity.exclusive else max(1, workers))  # the others wait for it
             for test in tests
         }
-        self.pace = Pace(seconds, span(going, workers, lab=lab))
+        alone = frozenset(test.test for test in tests if test.exclusivity.exclusive)
+        self.pace = Pace(seconds, span(going, workers, lab=lab), alone)
         self.events.write("run_begun", {"run": self.run.settings.run_id, "tests": len(tests)})
         if given is None and self.pace.span[1] > LONG:
             number = lists.estimated(self.run, tests).workers
             together = spanned(*span(going, number, lab=lab))
-            alone = spanned(*self.pace.span)
             many = f"; -n auto: {together} by {number} workers" if number > 1 else ""
-            idle = len(tests) - len(going)
-            beside = f" ({idle} more cannot run here)" if idle else ""
+            more = f" ({idle} more cannot run here)" if (idle := len(tests) - len(going)) else ""
             self.note(
-                f"{counted(len(going), 'test')}{beside}, {alone} by one worker "
+                f"{counted(len(going), 'test')}{more}, {spanned(*self.pace.span)} by one worker "
                 f"(packaged estimate){many}"
             )
 

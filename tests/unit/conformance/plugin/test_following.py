@@ -130,7 +130,9 @@ def test_the_time_left_counts_a_test_by_its_share_of_a_worker_and_an_exclusive_t
         planned("the cluster's", exclusivity=Exclusivity(kind="cluster")),
         planned("new"),
     )
-    assert begun(tmp_path, workers, *tests).pace.seconds == {
+    pace = begun(tmp_path, workers, *tests).pace
+    assert pace.alone == {"a node's", "the cluster's"}
+    assert pace.seconds == {
         "shared": shared,
         "last": shared,
         "a node's": 10.0,
