@@ -101,8 +101,7 @@ class Following:
         tests = self._causes.setdefault(cause, {})
         is_named = claims in tests.values()
         tests[outcome.test] = claims
-        event = {"cause": cause, "test": outcome.test, "tests": len(tests)}
-        self.events.write("cause", event)
+        self.events.write("cause", {"cause": cause, "test": outcome.test, "tests": len(tests)})
         if len(tests) == 1:
             return first if cause in first else f"{first}; cause: {cause}"
         same = f"same cause as {next(iter(tests.values()))}, {len(tests)} tests so far"
@@ -130,8 +129,9 @@ class Following:
         """Write the run's notes and its end as events."""
         for text in report.notes:
             self.events.write("note", {"text": text})
-        run = report.plain["run"]
-        self.events.write("run_ended", {name: run[name] for name in ("exit_code", "seconds")})
+        self.events.write(
+            "run_ended", {name: report.plain["run"][name] for name in ("exit_code", "seconds")}
+        )
 
 
 def _ended(outcome: TestOutcome) -> dict[str, Any]:

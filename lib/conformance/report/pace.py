@@ -46,9 +46,9 @@ class Pace:
 
         ``elapsed``: s since the first test began.
         """
-        progress = f"{len(self.done)} of {len(self.seconds) or '?'} tests done"
-        progress += f", {len(self.failed)} failed" if self.failed else ""
-        progress += f", {counted(self.decisions, 'decision')}"
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        done = f"{len(self.done)} of {len(self.seconds) or '?'} tests done{failed}"
+        progress = f"{done}, {counted(self.decisions, 'decision')}"
         if self.over or not self.seconds:
             return progress
         left = self.left(elapsed)
