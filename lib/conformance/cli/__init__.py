@@ -10,7 +10,6 @@ Exit codes are those of a run: 0; 1, worse than the older report, or a gate that
 import argparse
 import difflib
 import errno
-import gc
 import json
 import os
 import re
@@ -96,7 +95,6 @@ def _code(given: Sequence[str]) -> int:
         from conformance.jobs import commands as of_jobs  # brings in what a merge needs
 
         return of_jobs.run(given, _parser_of(given[0], OF_JOBS[given[0]]))
-    gc.disable()  # reports have millions of values without cycles, and the process ends soon
     options, rest = make_parser().parse_known_args(given)
     if rest:
         program = f"{PROGRAM} {given[0]}"
