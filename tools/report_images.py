@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Take the pictures of the report page that README and docs/release-qualification.md show.
 
-``python tools/report_images.py HEALTHY VIOLATED DEAD DENIED`` takes four folders of runs: a whole
-one on a healthy lab, one on a lab with several faults, one with a dead node, and one beside a
-default deny of another owner.  It writes ``docs/images``, and the page of all four as a matrix.  It
-needs Chromium, which it drives by its debugging port on loopback.  ``calico-conformance show RUN
---html=RUN/report.html`` makes the page of an older run anew.  Look at each picture before it is committed.  Allure's (``allure.png``) is taken by hand, after ``make report``.
+``python -m tools.report_images FOLDER`` takes them of the runs that ``python -m tools.report_runs
+FOLDER`` has made: a whole one on a healthy lab, one on a lab with four faults, one with a dead
+node, and one beside a default deny of another owner.  It makes their pages anew, and the page of
+all as a matrix, and writes ``docs/images``; pictures of a run that is not there stay as they are.
+It needs Chromium, which it drives by its debugging port on loopback.  Look at each picture before
+it is committed.  Allure's (``allure.png``) is taken too if ``python -m conformance.report.html
+FOLDER/violated/latest`` has made ``allure.html``.
 """
 
 import base64
@@ -20,6 +22,8 @@ from typing import Any
 from urllib.request import urlopen
 
 from websocket import WebSocket, create_connection
+
+from tools.report_runs import RUNS
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PICTURES = (
@@ -37,6 +41,7 @@ PICTURES = (
     ("report-dead-node", "dead", 1280, 900, {}),
     ("report-default-deny", "denied", 1280, 900, {}),
     ("matrix", "matrix", 1280, 900, {}),
+    ("allure", "allure", 1400, 1250, {}),
 )
 """Name, page, width and height in pixels, and what the browser takes itself for.  A sheet of A4 has 704 pixels."""
 
@@ -89,12 +94,16 @@ def address(profile: Path) -> str:
         )
 
 
+def conformance(*arguments: str) -> None:
+    """Run a command about reports."""
+    subprocess.run([sys.executable, "-m", "conformance.cli", *arguments], check=True)
+
+
 def main() -> None:
-    """Take them all."""
-    if len(sys.argv) != 5:
+    """Take all whose run is there."""
+    if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    names = ("healthy", "violated", "dead", "denied")
-    folders = dict(zip(names, map(Path, sys.argv[1:]), strict=True))
+    runs = [path / "latest" for path in sorted(Path(sys.argv[1]).iterdir()) if path.name in RUNS]
     chromium = (
         shutil.which("chromium")
         or shutil.which("chromium-browser")
@@ -103,10 +112,12 @@ def main() -> None:
     if chromium is None:
         raise SystemExit("no Chromium on the PATH")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        pages = {name: folder / "report.html" for name, folder in folders.items()}
+        pages = {run.parent.name: run / "report.html" for run in runs}
+        for run in runs:
+            conformance("show", str(run), "--html", str(run / "report.html"))
         pages["matrix"] = Path(profile) / "matrix.html"
-        matrix = ["matrix", *map(str, folders.values()), "--html", str(pages["matrix"])]
-        subprocess.run([sys.executable, "-m", "conformance.cli", *matrix], check=True)
+        conformance("matrix", *map(str, runs), "--html", str(pages["matrix"]))
+        pages["allure"] = pages.get("violated", Path(profile)).with_name("allure.html")
         quiet = ("gpu", "background-networking", "component-update", "sync")
         options = (
             "--headless",
@@ -122,7 +133,8 @@ def main() -> None:
         try:
             tab = Tab(address(Path(profile)))
             for name, of, width, height, media in PICTURES:
-                page = pages[of].resolve()
+                if not (page := pages.get(of, Path("-")).resolve()).exists():
+                    continue
                 (IMAGES / f"{name}.png").write_bytes(tab.picture(page, width, height, media))
                 print(IMAGES / f"{name}.png")
         finally:

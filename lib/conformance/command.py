@@ -9,13 +9,15 @@ from typing import Any
 
 from conformance import cli
 
+OFFLINE = frozenset({"diff", "gate", "matrix", "policy", "show"})
+"""Commands of which nearly all objects live until the end, so that none are to be collected."""
+
 
 def main() -> int:
     """Run the program and return its exit code."""
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what may come next, and this process ends
         _complete()
-    # Nearly all objects of an offline answer live until its end: 0 has none of them collected.
-    gc.set_threshold(0 if sys.argv[1:2] == ["policy"] else gc.get_threshold()[0])
+    gc.set_threshold(0 if OFFLINE.intersection(sys.argv[1:2]) else gc.get_threshold()[0])
     return cli.main()
 
 

@@ -301,6 +301,42 @@ def test_on_paper_nothing_is_cut_and_nothing_scrolls(tmp_path: Path) -> None:
     assert complaints == ""
 
 
+WRAPPED = """
+<script>
+addEventListener('load', () => setTimeout(() => {
+  const lines = (one) => {
+    const text = document.createRange(); text.selectNodeContents(one);
+    return text.getBoundingClientRect().height / parseFloat(getComputedStyle(one).fontSize);
+  };
+  const cells = [...document.querySelectorAll('.causes th, .causes td.node')].filter((one) => one.offsetParent);
+  const found = {cells: cells.length, wrapped: cells.filter((one) => lines(one) > 2).map((one) => one.textContent)};
+  const told = document.createElement('pre'); told.id = 'probe'; told.textContent = JSON.stringify(found);
+  document.body.append(told);
+}, 50));
+</script>
+"""
+
+
+def test_on_paper_numbers_and_times_of_causes_stay_in_one_line(tmp_path: Path) -> None:
+    results = [
+        decided(claim, {OLD: "VIOLATED"})
+        | {"test": claim, "reason": f"{claim} for a long reason " * 20}
+        for claim in ("CONN-6", "DEMO-7")
+    ]
+    told = {"lines": {}, "since": "2026-11-30T11:58:50.000Z"}
+    whole = plain(*results) | {
+        "tests": [
+            {"test": result["test"], "verdict": "VIOLATED", "explanation": told}
+            for result in results
+        ]
+    }
+    page = render(whole).replace("@media print", "@media all")
+    found, complaints = opened(tmp_path, page, "--window-size=704,1000", probe=WRAPPED)
+    assert found["cells"] == 4 + 2 * 2, "heads, and number and time of two causes"
+    assert found["wrapped"] == []
+    assert complaints == ""
+
+
 def test_in_a_narrow_dark_window_nothing_is_wider_than_the_window(tmp_path: Path) -> None:
     dark = ("--window-size=400,900", DARK)
     found, complaints = opened(tmp_path, hostile(), *dark)

@@ -13,6 +13,7 @@ import enum
 import functools
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -37,44 +38,47 @@ def to_plain(value: Any) -> Any:
 
 def from_plain(shape: type[T], plain: Any) -> T:
     """Return a value of a dataclass from the output of :func:`to_plain`. Raise ValueError."""
-    result: T = _read(shape, plain, shape.__name__)
-    return result
-
-
-def _read(annotation: Any, plain: Any, place: str) -> Any:
-    if annotation is Any:
-        return plain
-    origin, arguments = _parts(annotation)
-    if origin in (types.UnionType, typing.Union):
-        return _union(arguments, plain, place)
-    if origin is typing.Literal:
-        return _check(plain in arguments, plain, place)
-    if origin is tuple:
-        _check(isinstance(plain, list), plain, place)
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            first = arguments[0]
-            return tuple(
-                entry if type(entry) is first else _read(first, entry, f"{place}[{index}]")
-                for index, entry in enumerate(plain)
-            )
-        _check(len(plain) == len(arguments), plain, place)
-        return tuple(
-            _read(kind, entry, place) for kind, entry in zip(arguments, plain, strict=True)
-        )
-    if origin in (dict, collections.abc.Mapping):
-        _check(isinstance(plain, dict), plain, place)
-        return {key: _read(arguments[1], entry, f"{place}.{key}") for key, entry in plain.items()}
-    kind = origin or annotation
-    if dataclasses.is_dataclass(kind):
-        return _dataclass(kind, arguments, plain, place)
-    return _scalar(annotation, plain, place)
+    read: Callable[[Any, str], T] = _reader(typing.cast("Any", shape))
+    return read(plain, shape.__name__)
 
 
 @functools.cache
-def _parts(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the origin and arguments of a generic such as ``list[int]``; (None, ()) if it is not
-    generic."""
-    return typing.get_origin(annotation), typing.get_args(annotation)
+def _reader(annotation: Any) -> Callable[[Any, str], Any]:
+    """Return what reads values of an annotation, each with its place. Reports have a hundred
+    thousand values of few annotations."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation is Any:
+        return lambda plain, place: plain
+    if origin in (types.UnionType, typing.Union):
+        return functools.partial(_union, arguments)
+    if origin is typing.Literal:
+        return lambda plain, place: _check(plain in arguments, plain, place)
+    if origin is tuple:
+        readers = [_reader(kind) for kind in arguments if kind is not Ellipsis]
+        return functools.partial(_tuple, arguments, readers)
+    if origin in (dict, collections.abc.Mapping):
+        return functools.partial(_mapping, _reader(arguments[1]))
+    kind = origin or annotation
+    if dataclasses.is_dataclass(kind):
+        return functools.partial(_dataclass, kind, arguments)
+    return functools.partial(_scalar, annotation)
+
+
+def _tuple(
+    kinds: tuple[Any, ...], readers: list[Callable[[Any, str], Any]], plain: Any, place: str
+) -> Any:
+    _check(isinstance(plain, list), plain, place)
+    if Ellipsis in kinds:
+        if set(map(type, plain)) <= {kinds[0]}:  # nothing is to be converted
+            return tuple(plain)
+        return tuple(readers[0](entry, f"{place}[{index}]") for index, entry in enumerate(plain))
+    _check(len(plain) == len(kinds), plain, place)
+    return tuple(read(entry, place) for read, entry in zip(readers, plain, strict=True))
+
+
+def _mapping(read: Callable[[Any, str], Any], plain: Any, place: str) -> Any:
+    _check(isinstance(plain, dict), plain, place)
+    return {key: read(entry, f"{place}.{key}") for key, entry in plain.items()}
 
 
 def _union(arguments: tuple[Any, ...], plain: Any, place: str) -> Any:
@@ -84,7 +88,7 @@ def _union(arguments: tuple[Any, ...], plain: Any, place: str) -> Any:
     for kind in arguments:
         if kind is not type(None):
             try:
-                return _read(kind, plain, place)
+                return _reader(kind)(plain, place)
             except ValueError as problem:
                 problems.append(str(problem))
     raise ValueError("; ".join(problems))
@@ -92,15 +96,13 @@ def _union(arguments: tuple[Any, ...], plain: Any, place: str) -> Any:
 
 def _dataclass(kind: Any, arguments: tuple[Any, ...], plain: Any, place: str) -> Any:
     _check(isinstance(plain, dict), plain, place)
-    hints = _hints(kind)
-    unknown = set(plain) - set(hints)
-    if unknown:
+    fields = _fields(kind, arguments)
+    if unknown := plain.keys() - fields.keys():
         raise ValueError(f"{place}: unknown {', '.join(sorted(unknown))}")
-    variables = dict(zip(getattr(kind, "__parameters__", ()), arguments, strict=False))
     values = {
         name: entry
-        if type(entry) is hints[name]  # most entries of a report, and nothing is to be converted
-        else _read(_filled(hints[name], variables), entry, f"{place}.{name}")
+        if type(entry) is fields[name][0]  # most entries of a report: nothing is to be converted
+        else fields[name][1](entry, f"{place}.{name}")
         for name, entry in plain.items()
     }
     try:
@@ -112,19 +114,18 @@ def _dataclass(kind: Any, arguments: tuple[Any, ...], plain: Any, place: str) ->
 def _filled(annotation: Any, variables: dict[Any, Any]) -> Any:
     """Return ``T | None`` with T replaced; the dataclasses use their type variables in no other
     way."""
-    if not variables:
-        return annotation
-    if annotation in variables:
-        return variables[annotation]
-    origin, arguments = _parts(annotation)
-    if origin in (types.UnionType, typing.Union):
-        return typing.Union[tuple(variables.get(part, part) for part in arguments)]  # noqa: UP007
-    return annotation
+    is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
+    kinds = typing.get_args(annotation) if is_union else (annotation,)
+    return typing.Union[tuple(variables.get(kind, kind) for kind in kinds)]  # noqa: UP007
 
 
 @functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _fields(kind: Any, arguments: tuple[Any, ...]) -> dict[str, tuple[Any, Callable[..., Any]]]:
+    """Map each field of a dataclass to its annotation and what reads it."""
+    variables = dict(zip(getattr(kind, "__parameters__", ()), arguments, strict=False))
+    hints = typing.get_type_hints(kind)
+    filled = ((name, _filled(hint, variables)) for name, hint in hints.items())
+    return {name: (hint, _reader(hint)) for name, hint in filled}
 
 
 def _scalar(kind: Any, plain: Any, place: str) -> Any:
@@ -141,9 +142,9 @@ def _scalar(kind: Any, plain: Any, place: str) -> Any:
         return float(
             _check(isinstance(plain, int | float) and not isinstance(plain, bool), plain, place)
         )
-    if kind is int:
-        return _check(isinstance(plain, int) and not isinstance(plain, bool), plain, place)
-    return _check(isinstance(plain, kind), plain, place)
+    return _check(
+        isinstance(plain, kind) and (kind is bool or type(plain) is not bool), plain, place
+    )
 
 
 def _check(fits: bool, plain: Any, place: str) -> Any:

@@ -57,17 +57,16 @@ class Following:
             / (1 if test.exclusivity.exclusive else max(1, workers))  # the others wait for it
             for test in tests
         }
-        self.pace = Pace(seconds, span(going, workers, lab=lab))
+        alone = frozenset(test.test for test in tests if test.exclusivity.exclusive)
+        self.pace = Pace(seconds, span(going, workers, lab=lab), alone)
         self.events.write("run_begun", {"run": self.run.settings.run_id, "tests": len(tests)})
         if given is None and self.pace.span[1] > LONG:
             number = lists.estimated(self.run, tests).workers
             together = spanned(*span(going, number, lab=lab))
-            alone = spanned(*self.pace.span)
             many = f"; -n auto: {together} by {number} workers" if number > 1 else ""
-            idle = len(tests) - len(going)
-            beside = f" ({idle} more cannot run here)" if idle else ""
+            more = f" ({idle} more cannot run here)" if (idle := len(tests) - len(going)) else ""
             self.note(
-                f"{counted(len(going), 'test')}{beside}, {alone} by one worker "
+                f"{counted(len(going), 'test')}{more}, {spanned(*self.pace.span)} by one worker "
                 f"(packaged estimate){many}"
             )
 
@@ -102,8 +101,7 @@ class Following:
         tests = self._causes.setdefault(cause, {})
         is_named = claims in tests.values()
         tests[outcome.test] = claims
-        event = {"cause": cause, "test": outcome.test, "tests": len(tests)}
-        self.events.write("cause", event)
+        self.events.write("cause", {"cause": cause, "test": outcome.test, "tests": len(tests)})
         if len(tests) == 1:
             return first if cause in first else f"{first}; cause: {cause}"
         same = f"same cause as {next(iter(tests.values()))}, {len(tests)} tests so far"
@@ -131,8 +129,9 @@ class Following:
         """Write the run's notes and its end as events."""
         for text in report.notes:
             self.events.write("note", {"text": text})
-        run = report.plain["run"]
-        self.events.write("run_ended", {name: run[name] for name in ("exit_code", "seconds")})
+        self.events.write(
+            "run_ended", {name: report.plain["run"][name] for name in ("exit_code", "seconds")}
+        )
 
 
 def _ended(outcome: TestOutcome) -> dict[str, Any]:

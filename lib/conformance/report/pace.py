@@ -23,6 +23,9 @@ class Pace:
     """
     span: tuple[float, float] = (0.0, 0.0)
     """s.  The least and the most that all planned tests take, by their packaged seconds."""
+    alone: frozenset[str] = frozenset()
+    """Exclusive tests. Their seconds were measured without others beside them, so a run that is
+    fast because fewer tests share the machine is no faster in these."""
     done: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     decisions: int = 0
@@ -45,9 +48,9 @@ class Pace:
 
         ``elapsed``: seconds since the first test began.
         """
-        progress = f"{len(self.done)} of {len(self.seconds) or '?'} tests done"
-        progress += f", {len(self.failed)} failed" if self.failed else ""
-        progress += f", {counted(self.decisions, 'decision')}"
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        done = f"{len(self.done)} of {len(self.seconds) or '?'} tests done{failed}"
+        progress = f"{done}, {counted(self.decisions, 'decision')}"
         if self.over or not self.seconds:
             return progress
         left = self.left(elapsed)
@@ -59,11 +62,15 @@ class Pace:
     def left(self, elapsed: float) -> float | None:
         """Return the seconds until the last test ends, at the speed so far; None if it is not known
         yet."""
-        if len(self.done) < max(1.0, EARLY * len(self.seconds)):
-            return None
         behind = sum(self.seconds.get(test, 0.0) for test in self.done)
-        ahead = sum(each for test, each in self.seconds.items() if test not in self.done)
-        return ahead * elapsed / behind if behind else None
+        if not behind or len(self.done) < EARLY * len(self.seconds):
+            return None
+        pace = elapsed / behind
+        return sum(
+            each * (max(1.0, pace) if test in self.alone else pace)
+            for test, each in self.seconds.items()
+            if test not in self.done
+        )
 
 
 def spanned(least: float, most: float) -> str:

@@ -57,8 +57,10 @@ def reach(plain: Mapping[str, Any]) -> str:
     decided, rest = _decided(plain["claims"], summed_up.counts(plain["claims"]))
     claims = counted(decided + sum(rest.values()), "claim that applies", "claims that apply")
     left = ", ".join(f"{number} {WORDS[number == 1][what]}" for what, number in rest.items())
-    hold = "holds" if decided == 1 else "hold"
-    return f"{decided} of the {claims} to this cluster {hold} as documented.{left and f' {left}.'}"
+    return (
+        f"{decided} of the {claims} to this cluster {'holds' if decided == 1 else 'hold'} "
+        f"as documented.{left and f' {left}.'}"
+    )
 
 
 def _answer(plain: Mapping[str, Any]) -> tuple[str, str]:
@@ -120,18 +122,28 @@ def _decided(
     return decided, {what: number for what, number in rest.items() if number}
 
 
+def _gaps(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> str:
+    """Return why claims are undecided, and how many claims of the gates the run leaves out."""
+    obstacles = [each.partition(" ") for gate in gates for each in gate["obstacles"]]
+    left = {claim for claim, _, why in obstacles if f"{summed_up.UNSELECTED}: " in why}
+    rest = f"; {counted(len(left), 'claim')} {summed_up.UNSELECTED}" if left else ""
+    return _why(plain, ("INCONCLUSIVE", "NOT_RUN")) + rest
+
+
 def _of_gates(plain: Mapping[str, Any], gates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     names = ", ".join(dict.fromkeys(gate["name"] for gate in gates))
     answers = {gate["answer"] for gate in gates}
     if "not qualified" in answers:
         return f"Not qualified: {names}{_why(plain, ('VIOLATED',))}", "bad"
     if "incomplete" in answers:
-        return f"Incomplete: {names}{_why(plain, ('INCONCLUSIVE', 'NOT_RUN'))}", "warn"
-    field = plain["run"]["evidence"] == "field"
-    words = f"Qualified: {names}" if field else f"Would qualify: {names}; a lab qualifies nothing"
+        return f"Incomplete: {names}{_gaps(plain, gates)}", "warn"
+    words = (
+        f"Qualified: {names}"
+        if plain["run"]["evidence"] == "field"
+        else f"Would qualify: {names}; a lab qualifies nothing"
+    )
     waived = plain.get("waived") or {}
-    excepted = any(gate["waived"] for gate in gates)
-    if excepted:
+    if excepted := any(gate["waived"] for gate in gates):
         words += (
             f"; with exceptions: {', '.join(waived)} waived"
             if waived

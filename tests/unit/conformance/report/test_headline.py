@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from conformance.errors import NotObservable
 from conformance.report import terminal
@@ -118,6 +119,34 @@ def test_what_else_than_a_gate_makes_the_exit_code_is_in_the_first_line_and_no_s
         "Incomplete: core",
         "warn",
     )
+
+
+LOST = "node windows-2019 was lost during the run"
+
+
+def test_an_incomplete_gate_has_the_number_of_claims_that_are_not_selected_besides_the_cause() -> (
+    None
+):
+    """Without it, the lost node alone would seem to be in the gate's way."""
+    left = [
+        "CONN-1 (node to linux pod) not selected: no test of this part was in the run",
+        "CONN-1 (node to windows pod) not selected: no test of this part was in the run",
+        "CONN-2 not selected: the selection leaves it out",
+    ]
+    lost = decided("DEMO-7", {NEW: "INCONCLUSIVE"}) | {"reason": LOST}
+    test = {"test": lost["test"], "verdict": "INCONCLUSIVE", "cause": LOST}
+
+    def first(*obstacles: str, results: list[dict[str, Any]]) -> str:
+        gates = [a_gate(answer="incomplete", obstacles=list(obstacles))]
+        whole = plain(*results, exit_code=6, exit_cause="--require: core not fulfilled")
+        tests = [test | {"explanation": {"lines": {}, "cause": LOST}}] if results else []
+        return headline(whole | {"gates": gates, "tests": tests})[0]
+
+    undecided = f"DEMO-7 INCONCLUSIVE: {LOST}"
+    assert first(undecided, results=[lost]) == f"Incomplete: core: {LOST}"
+    both = f"Incomplete: core: {LOST}; 2 claims not selected"
+    assert first(undecided, *left, results=[lost]) == both
+    assert first(left[2], results=[]) == "Incomplete: core; 1 claim not selected"
 
 
 def test_what_qualifies_with_waivers_says_so_in_the_first_line_and_is_not_green() -> None:

@@ -34,6 +34,18 @@ def test_before_a_twentieth_of_the_tests_has_ended_packaged_seconds_give_a_range
 
 
 @pytest.mark.parametrize(
+    ("elapsed", "words"), [(5.0, "about 65 s left"), (20.0, "about 2 min left")]
+)
+def test_a_fast_run_is_no_faster_in_its_exclusive_tests_and_a_slow_run_is_slower_in_all(
+    elapsed: float, words: str
+) -> None:
+    """A sound run on a quiet machine takes half the packaged seconds, but in what runs alone."""
+    pace = Pace({"a": 10.0, "b": 10.0, "alone": 60.0}, alone=frozenset({"alone"}))
+    pace.ended("a", 0)
+    assert pace.line(elapsed).endswith(f"; {words}")
+
+
+@pytest.mark.parametrize(
     ("least", "most", "words"),
     [(5.0, 15.0, "5 to 15 s"), (40.0, 120.0, "1 to 2 min"), (160.0, 190.0, "about 3 min")],
 )
