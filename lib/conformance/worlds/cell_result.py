@@ -2,7 +2,7 @@
 """A cell of a world, and the end of its path."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.decide import Held, Wrong
@@ -24,7 +24,7 @@ class CellResult:
     outcome: Outcome
     again: Outcome | None = None
     """The end of its path when it was probed again from rest, if the first end was a difference."""
-    peers: Sequence["CellResult"] = ()
+    peers: Sequence["CellResult"] = field(default=(), repr=False)
     """The cells that were asked with it."""
 
     @property

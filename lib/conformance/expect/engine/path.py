@@ -93,7 +93,7 @@ class Path:
     rule: Rule
     tries: list[Try] = field(default_factory=list)
     """The attempts in the order in which they were started."""
-    controls: tuple[tuple[Path, ...], ...] = ()
+    controls: tuple[tuple[Path, ...], ...] = field(default=(), repr=False)
     """For a closed path: open paths of its source, and open paths to its target, as far as they
     exist."""
     steady: bool = False
