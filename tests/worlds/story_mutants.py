@@ -84,7 +84,7 @@ def _unlabelled(kind: str, *, members: bool = False) -> Callable[[Objects], list
 
 
 def _is_member(obj: Obj) -> bool:
-    return obj["kind"] == "Pod" and obj["metadata"]["name"].startswith("member-")
+    return obj["kind"] == "Pod" and str(obj["metadata"]["name"]).startswith("member-")
 
 
 def _unknown(objects: Objects) -> list[Obj]:

@@ -70,7 +70,7 @@ def test_a_data_plane_that_keeps_old_addresses_is_shown_at_the_other_end_of_a_pa
         "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
         "metadata": {"name": "only-members", "namespace": "${b}"}, "spec": peers,
     }  # fmt: skip
-    jobs = [{"pods": "gone"}, {"pods": "succeeded"}, {"pods": "again"}]
+    jobs: list[dict[str, object]] = [{"pods": "gone"}, {"pods": "succeeded"}, {"pods": "again"}]
     given = {"claim": "POL-1", "objects": [of_b], "events": jobs}
     found = {mutant for mutant in shown(story.read("s", given)) if mutant.forgets == ADDRESS}
     assert {mutant.event for mutant in found} == {
