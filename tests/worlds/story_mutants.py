@@ -75,13 +75,25 @@ def _unlabelled(kind: str, *, members: bool = False) -> Callable[[Objects], list
     def read(objects: Objects) -> list[Obj]:
         return [
             {**obj, "metadata": {**obj["metadata"], "labels": {}}}
-            if obj["kind"] == kind
-            and (not members or obj["metadata"]["name"].startswith("member-"))
+            if obj["kind"] == kind and (not members or _is_member(obj))
             else obj
             for obj in objects
         ]
 
     return read
+
+
+def _is_member(obj: Obj) -> bool:
+    return obj["kind"] == "Pod" and str(obj["metadata"]["name"]).startswith("member-")
+
+
+def _unknown(objects: Objects) -> list[Obj]:
+    """Members are pods of which nothing is known: their peers have the addresses of before."""
+    meta = {"namespace": "nowhere", "labels": {}}
+    return [
+        {**obj, "metadata": {**obj["metadata"], **meta}} if _is_member(obj) else obj
+        for obj in objects
+    ]
 
 
 FORGETS: dict[str, Callable[[Objects], list[Obj]]] = {
@@ -99,6 +111,12 @@ FORGETS: dict[str, Callable[[Objects], list[Obj]]] = {
     "labels of members": _unlabelled("Pod", members=True),
     "labels of accounts": _unlabelled("ServiceAccount"),
 }
+ADDRESS = "that members have other addresses now"
+"""The addresses of pods that have ended are kept, and those of the pods after them unknown."""
+READDRESSED = (
+    "pod made", "pod made again", "pod replaced", "pod has ended", "pod deleted or evicted",
+    "pod before its containers",
+)  # fmt: skip
 ITSELF = "the event itself"
 """What was written or deleted is as before."""
 MUTANTS = [
@@ -108,6 +126,7 @@ MUTANTS = [
     for system in SYSTEMS
     if forgets != ITSELF or one.word != "pods"
 ]
+MUTANTS += [Mutant(ADDRESS, event, system) for event in READDRESSED for system in SYSTEMS]
 
 
 KNOWN = frozenset(MUTANTS)
@@ -132,14 +151,21 @@ def events_of(story: Story) -> Iterator[tuple[Scene, set[str]]]:
         yield scene, found
 
 
-def _differs(right: Sequence[Cell], wrong: Sequence[Cell], system: str) -> bool:
-    """Whether a cell is otherwise where the ends on a system decide as ``wrong`` has them."""
+def _differs(
+    right: Sequence[Cell], wrong: Sequence[Cell], system: str, *, peers: bool = False
+) -> bool:
+    """Whether a cell is otherwise where the ends on a system decide as ``wrong`` has them.
+
+    ``peers``: only the ends that are not members.
+    """
     for cell, other in zip(right, wrong, strict=True):
         if Verdict.NOT_SAID in (cell.expected, other.expected):
             continue
         ends = (cell.source, cell.destination)
         decided: list[Decision] = [
-            other.decisions[place] if end.os == system else cell.decisions[place]
+            other.decisions[place]
+            if end.os == system and not (peers and end.member)
+            else cell.decisions[place]
             for place, end in enumerate(ends)
         ]
         if of_way(decided) is not cell.expected:
@@ -157,13 +183,13 @@ def showing(story: Story) -> Iterator[frozenset[Mutant]]:
         seats = scene.seats(ALL)
         objects = objects_of(scene, seats)
         right = list(worlds.cells(objects, seats, "POL-1"))
-        for forgets, read in FORGETS.items() if happened else ():
+        for forgets, read in (*FORGETS.items(), (ADDRESS, _unknown)) if happened else ():
             mutated = read(objects)
             if mutated == objects:
                 continue
             wrong = list(worlds.cells(mutated, seats, "POL-1"))
             for system in SYSTEMS:
-                if _differs(right, wrong, system):
+                if _differs(right, wrong, system, peers=forgets == ADDRESS):
                     found.update(Mutant(forgets, event, system) for event in happened)
         if scene.event and not scene.event.pods:
             wrong = list(worlds.cells(past, seats, "POL-1"))

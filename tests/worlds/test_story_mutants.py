@@ -11,8 +11,10 @@ from conformance.stories.model import story
 from tests.unit.conformance.stories.test_classes import TABLE
 from tests.worlds.story_chooser import CAST, FEWEST, composed
 from tests.worlds.story_mutants import (
+    ADDRESS,
     FORGETS,
     MUTANTS,
+    READDRESSED,
     committed,
     default,
     events_of,
@@ -52,10 +54,37 @@ def test_a_stale_data_plane_is_shown_by_what_follows_its_event_alone() -> None:
     assert not any("all policies" in name for name in edits), "nothing is closed any more"
 
 
+def test_a_data_plane_that_keeps_old_addresses_is_shown_at_the_other_end_of_a_path() -> None:
+    peers = {
+        "policyTypes": ["Ingress"],
+        "podSelector": {},
+        "ingress": [
+            {
+                "from": [
+                    {"namespaceSelector": {}, "podSelector": {"matchLabels": {"role": "member"}}}
+                ]
+            }
+        ],
+    }
+    of_b = {
+        "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+        "metadata": {"name": "only-members", "namespace": "${b}"}, "spec": peers,
+    }  # fmt: skip
+    jobs: list[dict[str, object]] = [{"pods": "gone"}, {"pods": "succeeded"}, {"pods": "again"}]
+    given = {"claim": "POL-1", "objects": [of_b], "events": jobs}
+    found = {mutant for mutant in shown(story.read("s", given)) if mutant.forgets == ADDRESS}
+    assert {mutant.event for mutant in found} == {
+        "pod deleted or evicted", "pod has ended", "pod made again",
+    }  # fmt: skip
+    assert {mutant.os for mutant in found} == {"linux", "windows"}
+    assert not any(ADDRESS in name for name in names(*jobs)), "no other end asks who they are"
+
+
 def test_there_are_not_too_many_of_them_and_each_event_has_some() -> None:
     assert len(MUTANTS) == len(set(MUTANTS)) <= MOST
     assert {mutant.event for mutant in MUTANTS} == {one.name for one in TABLE.classes}
-    assert {mutant.forgets for mutant in MUTANTS} > set(FORGETS)
+    assert {mutant.forgets for mutant in MUTANTS} > {ADDRESS, *FORGETS}
+    assert set(READDRESSED) < {one.name for one in TABLE.classes}
 
 
 def test_the_page_says_what_the_stories_that_ship_show_and_names_what_none_does() -> None:

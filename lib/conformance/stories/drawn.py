@@ -5,6 +5,7 @@ They have policies of both APIs and a NetworkSet in the run's own namespaces, an
 run's own objects, so that they may run on any cluster.
 """
 
+from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
@@ -57,7 +58,7 @@ def rules(draw: Draw, side: str) -> Obj:
     protocol, ports = draw(st.sampled_from(TRAFFIC))
     rule: Obj = {"action": draw(st.sampled_from(("Allow", "Deny"))), "protocol": protocol}
     if peer := draw(st.sampled_from(PEERS)):
-        rule[side] = dict(peer)
+        rule[side] = deepcopy(peer)
     if ports:
         rule["destination"] = {**rule.get("destination", {}), "ports": list(ports)}
     return rule
@@ -73,7 +74,7 @@ def policies(draw: Draw, number: int) -> Obj:
         spec: Obj = {
             "podSelector": {"matchLabels": {"role": "member"}},
             "policyTypes": ["Ingress"],
-            "ingress": [{"from": [dict(peer)]} for peer in peers],
+            "ingress": [{"from": [deepcopy(peer)]} for peer in peers],
         }
         return {
             "apiVersion": "networking.k8s.io/v1",

@@ -45,7 +45,7 @@ class InStory(InWorld):
             self.members.remove()
         self._at_rest("after the story")
         seats.at_rest = True
-        self._report(asked, f"{because} after {scene}", edited=scene.event is not None)
+        self._report(asked, f"{because} after {scene}", f"after {scene}: " if scene.event else "")
 
     def _after(self, scene: Scene, past: Sequence[CellResult]) -> list[CellResult]:
         """Carry out a scene's event, and probe every cell."""

@@ -27,7 +27,7 @@ from conformance.policy.worlds import Seat
 LIFE = "life"
 """The volume of the ConfigMap from which a member reads its words; the ConfigMap has the pod's
 name."""
-WORDS = {"begins": "yes", "ready": "yes", "lives": "yes", "lasts": "no"}
+WORDS = {"begins": "yes", "ready": "yes", "lives": "yes", "lasts": "no", "ends": "no"}
 TOLD = "conformance/told"
 """The annotation whose change makes a member's kubelet read the words again at once."""
 SPACE = "a"
@@ -58,15 +58,20 @@ class Members:
 
     # --- what happens -------------------------------------------------------------------------
 
-    def come(self) -> None:
+    def come(self, **other: str) -> None:
         """Make sure that each node with seats has a member; members that exist stay.
 
-        Raise EnvironmentBroken if a member is not ready in time.
+        ``other``: words that are not as in WORDS. Raise EnvironmentBroken if a member is not ready
+        in time.
         """
         there = {seat.node for seat in self.seats.seats if not seat.member}
-        covered = [node for os in SYSTEMS for node in self.placement.covered(os)]
-        self._nodes = {node.name: node for node in covered if node.name in there}
-        self._each(self._write)
+        self._nodes = {
+            node.name: node
+            for os in SYSTEMS
+            for node in self.placement.covered(os)
+            if node.name in there
+        }
+        self._each(lambda node: self._write(node, **other))
         self._each(self._made)
         self._all("ready", pod_state.is_ready)
 
@@ -85,7 +90,8 @@ class Members:
             "ready": self._begun,
             "restarted": self._restarted,
             "ending": self._ending,
-            "failed": self._failed,
+            "failed": lambda: self._over("Failed", lives="no"),
+            "succeeded": self._succeeded,
         }
         acts[event]()
 
@@ -118,10 +124,15 @@ class Members:
 
     def _evicted(self) -> None:
         targets = [self._reference(node) for node in self._nodes]
-        body = {"deleteOptions": {"gracePeriodSeconds": 1}}
         for target in targets:
-            change = Change(verb="evict", target=target, why="a story's event", body=body)
-            self.deployer.changes.make(change)
+            self.deployer.changes.make(
+                Change(
+                    verb="evict",
+                    target=target,
+                    why="a story's event",
+                    body={"deleteOptions": {"gracePeriodSeconds": 1}},
+                )
+            )
         self._leave(targets)
 
     def _leave(self, targets: Sequence[ObjectRef]) -> None:
@@ -147,12 +158,16 @@ class Members:
         self._all("unready", _is_unready)
 
     def _restarted(self) -> None:
-        """Have the kubelet restart every member's container, once."""
+        """Have the kubelet restart every member's container.
+
+        The container is unready meanwhile, since it is ready again only once its probes read the
+        word that ends the restarts.
+        """
         self._each(self._restart)
 
     def _restart(self, node: NodeFacts) -> None:
         before = self.seats.member_pods[node.name].restarts
-        self._write(node, lives="no")
+        self._write(node, lives="no", ready="no")
         self._taken(node, "restarted", lambda pod: pod_state.restarts(pod) > before)
         self._write(node)
         self._taken(node, "ready", pod_state.is_ready)
@@ -165,12 +180,17 @@ class Members:
             self.deployer.changes.delete(self._reference(name), "a story's event")
             self.seats.member_pods[name] = replace(pod, is_ending=True)
 
-    def _failed(self) -> None:
-        """Have the kubelet kill every member's container, which it starts no more."""
-        self._each(lambda node: self._write(node, lives="no"))
+    def _succeeded(self) -> None:
+        """Create members whose containers wait for a word and then end, as the pods of a Job do."""
+        self.come(begins="no", ends="yes")
+        self._over("Succeeded", ends="yes")
+
+    def _over(self, phase: str, **words: str) -> None:
+        """Write the words for which every member's container ends; it is not started again."""
+        self._each(lambda node: self._write(node, **words))
         self._each(
             lambda node: self._taken(
-                node, "failed", lambda pod: (pod.get("status") or {}).get("phase") == "Failed"
+                node, phase.lower(), lambda pod: (pod.get("status") or {}).get("phase") == phase
             )
         )
         self._leave(())
@@ -198,8 +218,9 @@ class Members:
         changes = self.deployer.changes
         changes.apply(made, why, namespace=self.namespace)
         if node.name in self.seats.members:  # its kubelet reads them again when the pod changes
-            told = {"metadata": {"annotations": {TOLD: str(words)}}}
-            changes.patch(self._reference(node.name), told, why)
+            changes.patch(
+                self._reference(node.name), {"metadata": {"annotations": {TOLD: str(words)}}}, why
+            )
 
     def _made(self, node: NodeFacts) -> None:
         if node.name in self.seats.members:
@@ -208,8 +229,9 @@ class Members:
         (made,) = manifest.load(MANIFESTS / "stories" / f"{node.os}.yaml")
         name = self._name(node.name)
         made["metadata"]["name"] = name
-        key = (worlds.MEMBER, node.os)
-        own = self.labels.get(".".join(key), worlds.SEAT_LABELS[key])
+        own = self.labels.get(
+            f"{worlds.MEMBER}.{node.os}", worlds.SEAT_LABELS[worlds.MEMBER, node.os]
+        )
         made["metadata"]["labels"] |= {**worlds.SEAT, **own, tailor.SEAT: name}
         tailor.fit(made["spec"], node, pods.settings.images, pods.settings.pod_limits)
         made["spec"]["tolerations"] = tolerations(pods.settings.tolerations)
@@ -217,9 +239,14 @@ class Members:
         for volume in made["spec"]["volumes"]:
             if volume["name"] == LIFE:
                 volume["configMap"]["name"] = name
-        if self._words[name]["begins"] == "yes":
+        words = self._words[name]
+        if words["ends"] == "yes":
+            made["spec"]["containers"][0]["command"] = made["spec"].pop("initContainers")[0][
+                "command"
+            ]
+        elif words["begins"] == "yes":
             del made["spec"]["initContainers"]
-        if self.fail:
+        if self.fail or words["ends"] == "yes":
             made["spec"]["restartPolicy"] = "Never"
         if not self.last:
             del made["spec"]["containers"][0]["lifecycle"]
@@ -247,10 +274,16 @@ class Members:
             return
         found = pods.pod_of(self._name(node.name), node, self.namespace, enough=enough, what=what)
         pod = pods.workload(found, ROLES[f"{node.os}-seat"])
-        ready = pod_state.is_ready(found)
-        seat = Seat(SPACE, node.os, node.name, pod.pod, pod.address, member=True, ready=ready)
         self.seats.member_pods[node.name] = pod
-        self.seats.members[node.name] = seat
+        self.seats.members[node.name] = Seat(
+            SPACE,
+            node.os,
+            node.name,
+            pod.pod,
+            pod.address,
+            member=True,
+            ready=pod_state.is_ready(found),
+        )
 
 
 def _begins(pod: Obj) -> bool:

@@ -2,7 +2,7 @@
 """A cell of a world (a pair of seats with protocol and port), and the result of its path."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conformance.expect.engine.answered import as_wanted
 from conformance.expect.engine.decide import Held, Wrong
@@ -25,7 +25,7 @@ class CellResult:
     again: Outcome | None = None
     """The result of its path when it was probed again from rest, if the first result was a
     difference."""
-    peers: Sequence["CellResult"] = ()
+    peers: Sequence["CellResult"] = field(default=(), repr=False)
     """The cells that were probed together with it."""
 
     @property

@@ -92,7 +92,8 @@ class InWorld(Session):
         self.ground.seats.at_rest = True
         opened = {result.cell.key for result in asked if result.outcome.held and result.want}
         past = [result for result in past if result.cell.key in opened and not result.want]
-        self._report([*asked, *past], because, edited=stage is not self.world)
+        when = "" if stage is self.world else "after the edit: "
+        self._report([*asked, *past], because, when)
 
     # --- asking -------------------------------------------------------------------------------
 
@@ -343,9 +344,12 @@ class InWorld(Session):
 
     # --- saying -------------------------------------------------------------------------------
 
-    def _report(self, asked: Sequence[CellResult], because: str, *, edited: bool) -> None:
-        """Record each cell's decision for its claim, and raise the worst."""
-        found = [(result, *self._verdict(result, because, edited=edited)) for result in asked]
+    def _report(self, asked: Sequence[CellResult], because: str, when: str) -> None:
+        """Record each cell's decision for its claim, and raise the worst.
+
+        ``when``: the event before, for the first line: ``after the edit: ``; empty: there was none.
+        """
+        found = [(result, *self._verdict(result, because, edited=bool(when))) for result in asked]
         for result, verdict, reason in found:
             self._keep_decisions(result, verdict, reason.partition("\n")[0])
         self.context.sink.record(
@@ -360,13 +364,13 @@ class InWorld(Session):
         if wrong or unsure:
             self.context.sink.attach("matrix", table([result.outcome for result in asked]))
         if wrong:
-            raise self._violation(wrong, asked, because)
+            raise self._violation(wrong, asked, because, when)
         for result in unsure:
             if isinstance(result.outcome.standing, Broken):
                 raise result.outcome.standing.error
         if unsure:
             raise ControlBroken(
-                self._message(unsure[0], UNSURE, because),
+                self._message(unsure[0], f"{when}{UNSURE}", because),
                 unsure[0].outcome.label,
                 unsure[0].outcome.observations,
             )
@@ -386,7 +390,11 @@ class InWorld(Session):
         self.context.sink.keep([replace(each, claim=result.cell.claim) for each in decisions])
 
     def _violation(
-        self, wrong: Sequence[tuple[CellResult, str]], asked: Sequence[CellResult], because: str
+        self,
+        wrong: Sequence[tuple[CellResult, str]],
+        asked: Sequence[CellResult],
+        because: str,
+        when: str,
     ) -> Nonconformance:
         """Return the error about cells that are wrong, each with the reason."""
         first, reason = wrong[0]
@@ -405,7 +413,7 @@ class InWorld(Session):
         ]
         side = cause.differs_at(alike, peers) if first.stale_side == "both" else first.stale_side
         of_side = cause.withholds if first.want else cause.passes
-        text = self._message(first, so, because, cells[1:])
+        text = self._message(first, f"{when}{so}", because, cells[1:])
         error = Nonconformance(replace(text, cause=of_side(alike, side)), every)
         error.paths = [result.outcome.path.attempt for result in cells]
         return error

@@ -183,9 +183,10 @@ class ContainerRunner:
             return
         meta = self._pod["metadata"]
         place = f"{self.state.name} in pod {meta['name']}_{meta['namespace']}({meta['uid']})"
-        real = f"back-off {delay:g}s restarting failed container={self.state.name} "
         self.state.wait(
-            "CrashLoopBackOff", f"{real}pod={meta['name']}_{meta['namespace']}({meta['uid']})"
+            "CrashLoopBackOff",
+            f"back-off {delay:g}s restarting failed container={self.state.name} "
+            f"pod={meta['name']}_{meta['namespace']}({meta['uid']})",
         )
         self._event("BackOff", f"Back-off restarting failed container {place}", warning=True)
         self._changed()
@@ -315,6 +316,9 @@ class ContainerRunner:
             await context.runtime.remove(stale)
         if not (exited.done() and exited.result().reason == "ContainerCannotRun"):
             self._running(since)
+            # the kubelet's volumes are directories: a change during the start reaches the container
+            if (files := self._spec().files) != spec.files and not exited.done():
+                await context.runtime.update_files(spec.id, files)
         self._probes = prober = self._prober(spec)
         try:
             if not exited.done() and await prober.hook("postStart"):
@@ -373,8 +377,11 @@ class ContainerRunner:
 
         A liveness or startup probe may have a grace period of its own, which then counts.
         """
-        probe = self.state.spec.get(f"{failed_probe}Probe") or {}
-        grace = float(probe.get(GRACE_PERIOD, self._pod["spec"].get(GRACE_PERIOD, 30)))
+        grace = float(
+            (self.state.spec.get(f"{failed_probe}Probe") or {}).get(
+                GRACE_PERIOD, self._pod["spec"].get(GRACE_PERIOD, 30)
+            )
+        )
         await self._context.runtime.stop(container, grace=await self._pre_stop(grace))
 
     def _ended(self, result: ContainerExit, since: str) -> Ended:

@@ -97,7 +97,7 @@ class Path:
     rule: Rule
     tries: list[Try] = field(default_factory=list)
     """The attempts in the order in which they were started."""
-    controls: tuple[tuple[Path, ...], ...] = ()
+    controls: tuple[tuple[Path, ...], ...] = field(default=(), repr=False)
     """For a closed path: open paths of its source, and open paths to its target, if there are any.
     """
     steady: bool = False

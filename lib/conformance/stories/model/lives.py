@@ -9,8 +9,8 @@ from typing import Literal
 
 State = Literal["there", "unready", "beginning", "ending", "over", "gone"]
 """States of the members: they answer and are ready; they answer but are not ready; they have an
-address, but their init container still runs; they answer until their grace period ends; they have
-failed, so that only their objects exist; they do not exist."""
+address, but their init container still runs; they answer until their grace period ends; their
+containers have ended for good, so that only their objects exist; they do not exist."""
 
 ANSWER: tuple[State, ...] = ("there", "unready", "ending")
 """States in which members send and serve."""
@@ -37,6 +37,7 @@ TURNS: dict[str, Turn] = {
     "restarted": Turn(("there",), "there"),
     "ending": Turn(("there",), "ending"),
     "failed": Turn(("there", "unready"), "over"),
+    "succeeded": Turn(("gone",), "over"),
 }
 """The events of pods, by the word that stories use."""
 ONE_OF = {"restarted", "failed"}

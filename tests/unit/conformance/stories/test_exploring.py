@@ -73,7 +73,9 @@ def test_without_a_difference_it_lasts_as_long_as_was_said(tmp_path: Path) -> No
     assert first.sink.recorded["random stories"] == len(first.told)
     assert first.sink.recorded["random stories without verdict"] == 0
     assert list(tmp_path.iterdir()) == []
-    assert len(set(map(written, first.told))) == len(first.told), "none is told twice"
+    texts = list(map(written, first.told))
+    assert len(set(texts)) == len(texts), "none is told twice"
+    assert not any("&id" in text for text in texts), "a reader would have to look for the anchor"
 
 
 def test_a_search_says_after_each_story_how_many_there_were(tmp_path: Path) -> None:

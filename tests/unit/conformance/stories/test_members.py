@@ -30,6 +30,8 @@ class Kubelets:
     pods: dict[str, Obj] = field(default_factory=dict)
     words: dict[str, dict[str, str]] = field(default_factory=dict)
     writes: list[str] = field(default_factory=list)
+    written: list[dict[str, str]] = field(default_factory=list)
+    """All words, in the order in which they were written."""
     asleep: bool = False
     restarts: bool = True
     dry_run: bool = False
@@ -45,6 +47,7 @@ class Kubelets:
             self.writes.append(f"{obj['kind']} {name}")
             if obj["kind"] == "ConfigMap":
                 self.words[name] = dict(obj["data"])
+                self.written.append(self.words[name])
                 self._follow(name)
             else:
                 self.count += 1
@@ -79,11 +82,15 @@ class Kubelets:
         pod = self.pods[name]
         words = self.words[name]
         never = pod["spec"].get("restartPolicy") == "Never"
-        is_over = never and pod["restarts"] > 0
+        has_failed = never and pod["restarts"] > 0
+        ends = "begins" in str(pod["spec"]["containers"][0]["command"])
+        has_succeeded = ends and never and words["begins"] == "yes"
         waits = "initContainers" in pod["spec"] and words["begins"] == "no"
+        is_over = has_failed or has_succeeded
         ready = words["ready"] == words["lives"] == "yes" and not waits and not is_over
+        ended = "Failed" if has_failed else "Succeeded"
         return {
-            "phase": "Failed" if is_over else "Pending" if waits else "Running",
+            "phase": ended if is_over else "Pending" if waits else "Running",
             "podIP": "10.0.0.9",
             "conditions": [{"type": "Ready", "status": str(ready)}],
             "containerStatuses": [
@@ -193,6 +200,16 @@ def test_a_restart_counts_and_leaves_the_pod(members: Members) -> None:
     assert uids(members) == before
 
 
+def test_a_restart_has_ended_when_the_probes_have_read_so(
+    members: Members, cluster: Kubelets
+) -> None:
+    members.come()
+    members.act("restarted")
+    ends = [words for words in cluster.written if words["lives"] == "no"]
+    assert {words["ready"] for words in ends} == {"no"}, "or it is ready before it is to live on"
+    assert {words["lives"] for words in cluster.words.values()} == {"yes"}
+
+
 def test_a_container_that_was_never_restarted_is_no_restart(
     members: Members, cluster: Kubelets
 ) -> None:
@@ -241,6 +258,19 @@ def test_pods_that_fail_are_nobody_until_they_come_again(
     assert len(uids(members) - before) == 2
 
 
+def test_pods_that_succeed_were_ready_and_are_nobody_until_they_come_again(
+    members: Members, cluster: Kubelets
+) -> None:
+    members.come()
+    members.act("gone")
+    members.act("succeeded")
+    assert {cluster.status(name)["phase"] for name in cluster.pods} == {"Succeeded"}
+    assert (members.seats.members, members.seats.member_pods) == ({}, {})
+    members.act("again")
+    assert {cluster.status(name)["phase"] for name in cluster.pods} == {"Running"}
+    assert {seat.ready for seat in members.seats.members.values()} == {True}
+
+
 def test_labels_of_the_story_are_those_of_pods_that_come_later(
     members: Members, cluster: Kubelets
 ) -> None:
@@ -254,7 +284,7 @@ def test_labels_of_the_story_are_those_of_pods_that_come_later(
 @pytest.mark.parametrize("event", sorted(set(TURNS) - {"come", "gone", "evicted"}))
 def test_an_event_without_effect_is_told(members: Members, cluster: Kubelets, event: str) -> None:
     members.come()
-    if event == "begin":
+    if event in ("begin", "succeeded"):
         members.act("gone")
     members.seats.members.clear() if event in ("begun", "ready") else None
     cluster.asleep = True

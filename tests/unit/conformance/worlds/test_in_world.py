@@ -12,6 +12,9 @@ import pytest
 
 from conformance.errors import ControlBroken, Nonconformance
 from conformance.expect.context import Context, Sink
+from conformance.expect.engine.decide import Held
+from conformance.expect.engine.path import Path, Rule, Try
+from conformance.expect.outcome import Outcome
 from conformance.model.attempt import Attempt, Kind
 from conformance.model.decision import Decision
 from conformance.model.endpoint import Workload
@@ -20,6 +23,7 @@ from conformance.policy import worlds
 from conformance.policy.oracle.oracle import Verdict
 from conformance.policy.worlds import Seat, World
 from conformance.settings import Timings, load_timings
+from conformance.worlds.cell_result import CellResult
 from conformance.worlds.in_world import NOT_HONOURED, InWorld
 from tests.unit.conformance.builders import a_workload
 from tests.unit.conformance.expect.network import ROUND_TRIP, Network
@@ -362,3 +366,19 @@ def test_after_an_edit_the_node_is_named_that_differs_from_its_peers() -> None:
             reads=lambda rig: rig.now if len(rig.shown) < 2 else wrong,
         )
     assert " or windows-1" not in str(raised.value)
+
+
+def test_what_a_test_holds_is_described_in_a_few_lines_when_it_is_interrupted() -> None:
+    """Pytest describes every argument of every call at Ctrl-C, however long that takes."""
+    attempt = Attempt(
+        source=pod(SEATS[0]), target=pod(SEATS[1]).tcp(80), kind=Kind.HTTP, give_up_after=1.0
+    )
+    rule = Rule.of(TIMINGS.linux, [TIMINGS.linux], within=1.0)
+    bystander = Path(attempt, True, rule)
+    path = Path(attempt, False, rule, controls=((bystander,), (bystander,)))
+    (cell, *_) = worlds.cells(worlds.surroundings(CLOSED, SEATS, NAMESPACES), SEATS, "POL-1")
+    result = CellResult(cell, Outcome(path, Held(()), False))
+    alone = len(repr(result))
+    bystander.tries = [Try(0.0)] * 1000
+    result.peers = [CellResult(cell, Outcome(path, Held(()), False)) for _ in range(100)]
+    assert len(repr(result)) == alone

@@ -9,6 +9,7 @@ import base64
 import pytest
 
 from hybridlab.dataplane.model import PodSpec
+from hybridlab.runtime.model import ContainerSpec
 from tests.unit.hybridlab.builders import a_pod, is_ready
 from tests.unit.hybridlab.controllers.pods import first, waiting
 from tests.unit.hybridlab.controllers.stand_ins import Cluster, in_cluster
@@ -251,6 +252,29 @@ def test_a_pod_waits_for_its_config_map_and_then_follows_it() -> None:
             ]
 
         await cluster.until(updated)
+
+    in_cluster(scenario)
+
+
+def test_a_config_map_that_changes_while_a_container_starts_is_followed() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        start = cluster.runtime.start
+
+        async def slow(spec: ContainerSpec) -> None:
+            await cluster.client.patch("configmaps", "conf", {"data": {"k": "2"}}, "default")
+            await asyncio.sleep(0.5)  # the kubelet receives it before the container runs
+            await start(spec)
+
+        cluster.runtime.start = slow  # type: ignore[method-assign]
+        body = {"metadata": {"name": "conf", "namespace": "default"}, "data": {"k": "1"}}
+        await cluster.client.create("configmaps", body)
+        mount = {"volumeMounts": [{"name": "v", "mountPath": "/m"}]}
+        volumes = [{"name": "v", "configMap": {"name": "conf"}}]
+        await cluster.client.create("pods", a_pod(container=mount, volumes=volumes))
+        await cluster.running("web")
+        (spec,) = cluster.runtime.started
+        assert spec.files == {"/m/k": base64.b64encode(b"1").decode()}
+        assert cluster.runtime.updates == [(spec.id, {"/m/k": base64.b64encode(b"2").decode()})]
 
     in_cluster(scenario)
 
