@@ -12,7 +12,7 @@ import tomllib  # noqa: F401
 import allure_pytest.listener
 import allure_pytest.plugin  # noqa: F401
 import pytest  # noqa: F401
-import pytest_rerunfailures  # noqa: F401
+import pytest_rerunfailures  # type: ignore[import-untyped]  # noqa: F401
 import xdist.dsession
 import xdist.looponfail
 import xdist.newhooks
