@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,14 +121,17 @@ def chosen(table: Table, rows: Sequence[Row], changed: Change, at_most: int) -> 
     Changed ones, then those of changed areas, those of changed layers, and any others.
     """
     by_rank: dict[int, list[Row]] = {}
+    rank_of = _ranks(table, changed)
     for row in rows:
-        by_rank.setdefault(_rank(row, table, changed), []).append(row)
+        by_rank.setdefault(rank_of(row), []).append(row)
     order = [row for rank in sorted(by_rank) for row in _shuffled(by_rank[rank], changed.commit)]
-    taken = [row for row in order if not row.long][:at_most]
-    about = [row for rank, some in by_rank.items() if rank < ANY for row in some]
-    kept = tuple(row for row in rows if row in taken)
-    left_out = tuple(row for row in rows if row in about and row not in taken)
-    counts = f"{sum(row in about for row in kept)} of the {len(about)} that the change since {changed.base[:12]} concerns"
+    # by name, which is a row's own: rows themselves take long to compare
+    taken = {row.name for row in [row for row in order if not row.long][:at_most]}
+    about = {row.name for rank, some in by_rank.items() if rank < ANY for row in some}
+    kept = tuple(row for row in rows if row.name in taken)
+    left_out = tuple(row for row in rows if row.name in about - taken)
+    concerned = sum(row.name in about for row in kept)
+    counts = f"{concerned} of the {len(about)} that the change since {changed.base[:12]} concerns"
     says = f"detection: {len(kept)} of {len(rows)} labs, {counts if changed.base else 'no base to compare with'}"
     return Choice(
         rows=kept, left_out=left_out, says=f"{says}; the rest by commit {changed.commit[:12]}"
@@ -139,18 +142,30 @@ ANY = 3
 """The rank of rows that a change does not concern."""
 
 
-def _rank(row: Row, table: Table, changed: Change) -> int:
-    """0: the row itself is changed; 1: tests of claims that it turns are; 2: a file of its layer is; 3: neither."""
-    if row.name.removesuffix(f"-{row.node}" if row.node else "") in changed.rows:
-        return 0
-    areas = {
-        parts[1]
-        for parts in (path.split("/") for path in changed.files)
-        if len(parts) > 2 and parts[0] == "suites"
-    }
-    if areas & {table.areas[claim] for claim in row.named}:
-        return 1
-    return 2 if row.layer in layers(table, changed.files) else ANY
+def _ranks(table: Table, changed: Change) -> Callable[[Row], int]:
+    """Return a function that ranks rows.
+
+    0: the row itself is changed; 1: tests of claims that it turns are; 2: a file of its layer is;
+    3: neither.
+    """
+    split = (path.split("/") for path in changed.files)
+    areas = {parts[1] for parts in split if len(parts) > 2 and parts[0] == "suites"}
+    claims = {claim for claim, area in table.areas.items() if area in areas}
+    concerned = layers(table, changed.files)
+
+    def rank(row: Row) -> int:
+        if _without_node(row) in changed.rows:
+            return 0
+        if claims and not claims.isdisjoint(row.named):
+            return 1
+        return 2 if row.layer in concerned else ANY
+
+    return rank
+
+
+def _without_node(row: Row) -> str:
+    """The name of a row as in the file, which has a lab for each node."""
+    return row.name.removesuffix(f"-{row.node}" if row.node else "")
 
 
 def layers(table: Table, files: Iterable[str]) -> set[str]:
@@ -177,10 +192,11 @@ def _shuffled(rows: Iterable[Row], commit: str) -> list[Row]:
 
     by_name: dict[str, list[Row]] = {}
     for row in rows:
-        by_name.setdefault(row.name.removesuffix(f"-{row.node}" if row.node else ""), []).append(
-            row
-        )
-    ordered = {name: sorted(some, key=lambda row: key(row.name)) for name, some in by_name.items()}
+        by_name.setdefault(_without_node(row), []).append(row)
+    ordered = {
+        name: sorted(some, key=lambda row: key(row.name)) if len(some) > 1 else some
+        for name, some in by_name.items()
+    }
     names = sorted(ordered, key=key)
     most = max(map(len, ordered.values()), default=0)
     return [ordered[name][at] for at in range(most) for name in names if at < len(ordered[name])]

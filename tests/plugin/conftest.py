@@ -25,7 +25,11 @@ STAND_IN = Path(__file__).with_name("stand_in_cluster.py")
 PYPROJECT = """
 [tool.pytest.ini_options]
 testpaths = ["suites"]
-addopts = ["--import-mode=importlib", "--strict-markers", "--strict-config", "-ra"]
+addopts = [
+    "--import-mode=importlib", "--strict-markers", "--strict-config", "-ra",
+    # as where the suite alone is installed; the plugin imports Hypothesis at the end of each run
+    "-p", "no:hypothesispytest",
+]
 """
 
 

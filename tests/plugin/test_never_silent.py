@@ -7,12 +7,11 @@ import json
 import os
 import re
 import signal
-import time
 
 import pytest
 
-from .conftest import Project
-from .waiting import wait_for
+from .conftest import WITHIN, Project
+from .waiting import wait_for, wait_for_line
 
 PATIENCE = "run:\n  progress_every: 200 ms\n"
 """In the place of the ten seconds that a user is left without a word at most."""
@@ -103,15 +102,15 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(
 def test_ctrl_c_twice_ends_at_once_with_one_line_that_says_what_may_be_left(
     slow: Project, workers: str
 ) -> None:
-    takes = json.dumps({"cleaning up takes": 20})
+    takes = json.dumps({"cleaning up takes": 2 * WITHIN})
     process = slow.start(
         "-n", workers, "--kubeconfig=lane", "--timings=timings.yaml", STAND_IN=takes
     )
     wait_for(slow.path / "here")
     os.killpg(process.pid, signal.SIGINT)
-    time.sleep(2)  # it is being removed by now
+    wait_for_line(slow.path / "cluster.log", "clean_up")
     os.killpg(process.pid, signal.SIGINT)
-    out, _ = process.communicate(timeout=15)
+    out, _ = process.communicate(timeout=WITHIN)
     assert process.returncode == 2, out
     said = "interrupted again: there is no report, and what the run made may be left: pytest --janitor removes it"
     assert out.splitlines().count(said) == 1, out

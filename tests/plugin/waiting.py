@@ -49,3 +49,10 @@ def wait_for(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} never appeared"
         time.sleep(0.05)
+
+
+def wait_for_line(log: Path, line: str) -> None:
+    deadline = time.monotonic() + WITHIN
+    while line not in log.read_text().splitlines():
+        assert time.monotonic() < deadline, f"{log} never had the line {line}"
+        time.sleep(0.05)

@@ -50,7 +50,7 @@ def test_every_stage_has_the_base_that_a_release_gives_by_digest() -> None:
 
 
 def test_packages_are_those_of_the_lock_and_none_is_built() -> None:
-    (build,) = instructions("RUN")
+    build, _ = instructions("RUN")
     (installs,) = re.findall('install="(.*?)"', build)
     assert installs.endswith(
         "-m pip install --no-cache-dir --disable-pip-version-check --no-deps --only-binary=:all:"
@@ -61,6 +61,16 @@ def test_packages_are_those_of_the_lock_and_none_is_built() -> None:
     (copied,) = (line for line in instructions("COPY") if "--from" not in line)
     kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     assert ["*", *(f"!{each}" for each in copied.split()[:-1])] == kept
+
+
+def test_bytecode_is_made_while_it_can_be_written() -> None:
+    last = TEXT.rpartition("FROM ")[2]
+    before, run, after = last.partition("RUN ")
+    assert run, "tests/lab/jobs/test_image.py executes it"
+    assert "COPY --from=build" in before
+    assert "USER" not in before
+    assert "PYTHONDONTWRITEBYTECODE" not in before
+    assert "PYTHONDONTWRITEBYTECODE=1" in after
 
 
 def wheel(folder: Path, name: str, needs: str, *packages: str) -> Path:
@@ -86,7 +96,7 @@ def test_the_commands_of_the_build_install_the_lock_and_the_wheel_and_no_lab(
     tmp_path: Path, needs: str
 ) -> None:
     """Executed as the engine would, with a wheel of two packages and what it needs."""
-    (build,) = instructions("RUN")
+    build, _ = instructions("RUN")
     folder, suite = tmp_path / "build", tmp_path / "suite"
     folder.mkdir()
     wheel(folder, "calico-windows-conformance", needs, "conformance", "hybridlab")

@@ -39,6 +39,17 @@ def no_locks(*_):
 fcntl.flock = fcntl.lockf = no_locks
 """
 """A volume as NFS has it if nobody keeps its locks."""
+COMPILED = """
+import sys
+
+def seen(event, about):
+    if event == "compile" and "/site-packages/conformance/" in str(about[1]):
+        print("compiled", about[1], file=sys.stderr)
+
+sys.addaudithook(seen)
+"""
+"""Names each file of the suite that a Python process of a container compiles (``sitecustomize``).
+"""
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +119,16 @@ def test_the_job_runs_and_its_results_are_sent(
     assert ended(pod.start("hold", "--release", str(results)))[0] == 0
     assert ended(held)[0] == 0
     assert (results / holder.TAKEN).exists()
+
+
+def test_no_process_compiles_the_suite(lab: RunningLab, suite: Path, tmp_path: Path) -> None:
+    pod = a_pod(lab, suite, tmp_path)
+    pod.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    on_a_volume(pod, tmp_path / "judge", COMPILED)
+    options = ("--cluster=in-cluster", "-p", "no:cacheprovider", "-n", "2", "--claim=DEMO-2")
+    code, out = ended(pod.start("run", *options, f"--report-dir={pod.results}"))
+    assert code == 0, out
+    assert re.findall(r"(?m)^compiled .*\.py$", out) == []
 
 
 def on_a_volume(pod: Pod, folder: Path, text: str) -> Pod:
