@@ -6,7 +6,7 @@ from conformance.marks import verifies
 
 DO = (
     "read the CNI configuration of the Windows node (its ipam type) and USE_POD_CIDR of calico-node-windows; releases "
-    "of today claim a block all the same"
+    "of today nevertheless claim a block"
 )
 
 

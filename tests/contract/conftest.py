@@ -92,7 +92,7 @@ class Conversation:
         while not self.lines:
             assert select.select([self.process.stdout], [], [], max(0.0, due - time.monotonic()))[
                 0
-            ], "it said nothing"
+            ], "it wrote nothing"
             data = os.read(self.process.stdout.fileno(), 1 << 20)
             assert data, f"the program ended: {self.rest!r}"
             *self.lines, self.rest = (self.rest + data).split(b"\n")

@@ -49,9 +49,9 @@ def _try(client: Workload, kind: Kind, host: Workload | Target, port: int = 0) -
 
 
 def _keep(scene: Scene, asked: Mapping[str, Attempt]) -> None:
-    """Make attempts. Record each result in the node's own words, and how long the attempt took.
+    """Make attempts. Record each result in the node's own wording, and how long the attempt took.
 
-    If an attempt times out, the node's own words exist only if the attempt waits for the node's own
+    If an attempt times out, the node's own text exists only if the attempt waits for the node's own
     time-out.
     """
     for name, observed in zip(asked, scene.prober.observe(list(asked.values())), strict=True):

@@ -61,7 +61,7 @@ class Undecided:
     fact: str
     remedy: str = "give the run the right to read it"
     look: bool = False
-    """A reading of the Windows nodes may decide it."""
+    """Whether a reading of the Windows nodes may decide the condition."""
 
     def __str__(self) -> str:
         """Return ``it is about mode vxlan; that could not be found out: ...``."""

@@ -111,7 +111,7 @@ class Conditions:
         }
 
     def __str__(self) -> str:
-        """Return ``modes vxlan; dsr true``, in the catalog's words."""
+        """Return ``modes vxlan; dsr true``, in the catalog's wording."""
         return "; ".join(
             f"{name} {', '.join(value) if isinstance(value, list) else str(value).lower()}"
             for name, value in self.plain.items()

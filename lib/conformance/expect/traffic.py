@@ -94,9 +94,9 @@ class Expect(PathDecisions):
         until N agree.
 
         ``new``: pods that were created after the policies, so that none of their paths was ever
-        open before. In place of the control before, another new pod on the same node reaches the
-        same target in the same rounds, or another source reaches the new pod; :meth:`removed` then
-        shows, as a control after, that the path is open without the policies. ``gone``: pods that
+        open before. As a control during the change, another new pod on the same node reaches
+        the same target in the same rounds, or another source reaches the new pod. Later
+        :meth:`removed` shows that the path is open without the policies. ``gone``: pods that
         the test has removed; :meth:`removed` does not check their paths. ``lasts``: False for paths
         that are tried again after the next step; their attempts must agree, but need not hold.
 

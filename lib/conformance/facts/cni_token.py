@@ -39,7 +39,8 @@ class CniTokens:
         ends = [end for end in self.hosts.cni_tokens(node) if end is not None]
         if not ends:
             return Fact(
-                None, f"no token that ends is in a kubeconfig of Calico's CNI plugin on node {node}"
+                None,
+                f"no token with an expiry time is in a kubeconfig of Calico's CNI plugin on node {node}",
             )
         text = f"token of the CNI plugin on node {node} ends at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
         if min(ends) <= self.now:

@@ -242,7 +242,7 @@ class Changes:
             self.waits.gone(target, within=within)
 
     def eviction_refusal(self, target: ObjectRef) -> str:
-        """Return why a pod may not be evicted now, in the server's words; empty if it may.
+        """Return why a pod may not be evicted now, in the server's wording; empty if it may.
 
         The request is an eviction that the server only pretends to carry out (``dryRun=All``), but
         which budgets decide about; a dry run of the suite sends nothing. Raise ApiRefused,

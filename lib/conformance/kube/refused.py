@@ -133,7 +133,10 @@ def describe(error: BaseException | str) -> str:
     if error.args and isinstance(error.args[-1], BaseException):  # ("Connection aborted.", ...)
         return describe(error.args[-1])
     text = " ".join(str(error).split())
-    for mark in ("[Errno", "[SSL"):  # the operating system's own words are at the end of urllib3's
+    for mark in (
+        "[Errno",
+        "[SSL",
+    ):  # the operating system's own text is at the end of urllib3's
         if mark in text:
             return text[text.index(mark) :].rstrip(")").strip()
     if ">: " in text:

@@ -272,7 +272,7 @@ class Waits:
             nodes = [
                 node for node in self.kube.objects("v1", "Node") if may_take(node, pod["spec"])
             ]
-        except ApiRefused:  # who may not read them has the scheduler's words
+        except ApiRefused:  # who may not read them still has the scheduler's message
             return ""
         text = (
             (node["metadata"]["name"], closed(node, pod["spec"].get("tolerations") or ()))

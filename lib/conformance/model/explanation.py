@@ -32,7 +32,7 @@ class Explanation:
     """
     lines: dict[str, str] = field(default_factory=dict)
     """Named lines in the order in which they are printed: ``because``, ``observed`` (the newest
-    answer's own words), ``policies``, ``Felix``, ``by node``, ``beside``, ``do`` and others."""
+    answer's own message), ``policies``, ``Felix``, ``by node``, ``beside``, ``do`` and others."""
     prefix: str = ""
     """The text of the first line between the claims and the path, for example that the path is a
     control, or that a pod restarted."""

@@ -74,7 +74,7 @@ class Observation:
     began_at_error: float | None = None
     """s. Half the width of the interval that contains the true moment of ``began_at``."""
     detail: str = ""
-    """The probe's own words: errno name, socket error, HTTP status line."""
+    """The probe's own message: errno name, socket error, HTTP status line."""
     local: str = ""
     """``address:port`` of the source's own socket."""
     remote: str = ""

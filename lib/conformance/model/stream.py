@@ -62,7 +62,7 @@ class StreamEnd:
     side: Side
     verdict: StreamVerdict
     detail: str = ""
-    """The system's own words."""
+    """The system's own message."""
     local: str = ""
     remote: str = ""
     sent: int = 0

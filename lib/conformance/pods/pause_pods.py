@@ -55,7 +55,7 @@ class PausePods:
         """Start pods at once, and wait until they have started or their time is over. Return their
         names, and a text about pods that were refused.
 
-        The text has the network plugin's words about one pod that it refused to the end, and the
+        The text has the network plugin's message about one pod that it refused to the end, and the
         number of such pods; empty: all have started.
 
         ``look_after`` is called at each check, and may end the wait by an exception. Raise
@@ -104,7 +104,7 @@ class PausePods:
         return settled.last, settled.seconds
 
     def refusal(self, pod: Obj) -> str:
-        """Return the network plugin's words in its newest refusal of a pod; empty: none."""
+        """Return the network plugin's message in its newest refusal of a pod; empty: none."""
         return plugin_words(self._pods.changes.waits.events(pod))
 
     def address(self, name: str) -> str:

@@ -24,8 +24,8 @@ NETWORK = re.compile(
 """Matches FailedCreatePodSandBox's message if the network failed, which happens before any image of
 the pod is used."""
 REFUSAL = re.compile(r"(?:failed \(add\)|networkPlugin cni failed to set up pod .* network): (.+)")
-"""Matches the network plugin's own words in FailedCreatePodSandBox's message, which follow the
-kubelet's words."""
+"""Matches the network plugin's own text in the message of event FailedCreatePodSandBox, after the
+kubelet's text."""
 KILLED = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
 """Matches Killing's message: the kubelet restarts the container, and its status does not show it
 yet."""
@@ -95,7 +95,7 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
 
 
 def plugin_words(events: Sequence[Obj]) -> str:
-    """Return the network plugin's own words in the newest event of a pod's sandbox that it refused;
+    """Return the network plugin's own message in the newest event of a pod's sandbox that it refused;
     empty: it refused none. ``events``: oldest first."""
     found = (
         REFUSAL.search(str(event.get("message") or ""))

@@ -76,8 +76,8 @@ PKTMON_LATE = 60
 PKTMON_MEGABYTES = 4
 """MB. The size of pktmon's file; when it is full, the oldest packets are removed."""
 PKTMON_LINES = 300
-"""The number of packets of pktmon's text that are printed, each with the line before it, which has
-where and why it was dropped."""
+"""The number of packets of pktmon's text that are printed, each with the line before it, which
+contains the place and the reason if the packet was dropped."""
 WITNESS = "Write-Output witness"
 """A command that prints something on every node, to show that output arrives."""
 CNI_CONFIGURATIONS = (

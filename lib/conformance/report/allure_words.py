@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allure's results in the suite's words: the claim as title, the verdict, expected and observed
+"""Allure's results in the suite's wording: the claim as title, the verdict, expected and observed
 results.
 
 Allure's plugin names results by test functions, and lists every fixture. When the run has ended,

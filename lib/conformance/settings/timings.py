@@ -122,7 +122,7 @@ class OsTimings:
     Linux and Windows implement it)."""
     stream_watch: float
     """s. How long streams are watched after a change took effect. Felix on Windows batches for 100
-    ms and tries again after 5 s: a reset that has not come in twice that time does not come."""
+    ms and tries again after 5 s: if no reset has come within twice that time, none will come."""
     stream_recover: float
     """s. The time from the loss of a stream until a new connection must work: the same as for a
     policy change's effect, since the same programming caused the loss."""

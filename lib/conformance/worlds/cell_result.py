@@ -45,7 +45,7 @@ class CellResult:
 
     @property
     def rule(self) -> str:
-        """Return the rule that decides the cell, in the oracle's words."""
+        """Return the rule that decides the cell, in the oracle's wording."""
         decisions = self.cell.decisions
         deciding = (
             item

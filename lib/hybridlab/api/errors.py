@@ -49,7 +49,7 @@ class Cause:
 
     @staticmethod
     def of(kind: CauseType, field: str, value: object, detail: str) -> Cause:
-        """Return a cause in the real server's words, with the value where the server includes it."""
+        """Return a cause in the real server's wording, with the value where the server includes it."""
         words = _CAUSE_WORDS[kind]
         if kind not in _WITHOUT_VALUE:
             words = f"{words}: {shown(value)}"

@@ -97,7 +97,7 @@ class CNI:
         """Give the pod an address and connect it to ``node``; a second call for the same pod
         returns the first result.
 
-        Raise SandboxError in the plugin's words.
+        Raise SandboxError in the plugin's wording.
         """
         uid: str = pod["metadata"]["uid"]
         if uid in self._wired:

@@ -162,7 +162,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "fetch-nftables",
         **_said(
-            "fetch libnftables for this Python, where the system has none; takes no root",
+            "fetch libnftables for this Python, if the system has none; needs no root",
             "fetch-nftables",
         ),
     ).set_defaults(run=_fetch_nftables)

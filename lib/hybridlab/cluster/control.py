@@ -69,7 +69,7 @@ class ControlServer:
 
 
 def ask(path: Path, request: Mapping[str, Any], *, patience: float = 30.0) -> Any:
-    """Send a request to a running lab; return the result, or raise Stop with the lab's words."""
+    """Send a request to a running lab; return the result, or raise Stop with the lab's message."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(patience)
         try:

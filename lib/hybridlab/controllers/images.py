@@ -43,7 +43,7 @@ def image_size(reference: str) -> int:
 
 
 def check_pull(image: ImageFacts, machine: Machine, *, host_process: bool) -> None:
-    """Raise :class:`PullError` in containerd's words if ``machine`` cannot pull the image."""
+    """Raise :class:`PullError` in containerd's wording if ``machine`` cannot pull the image."""
     full = canonical(image.reference)
     prefix = f'rpc error: code = NotFound desc = failed to pull and unpack image "{full}":'
     if not image.known:

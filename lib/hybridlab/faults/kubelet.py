@@ -15,7 +15,7 @@ TYPES = Types()
 LOOK = 0.25
 """s. The interval of checks whether a pod has started."""
 WORDS: Mapping[Stall, str] = {
-    "pods": "takes no note of new pods",
+    "pods": "ignores new pods",
     "pulls": "pulls images without end",
     "probes": "reaches no pod with its probes",
     "dead": "is dead",

@@ -24,7 +24,7 @@ from hybridlab.kernel.nft import Nft, NftError
 from hybridlab.kernel.rtnetlink import RouteSocket
 
 LIBNFTABLES = "libnftables"
-REMEDY = "hybridlab fetch-nftables (takes no root), or the system's package nftables"
+REMEDY = "hybridlab fetch-nftables (needs no root), or the system's package nftables"
 
 
 def check() -> list[Lack]:

@@ -62,7 +62,7 @@ class HostEndpointMissing(RuleFault):
         ]
 
     async def inject(self) -> None:
-        """Remove the endpoints, and with them the pods' way out."""
+        """Remove the endpoints, which are the pods' gateways."""
         for bare, routing in self._hosts:
             bare.add(self._identity)
             routing.due()

@@ -288,7 +288,7 @@ def test_a_missing_library_is_a_lack_with_its_package(monkeypatch: pytest.Monkey
     monkeypatch.setattr("hybridlab.kernel.nft._library", _uncached_library())
     (lack,) = preflight.check()
     assert lack.what == "libnftables"
-    assert lack.remedy.startswith("hybridlab fetch-nftables (takes no root), or ")
+    assert lack.remedy.startswith("hybridlab fetch-nftables (needs no root), or ")
     assert "libnftables-is-not-here.so.1: cannot open shared object file" in lack.why
 
 

@@ -150,7 +150,8 @@ class Sizes(Subject):
             self.expect.context.sink.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
             if setting.value == on_node.result().mtu - OVERLAY:
                 raise MissingCapability(
-                    f"{setting.value}, which is set, is what Windows takes by itself", remedy
+                    f"{setting.value}, which is set, is the MTU that Windows uses without the setting",
+                    remedy,
                 )
             lifted = own.mtu == setting.value
             statement = (

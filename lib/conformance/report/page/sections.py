@@ -245,7 +245,7 @@ def _alike(claim: Mapping[str, Any]) -> str:
 
 
 def observed(claim: Mapping[str, Any], cause: Cause) -> str:
-    """Return the observed result of a claim that fails for a cause, without the cause's own words."""
+    """Return the observed result of a claim that fails for a cause, without the cause's own message."""
     line = summed_up.first_line(claim)
     return cut(line.replace(cause.text, "", 1).lstrip(" :") or line) + _alike(claim)
 

@@ -204,7 +204,7 @@ def _unrecognized(raw: bytes, kind: str, why: str) -> ApiError:
 
 
 def _json_problem(raw: bytes) -> str:
-    """Return, in Go's words, why a text is no JSON, as far as its beginning shows it."""
+    """Return, in Go's wording, why a text is no JSON, as far as its beginning shows it."""
     text = raw.decode(errors="replace").lstrip()
     if text and text[0] not in '{["-0123456789tfn':
         return f"invalid character '{text[0]}' looking for beginning of value"

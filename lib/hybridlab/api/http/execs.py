@@ -41,7 +41,7 @@ class ExecRequest:
 
 
 def choose_container(pod: Obj, asked: str) -> str:
-    """Return the container that the request means; raise ApiError 400 in the real server's words if
+    """Return the container that the request means; raise ApiError 400 in the real server's wording if
     that is unclear or wrong."""
     name = pod["metadata"]["name"]
     groups = ("containers", "initContainers", "ephemeralContainers")
@@ -84,7 +84,7 @@ def check_upgrade(headers: Mapping[str, str]) -> None:
 
 
 def problem_before_start(pod: Obj, container: str) -> str | None:
-    """Return why nothing can be run in a container now, in the kubelet's words; None if a command
+    """Return why nothing can be run in a container now, in the kubelet's wording; None if a command
     can be run."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     state = next((item.get("state") or {} for item in statuses if item["name"] == container), None)

@@ -34,7 +34,7 @@ _RESTRICTED_VOLUMES = {
 
 
 def violations(level: str, spec: Obj) -> list[str]:
-    """Return the fields of a pod's spec that a level forbids, in the real plugin's words."""
+    """Return the fields of a pod's spec that a level forbids, in the real plugin's wording."""
     controls = {"baseline": _BASELINE, "restricted": (*_BASELINE, *_RESTRICTED)}.get(level, ())
     return [words for control in controls for words in control(spec)]
 
@@ -68,7 +68,7 @@ class _ContextControl:
     wrong: Callable[[Obj], object]
     """Returns whether a security context violates the control."""
     words: str
-    """The plugin's words for the violation; ``{who}`` stands for the containers, or the pod."""
+    """The plugin's message for the violation; ``{who}`` stands for the containers, or the pod."""
     linux_only: bool = False
     pod: Literal["ignored", "excuses", "counts"] = "ignored"
     """The pod's own context is ignored, excuses its containers, or counts as the containers'

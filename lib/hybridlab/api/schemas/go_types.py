@@ -22,7 +22,7 @@ _VERSION = re.compile(r"^(?:[A-Z][a-z]+)?V\d+(?=[A-Z])")
 
 
 def decoding_problem(root: Shape, path: Path_, value: Any) -> str:
-    """Return, in Go's words, why ``value`` is not possible at ``path`` of an object of type
+    """Return, in Go's wording, why ``value`` is not possible at ``path`` of an object of type
     ``root``."""
     steps: list[Any] = []
     while path is not None:

@@ -194,7 +194,7 @@ class IPAM:
         return tuple(found)
 
     def _assign_that(self, machine: Machine, address: str, attribute: Attribute) -> str:
-        """Return an address that a pod requested; its block is claimed if no node has it, however
+        """Return an address that a pod requested; the node claims the address's block if no node has the block, however
         many blocks the node has.
         """
         wanted = ipaddress.IPv4Address(address)

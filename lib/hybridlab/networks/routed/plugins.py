@@ -20,7 +20,7 @@ VPC_ADDRESS = "vpc.amazonaws.com/PrivateIPv4Address"
 """The extended resource of EKS' Windows nodes, and the annotation with the address that a pod got.
 """
 NO_LABEL = f"failed to parse Kubernetes args: pod does not have label {VPC_ADDRESS}"
-"""vpc-bridge's words for a pod without an address."""
+"""vpc-bridge's message for a pod without an address."""
 WIRE_SERVER = "168.63.129.16"
 """The address at which Azure serves its agents; pods may not reach it."""
 
@@ -214,7 +214,7 @@ class AzureVnet(Plugin):
         )
 
     def full(self, machine: Machine) -> str:
-        """Return azure-vnet-ipam's words, as in Azure/AKS#2532."""
+        """Return the error text of azure-vnet-ipam, as in Azure/AKS#2532."""
         return (
             "Failed to allocate pool: Failed to delegate: "
             "Failed to allocate address: No available addresses"
@@ -263,7 +263,7 @@ class VpcBridge(Plugin):
             resources[name] = {**(resources.get(name) or {}), VPC_ADDRESS: "1"}
 
     def refusal(self, pod: Mapping[str, Any]) -> str:
-        """Return the plugin's words for a pod without annotation, which means that nobody requested
+        """Return the plugin's message for a pod without annotation, which means that nobody requested
         an address from the controller."""
         resources = pod["spec"]["containers"][0].get("resources") or {}
         return "" if VPC_ADDRESS in (resources.get("limits") or {}) else NO_LABEL

@@ -55,4 +55,6 @@ def test_a_token_as_young_as_calico_shows_nothing(ran: tuple[timedelta, ...], wh
 
 @pytest.mark.parametrize("ends", [[], [None]])
 def test_where_there_is_no_token_that_ends_nothing_is_known(ends: list[datetime | None]) -> None:
-    assert ended(ends, 30 * HOUR).source.startswith("no token that ends is in a kubeconfig")
+    assert ended(ends, 30 * HOUR).source.startswith(
+        "no token with an expiry time is in a kubeconfig"
+    )

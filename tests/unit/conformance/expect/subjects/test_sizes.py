@@ -251,7 +251,8 @@ def test_a_setting_that_linux_does_not_follow_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "why"), [(None, "no MTU is set"), (1450, "is what Windows takes by itself")]
+    ("value", "why"),
+    [(None, "no MTU is set"), (1450, "is the MTU that Windows uses without the setting")],
 )
 def test_without_a_telling_setting_nothing_is_decided(value: int | None, why: str) -> None:
     with pytest.raises(MissingCapability, match=why):
