@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make the runs that ``tools/report_images.py`` takes pictures of, each on a lab of its own.
 
-``python -m tools.report_runs FOLDER [RUN]...`` writes ``FOLDER/healthy``, ``violated``, ``dead`` and
-``denied``, one after the other, or only those named.  ``violated`` has four faults of four kinds,
-in ``dead`` a Windows node is switched off in mid-run, in ``denied`` a policy of another owner denies
-ingress to every pod.  It takes about half an hour on two cores, and needs kubectl.
+``python -m tools.report_runs FOLDER [RUN]...`` writes ``FOLDER/healthy``, ``violated``, ``dead``
+and ``denied``, one after the other, or only those named.  ``violated`` has four faults of four
+kinds, in ``dead`` a Windows node is switched off in mid-run, in ``denied`` a policy of another
+owner denies ingress to every pod.  It takes about half an hour on two busy cores, and needs
+kubectl.
 """
 
 import os

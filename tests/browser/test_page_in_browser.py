@@ -308,9 +308,12 @@ addEventListener('load', () => setTimeout(() => {
     const text = document.createRange(); text.selectNodeContents(one);
     return text.getBoundingClientRect().height / parseFloat(getComputedStyle(one).fontSize);
   };
-  const cells = [...document.querySelectorAll('.causes th, .causes td.node')].filter((one) => one.offsetParent);
-  const found = {cells: cells.length, wrapped: cells.filter((one) => lines(one) > 2).map((one) => one.textContent)};
-  const told = document.createElement('pre'); told.id = 'probe'; told.textContent = JSON.stringify(found);
+  const all = [...document.querySelectorAll('.causes th, .causes td.node')];
+  const cells = all.filter((one) => one.offsetParent);
+  const wrapped = cells.filter((one) => lines(one) > 2).map((one) => one.textContent);
+  const told = document.createElement('pre');
+  told.id = 'probe';
+  told.textContent = JSON.stringify({cells: cells.length, wrapped});
   document.body.append(told);
 }, 50));
 </script>
