@@ -103,8 +103,10 @@ def test_a_sample_is_the_same_each_time_and_samples_of_all_numbers_cross_every_p
     size: int, most: int, number: int
 ) -> None:
     mesh, crossing = a_mesh(size), a_crossing(size, most, number)
-    assert crossing.sample(mesh) == a_crossing(size, most, number).sample(mesh)
-    assert [pair for pair in mesh if pair in set(crossing.sample(mesh))] == crossing.sample(mesh)
+    sample = crossing.sample(mesh)
+    assert sample == a_crossing(size, most, number).sample(mesh)
+    chosen = set(sample)
+    assert [pair for pair in mesh if pair in chosen] == sample, "in the order of the paths"
     samples = [
         replace(crossing, number=number + other).sample(mesh) for other in range(crossing.slices)
     ]
