@@ -65,7 +65,8 @@ def parsed(data: bytes, where: str) -> list[Any]:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         why = str(getattr(error, "problem", None) or error).partition("\n")[0]
-        raise UsageProblem(f"manifest {where}{line}: {why}") from None
+        hint = " (a template: render it first, as `helm template` does)" if "{{" in text else ""
+        raise UsageProblem(f"manifest {where}{line}: {why}{hint}") from None
     except (ValueError, LookupError, TypeError, RecursionError, OverflowError) as error:
         # a date or a number that Python cannot hold
         raise UsageProblem(f"manifest {where}: {str(error).partition(chr(10))[0]}") from None

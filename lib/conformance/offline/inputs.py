@@ -130,7 +130,7 @@ def _size(value: Any, known: dict[int, int]) -> int:
 def _unfolded(document: Any, where: str, depth: int = 0) -> Iterator[Obj]:
     """Yield an object, or the objects of a list of any kind, which may leave out their own kind."""
     if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
-        raise UsageProblem(f"manifest {where}: a document is no Kubernetes object")
+        raise UsageProblem(f"manifest {where}: a document is no Kubernetes object{_hint(where)}")
     kind = document["kind"]
     items = document.get("items")
     if kind.endswith("List") and "items" in document and depth < 5:
@@ -150,12 +150,17 @@ def _check_object(document: Mapping[str, Any], where: str) -> None:
     """Raise UsageProblem for a document without kind, name or labels in their types."""
     meta = document.get("metadata")
     if not isinstance(document.get("apiVersion"), str) or not isinstance(meta, Mapping):
-        raise UsageProblem(f"manifest {where}: a document is no Kubernetes object")
+        raise UsageProblem(f"manifest {where}: a document is no Kubernetes object{_hint(where)}")
     texts = [meta.get("name"), meta.get("namespace") or ""]
     if not meta.get("name") or not all(isinstance(text, str) for text in texts):
         raise UsageProblem(f"an object without kind or name: {shown(dict(document))}")
     if not isinstance(meta.get("labels"), Mapping | None):
         raise UsageProblem(f"{document['kind']} {meta['name']}: labels are no mapping")
+
+
+def _hint(where: str) -> str:
+    """Return how to use a kustomization, which names and changes other files."""
+    return ": render it first, with `kubectl kustomize`" * ("kustomization.y" in where)
 
 
 def _original(obj: Obj) -> tuple[str, str]:
@@ -185,8 +190,12 @@ def _pods_of(obj: Obj, every: Sequence[Obj]) -> Iterator[Obj]:
         return
     meta = {"namespace": obj["metadata"]["namespace"], "labels": about.get("labels") or {}}
     for suffix in ("", REPLICA) if _has_replicas(obj) else ("",):
-        named = {**meta, "name": obj["metadata"]["name"] + suffix}
-        yield {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template["spec"]}
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**meta, "name": obj["metadata"]["name"] + suffix},
+            "spec": template["spec"],
+        }
 
 
 def _has_replicas(obj: Obj) -> bool:
@@ -202,13 +211,12 @@ def _has_pods(obj: Obj, wanted: Any, every: Sequence[Obj]) -> bool:
     selector = kubernetes(
         wanted if wanted.keys() <= {"matchLabels", "matchExpressions"} else {"matchLabels": wanted}
     )
-    space = obj["metadata"]["namespace"]
     return any(
         selector.selects(
             {str(key): value for key, value in (one["metadata"].get("labels") or {}).items()}
         )
         for one in every
-        if one["kind"] == "Pod" and one["metadata"].get("namespace") == space
+        if one["kind"] == "Pod" and one["metadata"].get("namespace") == obj["metadata"]["namespace"]
     )
 
 
@@ -263,8 +271,10 @@ def applied(old: Given, new: Given) -> Given:
     after = {_key(obj): obj for obj in new.objects}
     replaced = {_stored_key(key) for key in after.keys() - before.keys()} - after.keys()
     found = {key: obj for key, obj in before.items() if key not in replaced} | after
-    names = [*old.without_namespace, *new.without_namespace]
-    return Given(list(found.values()), list(dict.fromkeys(names)))
+    return Given(
+        list(found.values()),
+        list(dict.fromkeys([*old.without_namespace, *new.without_namespace])),
+    )
 
 
 def _stored_key(key: tuple[str, ...]) -> tuple[str, ...]:

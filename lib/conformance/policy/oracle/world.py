@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 
 from conformance.errors import UsageProblem
@@ -154,7 +155,8 @@ class World:
         with fields.legible(where):
             for name, value in ((obj.get("metadata") or {}).get("labels") or {}).items():
                 if not isinstance(value, str):
-                    shown = fields.shown(value)
+                    # a date of YAML is none of JSON's values
+                    shown = str(value) if isinstance(value, date) else fields.shown(value)
                     raise UsageProblem(
                         f"{where}: label {str(name)[:80]} must be a text: write "
                         f"{shown!r} with quotes, not {shown}"

@@ -70,3 +70,16 @@ def test_there_are_enough_of_them() -> None:
     refused = [case["name"] for case in CASES if "refused" in case]
     assert len(CASES) >= 80
     assert len(refused) >= 20
+
+
+@pytest.mark.parametrize("text", ["resources: [a.yaml]", "apiVersion: v1\nkind: Kustomization"])
+def test_a_kustomization_in_a_folder_is_refused_with_what_to_do(
+    text: str, capsys: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "kustomization.yaml"
+    file.write_text(text)
+    assert main(["policy", str(tmp_path)]) == 4
+    assert capsys.readouterr().err == (
+        f"ERROR: manifest {file}: a document is no Kubernetes object: "
+        "render it first, with `kubectl kustomize`\n"
+    )

@@ -237,7 +237,7 @@ def test_a_path_beside_an_address_has_the_answer_that_its_own_policies_give(reve
     """Addresses have no decisions of their own: those of a pod must not be taken for them."""
     for seed in range(60):
         reach = Reach(_some_policies(random.Random(seed)), ["203.0.113.1", "203.0.113.9"])
-        pairs = list(product(reach.ends, repeat=2))
+        pairs = list(product(reach.ends, reach.ends))
         for pair in pairs[::-1] if reverse else pairs:
             if is_pair(*pair):
                 for answer in reach.between(*pair):
@@ -250,7 +250,7 @@ def _some_policies(chance: random.Random) -> list[Obj]:
     for number in range(4):
         way = chance.choice(("ingress", "egress"))
         peer = {"namespaceSelector": {"matchLabels": {"env": chance.choice(("prod", "test"))}}}
-        spec = {
+        spec: Obj = {
             "podSelector": {},
             "policyTypes": [way.capitalize()],
             way: [{"from" if way == "ingress" else "to": [peer]}],
@@ -264,8 +264,11 @@ def _some_policies(chance: random.Random) -> list[Obj]:
 def _asked_alone(reach: Reach, pair: tuple[End, End], answer: Answer) -> tuple[Verdict, ...]:
     port = answer.ports[0][0] if answer.ports else 0
     packet = reach.packet(pair, answer.family, answer.protocol, port)
-    ends = list(zip(pair, ("egress", "ingress"), strict=True))
-    return tuple(
-        of_way(filter(None, (reach.decision(*end, packet, column) for end in ends)))
+    asked = [
+        (
+            reach.decision(pair[0], "egress", packet, column),
+            reach.decision(pair[1], "ingress", packet, column),
+        )
         for column in reach.columns
-    )
+    ]
+    return tuple(of_way(filter(None, each)) for each in asked)
