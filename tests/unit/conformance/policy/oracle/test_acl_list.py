@@ -209,7 +209,9 @@ def test_a_rule_that_cannot_be_read_is_a_broken_probe() -> None:
 def test_releases_that_nobody_has_read_are_refused() -> None:
     world = World([])
     pod = next(iter(pods()))
-    with pytest.raises(UsageProblem, match=r"v3\.28: the suite knows the lists of v3\.29 to v3\.33"):
+    with pytest.raises(
+        UsageProblem, match=r"v3\.28: the suite knows the lists of v3\.29 to v3\.33"
+    ):
         acl_list(Oracle(world, []), pod, (3, 28))
 
 
