@@ -11,10 +11,10 @@ from conformance.errors import UsageProblem
 from conformance.model.counted import counted
 from conformance.offline.summary import NAMES, WORDS, named, paths_between, ports_text, some
 from conformance.offline.text import wrapped
-from conformance.policy.oracle.fields import Range
+from conformance.policy.oracle.fields import Range, joined
 from conformance.policy.oracle.oracle import Decision, Verdict, of_way
 from conformance.policy.oracle.switches import PROMISE, RELEASES, WINDOWS, Column, as_shipped
-from conformance.policy.reach import EVERY_PORT, ICMP, Answer, End, Reach, is_pair, joined
+from conformance.policy.reach import EVERY_PORT, ICMP, Answer, End, Reach, is_pair
 
 FAILS = {"opens": {"opens"}, "closes": {"closes"}, "any": {"opens", "closes", "changes"}}
 WORD = {"opens": "now open", "closes": "now closed", "changes": "without a sure verdict"}

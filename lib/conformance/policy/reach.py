@@ -23,7 +23,7 @@ from conformance.policy.oracle.rules import ANYBODY, Packet, Peer, is_at
 from conformance.policy.oracle.switches import Column, Minor, Switch, Switches, columns_of
 from conformance.policy.oracle.world import Pod, World
 from conformance.policy.unread import unjudged
-from conformance.policy.validation import check_object, check_policy
+from conformance.policy.validation import check_no_doubles, check_object, check_policy
 
 SOURCE_PORT = 40000
 ECHO = {4: (PROTOCOLS["icmp"], (8, 0)), 6: (PROTOCOLS["icmpv6"], (128, 0))}
@@ -80,8 +80,7 @@ class Way(Answer):
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """The data that decide at some ends in a direction: groups with equal data have the same
-    object."""
+    """The data that decide at some ends in a direction: one object for groups with equal data."""
 
     policies: tuple[int, ...]
     """Places of the policies that select these ends."""
@@ -120,7 +119,7 @@ class Reach:
     def __init__(self, objects: Sequence[Obj], addresses: Iterable[str] = ()) -> None:
         """Set up the evaluation. Raise UsageProblem, in one line, for objects that cannot be read
         or lead to no verdict."""
-        _no_doubles(objects)
+        check_no_doubles(objects)
         self.world = World(objects)
         self.oracle = Oracle(self.world, objects)
         self._refuse(objects)
@@ -194,15 +193,7 @@ class Reach:
             for source in self.ends:
                 if is_pair(source, destination):
                     yield from (
-                        Way(
-                            one.family,
-                            one.protocol,
-                            one.ports,
-                            one.verdicts,
-                            one.differences,
-                            source,
-                            destination,
-                        )
+                        Way(**vars(one), source=source, destination=destination)
                         for one in self.between(source, destination)
                     )
 
@@ -238,7 +229,7 @@ class Reach:
         return self.oracle.explain(end.pod, direction, packet, *self._reading(end, column))
 
     def _reading(self, end: End, column: Column) -> tuple[Switches, Minor | None]:
-        """Return the departures of an end in a column, and the release, if policies depend on it."""
+        """Return the departures of an end in a column, and the release if it matters."""
         return column.on(end.os), column.release if self._depends_on_release else None
 
     def panics(self) -> dict[str, list[str]]:
@@ -492,7 +483,7 @@ def _combined(leaving: Decided, coming: Decided) -> Iterator[Answer]:
             verdicts = tuple(map(of_way, zip(*decisions, strict=True)))
             found.setdefault((verdicts, differences), []).append(ports)
         for (verdicts, differences), ranges in found.items():
-            listed = () if protocol in ICMP else joined(ranges)
+            listed = () if protocol in ICMP else fields.joined(ranges)
             yield Answer(family, protocol, listed, verdicts, differences)
 
 
@@ -510,23 +501,3 @@ def _overlapping(
         yield (max(first, begin), min(last, end)), [decided, beside], (*why, *because)
         here += last <= end
         there += end <= last
-
-
-def _no_doubles(objects: Iterable[Obj]) -> None:
-    observed = set()
-    for obj in objects:
-        group = str(obj.get("apiVersion") or "").partition("/")[0]
-        if (group, label := fields.label(obj)) in observed:
-            raise UsageProblem(f"{label} is there twice")
-        observed.add((group, label))
-
-
-def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """Return ranges in order, those that adjoin as one."""
-    found: list[Range] = []
-    for first, last in sorted(ranges):
-        if found and found[-1][1] + 1 == first:
-            found[-1] = (found[-1][0], last)
-        else:
-            found.append((first, last))
-    return tuple(found)

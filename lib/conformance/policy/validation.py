@@ -7,7 +7,7 @@ a cluster were validated when they were applied; these checks are for files.
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from conformance.errors import UsageProblem
@@ -171,3 +171,13 @@ def _networks(spec: Obj) -> list[Any]:
         for key in ("nets", "notNets")
         for net in (rule.get(side) or {}).get(key) or ()
     ]
+
+
+def check_no_doubles(objects: Iterable[Obj]) -> None:
+    """Raise UsageProblem for two objects of one kind and name."""
+    observed = set()
+    for obj in objects:
+        group = str(obj.get("apiVersion") or "").partition("/")[0]
+        if (group, label := fields.label(obj)) in observed:
+            raise UsageProblem(f"{label} is there twice")
+        observed.add((group, label))

@@ -6,7 +6,7 @@ Every refusal is a UsageProblem that names in one line the object, the field and
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -194,3 +194,14 @@ def _net(one: Any, where: str, bare: bool) -> Range:
     # Calico reads a network of ::ffff:0.0.0.0/96 as one of IPv4
     base = -(0xFFFF << 32) if mapped else IPV6 if found.version == 6 else 0
     return int(found.network_address) + base, int(found.broadcast_address) + base
+
+
+def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+    """Return ranges in order, those that adjoin as one."""
+    found: list[Range] = []
+    for first, last in sorted(ranges):
+        if found and found[-1][1] + 1 == first:
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
+    return tuple(found)

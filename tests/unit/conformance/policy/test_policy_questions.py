@@ -414,6 +414,7 @@ def test_a_backslash_of_a_cluster_ends_no_cell_of_a_table() -> None:
         reach=SimpleNamespace(columns=[]),
         groups=[],
         cells={},
+        alike={},
         of=str,
         headlines=lambda: [r"a == 'x\|y'"],
         notes=lambda most: [],
