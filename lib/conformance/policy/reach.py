@@ -99,8 +99,7 @@ class Group:
     own: Mapping[Direction, Own]
     """Empty: these ends are no pods."""
     observations: tuple[int, ...]
-    """The properties of these ends that each peer of a rule matches: a number for each set of
-    properties."""
+    """A number for each set of properties of these ends that a peer of a rule matches."""
 
     @property
     def first(self) -> End:
@@ -117,8 +116,7 @@ class Reach:
     """The paths between all pods of some objects, and further addresses."""
 
     def __init__(self, objects: Sequence[Obj], addresses: Iterable[str] = ()) -> None:
-        """Set up the evaluation. Raise UsageProblem, in one line, for objects that cannot be read
-        or lead to no verdict."""
+        """Raise UsageProblem, in one line, for objects that cannot be read or give no verdict."""
         check_no_doubles(objects)
         self.world = World(objects)
         self.oracle = Oracle(self.world, objects)
@@ -150,8 +148,7 @@ class Reach:
         self._alike: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
 
     def _refuse(self, objects: Sequence[Obj]) -> None:
-        """Raise UsageProblem for objects that can be read but give no answer, such as no pods at
-        all."""
+        """Raise UsageProblem for objects that can be read but give no answer, such as no pods."""
         for obj in objects:
             check_object(obj)
         if not self.world.pods:
