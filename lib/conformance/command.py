@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # PYTHON_ARGCOMPLETE_OK
-"""The program ``calico-conformance``: it completes a command line for a shell, or runs the command."""
+"""The program ``calico-conformance``: it completes a command line for a shell, or runs the
+command."""
 
 import gc
 import os

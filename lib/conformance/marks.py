@@ -222,7 +222,8 @@ def each_build(claim: str, part: str) -> pytest.MarkDecorator:
 
 
 def places() -> pytest.MarkDecorator:
-    """Parametrize a test with ``place``: the server's place relative to the client's Windows node."""
+    """Parametrize a test with ``place``: the server's place relative to the client's Windows
+    node."""
     return pytest.mark.parametrize(
         "place",
         [

@@ -37,7 +37,8 @@ _PROSE = r"(?!(?-i:[a-z]+) +(?-i:[a-z]))"
 
 
 def _rule(hints: str | tuple[str, ...], pattern: str) -> tuple[tuple[str, ...], re.Pattern[str]]:
-    """Return a rule. If a text has none of its hints (in lower case), the rule need not be tried."""
+    """Return a rule. If a text has none of its hints (in lower case), the rule need not be
+    tried."""
     return (hints,) if isinstance(hints, str) else hints, re.compile(pattern, re.MULTILINE)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linux and Windows keep Calico's data in one place: Linux reads the data that Windows nodes write."""
+"""Linux and Windows keep Calico's data in one place: Linux reads the data that Windows nodes
+write."""
 
 from conformance.fixtures import CalicoObjects, IpamFacts, Readings, WorkerPods
 from conformance.marks import verifies

@@ -40,7 +40,10 @@ def test_bgp_is_disabled_under_vxlan(
 def test_ipip_is_not_turned_on(
     linux_routes: LinuxRoutes, requires: Readings, remedy: Remedies
 ) -> None:
-    because = "IPIP must be off, since Windows has none; this setting turns it on, whatever the pools have"
+    because = (
+        "IPIP must be off, since Windows has none; this setting turns it on, "
+        "whatever the pools have"
+    )
     requires.that(
         linux_routes.ipip_setting(), "off", because=because, do=remedy.felix("ipipEnabled")
     )
@@ -89,7 +92,10 @@ def test_no_pool_has_cross_subnet_mode(
 
 @verifies("ENC-7")
 def test_early_releases_have_no_bgp_on_windows(calico: CalicoObjects, requires: Readings) -> None:
-    because = "up to v3.17 Calico for Windows has no BGP, so that no node learns the routes to Windows pods"
+    because = (
+        "up to v3.17 Calico for Windows has no BGP, so that no node learns the "
+        "routes to Windows pods"
+    )
     supported = {"vxlan", "policy-only"}
     do = "use VXLAN with BGP disabled, or upgrade Calico"
     requires.that(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""host-local gives Windows pods addresses of their node's podCIDR, and Calico's IPAM assigns none."""
+"""host-local gives Windows pods addresses of their node's podCIDR, and Calico's IPAM assigns
+none."""
 
 from conformance.fixtures import CalicoObjects, Readings, WorkerPods
 from conformance.marks import verifies

@@ -34,7 +34,10 @@ def test_the_daemonset_on_windows_has_its_documented_shape(
     operator: OperatorFacts, requires: Readings
 ) -> None:
     because = "Felix and node need the host and its network; confd is for BGP, install-cni for Calico's own plugin"
-    do = "read calico-node-windows, and find out who changed it: the operator reverts changes by others"
+    do = (
+        "read calico-node-windows, and find out who changed it: the operator reverts "
+        "changes by others"
+    )
     requires.that(operator.shape(), "as rendered", because=because, do=do)
 
 
@@ -42,6 +45,9 @@ def test_the_daemonset_on_windows_has_its_documented_shape(
 def test_the_operator_has_laid_nothing_on_windows(
     operator: OperatorFacts, requires: Readings
 ) -> None:
-    because = "up to v3.26 the operator supports only Linux: Calico comes to Windows nodes by manifest or script"
+    because = (
+        "up to v3.26 the operator supports only Linux: Calico comes to Windows nodes "
+        "by manifest or script"
+    )
     do = "read the DaemonSet's ownerReferences"
     requires.that(operator.on_windows(), "nothing", lifted=bool, because=because, do=do)

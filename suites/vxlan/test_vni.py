@@ -14,7 +14,10 @@ from conformance.marks import needs, verifies
 
 @verifies("XVX-1")
 def test_the_vni_is_4096_or_higher(vxlan: VxlanFacts, requires: Readings, remedy: Remedies) -> None:
-    because = "Windows refuses to connect a pod to a network with a lower VNI: Windows does not support VXLANVNI < 4096"
+    because = (
+        "Windows refuses to connect a pod to a network with a lower VNI: Windows "
+        "does not support VXLANVNI < 4096"
+    )
     vni = vxlan.configured("vxlanVNI")
     requires.that(
         vni,
@@ -67,6 +70,7 @@ def test_the_documented_procedure_gives_windows_the_new_vni(vni: VniChange) -> N
     vni.prepare(because="all nodes have one VNI")
     vni.deliver(because="Windows is told the new VNI, which its network does not take")
     vni.follow_the_procedure(
-        because="the node was drained, its network removed, Calico restarted, and pods admitted again"
+        because="the node was drained, its network removed, Calico restarted, and pods "
+        "admitted again"
     )
     vni.heals(because="the network of the next pod is created with the present VNI")

@@ -22,7 +22,8 @@ NEAR = 0.25
 
 
 def of_judge() -> list[dict[str, Any]]:
-    """Return the judge's assumptions with their values. They include the assumptions about timings."""
+    """Return the judge's assumptions with their values. They include the assumptions about
+    timings."""
     timings = load_timings()
     return [
         {"value": attrgetter(one["timing"])(timings) if "timing" in one else None, **one}
@@ -57,7 +58,8 @@ def agrees(one: Plain, value: Any) -> bool:
 
 
 def _short(observations: Sequence[Any]) -> list[Any]:
-    """Return texts unchanged. Of a list of many numbers, return only the smallest and the largest."""
+    """Return texts unchanged. Of a list of many numbers, return only the smallest and the
+    largest."""
     is_many = len(observations) > 2 and not any(isinstance(value, str) for value in observations)
     return [min(observations), max(observations)] if is_many else list(observations)
 

@@ -301,7 +301,8 @@ def _fields(
             raise _error(
                 key,
                 file,
-                f"unknown key {key.value!r}; the known keys are {', '.join((*known, *(optional or ())))}",
+                f"unknown key {key.value!r}; the known keys are "
+                f"{', '.join((*known, *(optional or ())))}",
             )
         found[key.value] = value
     missing = [key for key in known if key not in found]

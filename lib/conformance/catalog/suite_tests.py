@@ -60,7 +60,8 @@ def suite_tests(suites: Path) -> list[SuiteTest]:
 
 @functools.cache
 def _of_worlds(suites: Path) -> frozenset[str]:
-    """Return the claims of worlds and of stories of policies, which are read from their own files."""
+    """Return the claims of worlds and of stories of policies, which are read from their own
+    files."""
     texts = [path.read_text(encoding="utf-8") for path in (suites / "policy").rglob("*.yaml")]
     return frozenset(
         claim

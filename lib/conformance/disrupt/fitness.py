@@ -41,7 +41,8 @@ def refuse_other_managers(kube: Kube) -> None:
             if owns and manager != FIELD_MANAGER and not manager.startswith(ALLOWED):
                 raise MissingCapability(
                     f"{manager} manages vxlanVNI of FelixConfiguration default ({api}), and would revert it",
-                    f"suspend {manager} for the run, or remove vxlanVNI from the configuration that it applies",
+                    f"suspend {manager} for the run, or remove vxlanVNI from the "
+                    "configuration that it applies",
                 )
 
 

@@ -161,15 +161,18 @@ class Vni(Disruption):
             )
         if self.kube.find(V3, "FelixConfiguration", "default") is None:
             raise MissingCapability(
-                "there is no FelixConfiguration default, so that no VNI could be changed and restored",
+                "there is no FelixConfiguration default, so that no VNI could be changed "
+                "and restored",
                 "create it with Calico's own defaults",
             )
         found = self._daemonset()
         pods = found["spec"]["template"]["spec"] if found else {}
         if found is None or (self.facts.install.value != "operator" and not _entries(pods)):
             raise MissingCapability(
-                f"this cluster has nothing that delivers a VNI to Windows nodes: no DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
-                "install Calico for Windows by its operator; an installation by hand must be repeated with another VNI",
+                "this cluster has nothing that delivers a VNI to Windows nodes: no "
+                f"DaemonSet {WINDOWS} with {VARIABLE}, and no operator",
+                "install Calico for Windows by its operator; an installation by hand must "
+                "be repeated with another VNI",
             )
         return found
 
@@ -200,7 +203,8 @@ class Vni(Disruption):
         return ""
 
     def _unwritten(self, node: str, vni: int) -> str:
-        """Return what is missing from a Windows node's CNI configuration; empty if it has the VNI."""
+        """Return what is missing from a Windows node's CNI configuration; empty if it has the
+        VNI."""
         written = CONFIGURED.search(
             self.hosts.cni_configuration(node, cni_files(self._daemonset()))
         )

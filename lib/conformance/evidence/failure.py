@@ -200,7 +200,8 @@ class _Look:
         return {pod["spec"].get("nodeName"): pod for pod in reversed(pods)}
 
     def questions(self, hosts: Hosts, seconds: float) -> dict[str, Callable[[], str]]:
-        """Return the readings to take from the nodes. ``seconds``: how much of their logs to read."""
+        """Return the readings to take from the nodes. ``seconds``: how much of their logs to
+        read."""
         asked: dict[str, Callable[[], str]] = {}
         for node in dict.fromkeys(end.node for end in self.ends):
             pods = [end for end in self.ends if end.node == node]

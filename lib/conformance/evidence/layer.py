@@ -82,7 +82,8 @@ def _leak(evidence: PathEvidence) -> str:
 
 
 def _by_defects(ends: Sequence[End], does: Answer) -> str:
-    """Return which list allows (or blocks) the packet because of known defects; empty if none does."""
+    """Return which list allows (or blocks) the packet because of known defects; empty if none
+    does."""
     by_defects = (
         f"the list of {end.node} {does.lower()}s the packet because of a known defect of this "
         f"release ({end.defects}), with which Felix renders the policies"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a conclusion about the failed layer needs: lists of rules, backends, load balancers."""
+"""Reads what a conclusion about the failed layer needs: lists of rules, backends, load
+balancers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

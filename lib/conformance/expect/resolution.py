@@ -266,7 +266,8 @@ def _denied(observation: Observation) -> bool:
 
 
 def _named(late: Observation | None, cause: DnsAnswers | None) -> str:
-    """Return what a first line adds to the verdicts: slow answers (``late``), or silent DNS pods."""
+    """Return what a first line adds to the verdicts: slow answers (``late``), or silent DNS
+    pods."""
     if late is not None:
         return f", slow: answered after {late.seconds:.1f} s"
     if cause is not None and cause.silent:

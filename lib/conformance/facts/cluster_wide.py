@@ -50,7 +50,8 @@ OWNERS = {
 
 
 class ClusterWide:
-    """Reads the facts about cluster-wide components for one worker; each read lists the pods anew."""
+    """Reads the facts about cluster-wide components for one worker; each read lists the pods
+    anew."""
 
     def __init__(self, kube: Kube, facts: Facts) -> None:
         self._kube = kube

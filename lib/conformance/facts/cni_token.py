@@ -40,7 +40,8 @@ class CniTokens:
         if not ends:
             return Fact(
                 None,
-                f"no token with an expiry time is in a kubeconfig of Calico's CNI plugin on node {node}",
+                "no token with an expiry time is in a kubeconfig of Calico's CNI plugin on "
+                f"node {node}",
             )
         text = f"token of the CNI plugin on node {node} ends at {min(ends):%Y-%m-%dT%H:%M:%SZ}"
         if min(ends) <= self.now:

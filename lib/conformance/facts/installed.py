@@ -39,7 +39,8 @@ def installed(kube: Kube) -> Installed:
 
 
 def components(pods: list[Obj]) -> tuple[Component, ...]:
-    """Return a component for each image that a container of a known workload ran, with the nodes."""
+    """Return a component for each image that a container of a known workload ran, with the
+    nodes."""
     found: dict[tuple[str, str, str, str], set[str]] = {}
     for pod in pods:
         workload = owner(pod)
@@ -73,7 +74,8 @@ def owner(pod: Obj) -> str:
 
 
 def tag(image: str) -> str:
-    """Return ``v3.31.2`` of ``quay.io/calico/node:v3.31.2@sha256:...``; empty if there is no tag."""
+    """Return ``v3.31.2`` of ``quay.io/calico/node:v3.31.2@sha256:...``; empty if there is no
+    tag."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 

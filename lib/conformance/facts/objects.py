@@ -429,7 +429,8 @@ class CalicoObjects:
         )
 
     def default(self, kind: str) -> tuple[Obj | None, str]:
-        """Return the object ``default`` of a kind, and the API that serves it; None if no API does."""
+        """Return the object ``default`` of a kind, and the API that serves it; None if no API
+        does."""
         for api in (V3, CRD):
             if found := self._find(api, kind, "default"):
                 return found, api

@@ -263,7 +263,8 @@ def _of_host(api: str, endpoint: Obj) -> ForeignPolicy:
 
 
 def _ends(policy: ForeignPolicy) -> list[Obj]:
-    """Return the sources and destinations of a policy's rules, if the rules have Calico's fields."""
+    """Return the sources and destinations of a policy's rules, if the rules have Calico's
+    fields."""
     rules = [*list_at(policy.spec, "ingress"), *list_at(policy.spec, "egress")]
     ends = [mapping_at(rule, end) for rule in rules for end in ("source", "destination")]
     return ends if policy.api in CALICO else []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats requests that must succeed although the API server has short outages, within a deadline."""
+"""Repeats requests that must succeed although the API server has short outages, within a
+deadline."""
 
 from collections.abc import Callable
 from typing import TypeVar

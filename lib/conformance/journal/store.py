@@ -102,7 +102,8 @@ class Journal:
         return entry
 
     def _remember(self, entry: Entry, *, is_over: bool = False) -> None:
-        """Store an entry in memory. ``is_over``: nothing of the entry is left, not even its mark."""
+        """Store an entry in memory. ``is_over``: nothing of the entry is left, not even its
+        mark."""
         self._mine[entry.key] = entry
         if self._memory is None:
             return
@@ -122,7 +123,8 @@ class Journal:
         return self.write(changed)
 
     def close(self, entry: Entry) -> None:
-        """Record that nothing needs to be restored; then remove a procedure's mark from its node."""
+        """Record that nothing needs to be restored; then remove a procedure's mark from its
+        node."""
         closed = self.mark(entry, "closed")
         if entry.act == "procedure" and entry.target and not self._describe:
             unmark(self._changes, entry.target, entry.mark_name, within=self.within)

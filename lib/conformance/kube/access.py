@@ -192,7 +192,8 @@ def _take(configuration: Any, credential: Credential) -> None:
 
 
 def tls(configuration: Any, credential: Credential | None = None) -> ssl.SSLContext:
-    """Return the TLS context that a configuration describes, with a client's key if there is one."""
+    """Return the TLS context that a configuration describes, with a client's key if there is
+    one."""
     context = ssl.create_default_context(
         cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data
     )

@@ -287,7 +287,8 @@ class Kube(Connection):
         labels: str = "",
         fields: str = "",
     ) -> list[Obj]:
-        """Return the objects of a kind, read page by page. ``namespace`` None: of all namespaces."""
+        """Return the objects of a kind, read page by page. ``namespace`` None: of all
+        namespaces."""
         return self.objects_at(api_version, kind, namespace, labels=labels, fields=fields)[0]
 
     def objects_at(

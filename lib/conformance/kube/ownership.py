@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who owns objects: the labels on everything that a run creates, and the names of its namespaces."""
+"""Who owns objects: the labels on everything that a run creates, and the names of its
+namespaces."""
 
 import contextlib
 import copy

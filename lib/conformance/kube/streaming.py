@@ -86,7 +86,8 @@ class ExecStream:
         self._thread.start()
 
     def send(self, line: bytes) -> None:
-        """Queue a line for the command's standard input; nothing happens if the stream has ended."""
+        """Queue a line for the command's standard input; nothing happens if the stream has
+        ended."""
         self._queue.append(line + b"\n")
         self._wake()
 

@@ -46,7 +46,8 @@ def from_plain(shape: type[T], plain: Any) -> T:
 def _reader(annotation: Any) -> Callable[[Any, str], Any]:
     """Return what reads values of an annotation, each with its place. Reports have a hundred
     thousand values of few annotations."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    origin = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
     if annotation is Any:
         return lambda plain, place: plain
     if origin in (types.UnionType, typing.Union):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The explanation of a failed expectation, as a value: it is made once, and every output prints it."""
+"""The explanation of a failed expectation, as a value: it is made once, and every output prints
+it."""
 
 import re
 from dataclasses import dataclass, field

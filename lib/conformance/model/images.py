@@ -29,7 +29,8 @@ class RanImage:
 
 
 def together(images: Iterable[RanImage]) -> tuple[RanImage, ...]:
-    """Return the images in a fixed order, with equal entries of several nodes or processes merged."""
+    """Return the images in a fixed order, with equal entries of several nodes or processes
+    merged."""
     nodes: dict[tuple[str, str, OS], set[str]] = {}
     for image in images:
         nodes.setdefault((image.image, image.image_id, image.os), set()).update(image.nodes)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Components of a cluster that are not the suite's own, with the images that really ran, by node."""
+"""Components of a cluster that are not the suite's own, with the images that really ran, by
+node."""
 
 from dataclasses import dataclass, field
 

@@ -30,7 +30,8 @@ def ends_of(reach: Reach, text: str) -> list[End]:
 
 
 def at_port(protocol: str, port: Any, where: str) -> tuple[int, int]:
-    """Return the numbers of a protocol and a port; an echo request has no port. Raise UsageProblem."""
+    """Return the numbers of a protocol and a port; an echo request has no port. Raise
+    UsageProblem."""
     number = fields.protocol(protocol, f"{where}protocol")
     if number in ICMP:
         return number, 0

@@ -356,7 +356,8 @@ def _why_nothing(option: Any, suites: Path) -> str:
 
 
 def _report_paths(config: pytest.Config, run: Path) -> None:
-    """Put JUnit XML and Allure results into the run's folder, unless the user named another place."""
+    """Put JUnit XML and Allure results into the run's folder, unless the user named another
+    place."""
     if state.is_listing(config):
         return
     if not getattr(config.option, "xmlpath", None):

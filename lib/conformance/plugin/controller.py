@@ -130,7 +130,8 @@ class Controller:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
-        """Get the plan of the run; in a run without workers, this process has collected the tests."""
+        """Get the plan of the run; in a run without workers, this process has collected the
+        tests."""
         self._keep_others_out()
         self._begin_watch()
 

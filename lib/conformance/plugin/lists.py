@@ -110,7 +110,8 @@ def able_to_run(run: Run, tests: Sequence[PlannedTest]) -> list[PlannedTest]:
 
 
 def _foreign_policies(found: Beforehand, going: Sequence[PlannedTest]) -> Iterator[str]:
-    """Yield the claims that may get no verdict because of policies of other owners, and the remedy."""
+    """Yield the claims that may get no verdict because of policies of other owners, and the
+    remedy."""
     yield from ("", "Policies of others")
     use = "pods" if found.closing else "policies"  # what only opens takes denials alone
     claims = dict.fromkeys(part.claim for test in going if use in test.uses for part in test.parts)

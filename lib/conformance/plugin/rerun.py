@@ -120,7 +120,8 @@ def tests_to_run(config: pytest.Config) -> frozenset[str] | None:
 
 
 def rerun_of(config: pytest.Config) -> Rerun | None:
-    """Return the report of ``--rerun-of``, read once; None without this option. Raise UsageProblem."""
+    """Return the report of ``--rerun-of``, read once; None without this option. Raise
+    UsageProblem."""
     if RERUN not in config.stash:
         option = config.option
         path = getattr(option, "rerun_of", None)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest's short summary; each line has the verdict's own word and the first line of the finding."""
+"""pytest's short summary; each line has the verdict's own word and the first line of the
+finding."""
 
 import json
 from collections import Counter

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of a run's process: made once, stored in pytest's stash, passed to hooks and fixtures."""
+"""The state of a run's process: made once, stored in pytest's stash, passed to hooks and
+fixtures."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -197,7 +198,8 @@ def awake(config: pytest.Config) -> bool:
 
 
 def _named(config: pytest.Config) -> bool:
-    """Return whether the arguments, or testpaths in their place, name something under ``suites/``."""
+    """Return whether the arguments, or testpaths in their place, name something under
+    ``suites/``."""
     suites = config.rootpath / SUITES
     return any(_touches(argument, suites, config.invocation_params.dir) for argument in config.args)
 

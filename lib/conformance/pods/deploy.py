@@ -43,7 +43,8 @@ PROGRAMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """A wanted pod: a role on a node, with a name of its own if there are several pods of the role."""
+    """A wanted pod: a role on a node, with a name of its own if there are several pods of the
+    role."""
 
     role: str
     node: NodeFacts

@@ -14,7 +14,10 @@ REMOVERS = {
     "karpenter.sh/disruption": "Karpenter is removing it",
 }
 """Taints of nodes that are about to be removed."""
-REMEDY = "run again on nodes that are not removed: exclude them from autoscaling, or name other nodes by --nodes"
+REMEDY = (
+    "run again on nodes that are not removed: exclude them from autoscaling, or name "
+    "other nodes by --nodes"
+)
 
 
 def gone(kube: Kube, names: Iterable[str], *, by_list: bool = False) -> MissingCapability | None:

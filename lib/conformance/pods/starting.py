@@ -37,7 +37,8 @@ def decision_on_failure(node: NodeFacts, error: BaseException) -> Decision:
 
 
 def own_fault(pod: Obj) -> str:
-    """Return the fault of a pod's own image or program, with its container; empty: there is none."""
+    """Return the fault of a pod's own image or program, with its container; empty: there is
+    none."""
     if problem := hopeless(pod):
         return problem
     for status in _containers(pod):
@@ -95,8 +96,8 @@ def nothing_ran(pod: Obj, events: Sequence[Obj]) -> str:
 
 
 def plugin_words(events: Sequence[Obj]) -> str:
-    """Return the network plugin's own message in the newest event of a pod's sandbox that it refused;
-    empty: it refused none. ``events``: oldest first."""
+    """Return the network plugin's own message in the newest event of a pod's sandbox that it
+    refused; empty: it refused none. ``events``: oldest first."""
     found = (
         REFUSAL.search(str(event.get("message") or ""))
         for event in reversed(events)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that run and answer, but are not ready: a Service that selects them must leave them out."""
+"""Servers that run and answer, but are not ready: a Service that selects them must leave them
+out."""
 
 from conformance.model.endpoint import Workload
 from conformance.pods.deploy import Pods, Wish, end

@@ -146,7 +146,8 @@ def _tier(one: InForce, direction: Direction, world: World, switches: Switches) 
 def _rules(
     rule: Rule, policy: Policy, direction: Direction, world: World, switches: Switches
 ) -> Iterator[HnsRule]:
-    """Yield HNS' rules for a policy's rule; none if HNS cannot express it or no address can match."""
+    """Yield HNS' rules for a policy's rule; none if HNS cannot express it or no address can
+    match."""
     if rule.unread:
         raise UsageProblem(f"{policy.label}, {rule.where}: {rule.unread}")
     ends = (rule.source, rule.destination)

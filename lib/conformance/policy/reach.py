@@ -263,7 +263,7 @@ class Reach:
         )
 
     def _pods(self) -> Iterator[End]:
-        """Yield the pods; a pod whose operating system is unknown is yielded once for each system."""
+        """Yield the pods; one whose operating system is unknown comes once for each system."""
         for name, pod in sorted(self.world.pods.items()):
             why = self.unjudged.get(name, "")
             addresses = {_family(one): one for one in (pod.address, pod.second) if one}

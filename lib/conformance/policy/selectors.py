@@ -3,13 +3,13 @@
 possible answers.
 
 A selector selects, does not select, or cannot be evaluated: its text is invalid, or the labels are
-not known. No caller may treat the third answer as one of the other two. Sources: Calico's reference,
-NetworkPolicy, "Selectors", and its parser (libcalico-go/lib/selector); Kubernetes' reference,
-LabelSelector. The labels that Kubernetes and Calico add by themselves are in ``labels``.
+not known. No caller may treat the third answer as one of the other two. Sources: Calico's
+reference, NetworkPolicy, "Selectors", and its parser (libcalico-go/lib/selector); Kubernetes'
+reference, LabelSelector. The labels that Kubernetes and Calico add by themselves are in ``labels``.
 
-    calico("role == 'db' && has(team)").selects(pod)      # on an endpoint's or a network set's labels
-    calico_namespaces("all()").selects(namespace)         # a namespaceSelector, on its namespace's labels
-    kubernetes({"matchLabels": {"role": "db"}}).selects(pod)
+calico("role == 'db' && has(team)").selects(pod)      # on an endpoint's or a network set's labels
+calico_namespaces("all()").selects(namespace)         # a namespaceSelector, on its namespace's
+labels kubernetes({"matchLabels": {"role": "db"}}).selects(pod)
 """
 
 import re

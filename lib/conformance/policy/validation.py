@@ -155,7 +155,8 @@ def check_object(obj: Obj) -> None:
             known = ipaddress.ip_interface(text)
             if "/" not in text or known.ip != known.network.network_address:
                 raise UsageProblem(
-                    f"{label}: Calico refuses {text}; the network of that address is {known.network}"
+                    f"{label}: Calico refuses {text}; the network of that address is "
+                    f"{known.network}"
                 )
         if len(set(spec.get("types") or ())) < len(spec.get("types") or ()):
             raise UsageProblem(f"{label}: Calico refuses a type that is there twice")

@@ -209,7 +209,8 @@ class Agent:
         return document
 
     def look(self) -> None:
-        """Give up the agent if it is silent, or has not answered in time. Must be called regularly."""
+        """Give up the agent if it is silent, or has not answered in time. Must be called
+        regularly."""
         now = time.monotonic()
         with self._lock:
             if self._over or not (self._lines or self._replies):

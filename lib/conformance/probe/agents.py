@@ -459,7 +459,8 @@ class Agents:
                 self._give_way(bound_of(self.limits, node))
 
     def _give_way(self, bound: Bound) -> None:
-        """End idle agents in excess of this process' share while another process waits for a slot."""
+        """End idle agents in excess of this process' share while another process waits for a
+        slot."""
         while self._held(bound) > bound.share and self.slots.wanted(bound.name):
             if not self._make_room(AT_REST, bound.node):
                 return

@@ -149,7 +149,8 @@ class Hosts:
         return [endpoint for endpoint in found if remote or not endpoint.is_remote]
 
     def load_balancers(self, node: str) -> list[LoadBalancer]:
-        """Return kube-proxy's load balancers on a Windows node. Raise as :meth:`hns_networks` does."""
+        """Return kube-proxy's load balancers on a Windows node. Raise as :meth:`hns_networks`
+        does."""
         return [
             balancer
             for document in self._documents(node, "Get-HnsPolicyList", hns.BALANCER_MEMBERS)
@@ -336,7 +337,8 @@ class Hosts:
             if not self._answers(node):
                 raise
             text = (
-                f"HNS of node {node} fails: {cmdlet} does not answer, but another command in the same HostProcess "
+                f"HNS of node {node} fails: {cmdlet} does not answer, but another command "
+                "in the same HostProcess "
                 f"pod does; check the services hns and vmcompute there ({broken})"
             )
             raise ProbeBroken(text, broken.observations, broken.transport) from broken
@@ -367,7 +369,8 @@ class Hosts:
                 empty_is_broken or not self._successful(pod, node, WITNESS).strip()
             ):
                 raise ProbeBroken(
-                    f"node {node}: {script}: empty output, and it is not known whether the output was lost",
+                    f"node {node}: {script}: empty output, and it is not known whether the "
+                    "output was lost",
                     transport="empty",
                 )
             return output

@@ -164,7 +164,8 @@ class Prober:
             raise trouble
 
     def revalidate(self) -> None:
-        """Drop the agents of pods that have changed, since an exclusive test may have changed them."""
+        """Drop the agents of pods that have changed, since an exclusive test may have changed
+        them."""
         self.agents.revalidate()
 
     def agent(

@@ -50,7 +50,10 @@ class Warmth:
             f"{observation.attempt.label}: {observation.verdict} {observation.detail}".rstrip()
             for observation in self.cold[:3]
         )
-        return f"still without a network after {self.seconds:.0f} s: {names}; the tests of claims decide about it"
+        return (
+            f"still without a network after {self.seconds:.0f} s: {names}; the tests of claims "
+            "decide about it"
+        )
 
 
 def warm_up(

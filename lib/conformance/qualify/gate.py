@@ -152,7 +152,8 @@ def exit_code(results: Sequence[GateResult]) -> int:
 
 
 def unused(waivers: Sequence[Waiver], results: Sequence[GateResult]) -> tuple[Waiver, ...]:
-    """Return the waivers that accepted nothing: the excepted result no longer occurs, or never did."""
+    """Return the waivers that accepted nothing: the excepted result no longer occurs, or never
+    did."""
     used = {
         id(obstacle.waiver)
         for result in results

@@ -70,7 +70,8 @@ def attested(report: Report) -> Mapping[str, str]:
 
 
 def answered(claims: Sequence[ClaimOutcome], report: Report) -> tuple[ClaimOutcome, ...]:
-    """Return the claims; a person's attestations from a report answer claims that no test decided."""
+    """Return the claims; a person's attestations from a report answer claims that no test
+    decided."""
     given = attested(report)
     return tuple(
         replace(

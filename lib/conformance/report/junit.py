@@ -62,7 +62,8 @@ def mend(path: Path, report: RunReport) -> None:
 
 
 def _mend_failure(failure: Xml.Element, test: TestOutcome, report: RunReport) -> None:
-    """Turn an INCONCLUSIVE failure into an error; add known issues and the waiver to a violation."""
+    """Turn an INCONCLUSIVE failure into an error; add known issues and the waiver to a
+    violation."""
     if test.verdict is ClaimVerdict.INCONCLUSIVE:
         failure.tag = "error"
         return
@@ -126,7 +127,8 @@ def write_claims(report: RunReport, path: Path) -> None:
 
 
 def _write(root: Xml.Element, path: Path) -> None:
-    """Write a file of XML, without characters that XML forbids or that a terminal would interpret."""
+    """Write a file of XML, without characters that XML forbids or that a terminal would
+    interpret."""
     for element in root.iter():
         element.text = element.text and printing.plain(element.text)
         element.attrib = printing.within(element.attrib, printing.plain)

@@ -72,7 +72,8 @@ STATES = ("failing", "flaky", "changed", "undecided", "holds")
 
 
 def table(reports: Sequence[Mapping[str, Any]], provisional: AbstractSet[str]) -> Table:
-    """Return the table of reports in their JSON form. ``provisional``: ids of provisional claims."""
+    """Return the table of reports in their JSON form. ``provisional``: ids of provisional
+    claims."""
     ordered = sorted(reports, key=lambda plain: str(plain["run"]["started"]))
     known = {claim["id"]: claim for plain in ordered for claim in plain["claims"]}
     columns = list(map(_column, ordered))

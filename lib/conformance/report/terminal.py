@@ -88,7 +88,8 @@ def _summary(plain: Mapping[str, Any], where: Path, figures: bool) -> Iterator[t
 
 
 def _for_cause(cause: str, claims: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Tone]]:
-    """Yield a cause and the lines of its claims; a line that several claims share is printed once."""
+    """Yield a cause and the lines of its claims; a line that several claims share is printed
+    once."""
     verb = "are undecided" if claims[0]["verdict"] in UNDECIDED else "fail"
     yield f"{cause}: {len(claims)} claims {verb} for this cause", "bad"
     for line, tone in dict.fromkeys(line for claim in claims for line in _claim(claim, cause)):

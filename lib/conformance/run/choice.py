@@ -48,7 +48,8 @@ def choose(
     powershell: str | None = None,
     keep: bool,
 ) -> Choice:
-    """Return the choice that the options make. Raise UsageProblem for contradictions, with advice."""
+    """Return the choice that the options make. Raise UsageProblem for contradictions, with
+    advice."""
     named = "--kubeconfig" if kubeconfig else "--context" if context else ""
     how: str = cluster or ("kubeconfig" if named else "lab")
     if named and how != "kubeconfig":

@@ -185,7 +185,8 @@ class RunDirectory:
 
 
 def write_whole(target: Path, content: Any) -> None:
-    """Write a file whole or not at all. If several processes write it at once, the last one counts."""
+    """Write a file whole or not at all. If several processes write it at once, the last one
+    counts."""
     fresh = target.with_suffix(f".{os.getpid()}.new")
     fresh.write_text(json.dumps(content))
     fresh.replace(target)

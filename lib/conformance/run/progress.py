@@ -116,7 +116,8 @@ class Alive:
         self._tests.pop(test, None)
 
     def say(self, *lines: str) -> None:
-        """Print at once; may be called anywhere, since a signal's handler can interrupt printing."""
+        """Print at once; may be called anywhere, since a signal's handler can interrupt
+        printing."""
         text = "\n".join(map(printing.line, lines))
         with suppress(OSError):  # the output has no reader any more
             os.write(self._descriptor, f"\n{text}\n".encode())

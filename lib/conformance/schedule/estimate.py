@@ -101,9 +101,11 @@ class Estimate:
             + (
                 ""
                 if self.lab
-                else f"; {PULLING[0]} to {PULLING[1]} min more if the nodes have not yet pulled the server core image"
+                else f"; {PULLING[0]} to {PULLING[1]} min more if the nodes have not yet "
+                "pulled the server core image"
             ),
-            f"estimate: at most {self.agents} agents at the same time; pods at the same time: {pods}",
+            f"estimate: at most {self.agents} agents at the same time; pods at the same "
+            f"time: {pods}",
             "estimate: computed from the durations of the tests on a lab"
             + ("" if self.lab else " with a real cluster's timings, not on a real cluster"),
         ]
@@ -138,7 +140,8 @@ def token_line(ends: float | None, most: int, now: float) -> str:
         return ""
     return (
         f"the user's credentials end at {datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M} UTC, in "
-        f"{max(0, ends - now) / 60:.0f} min, and this run may take {most}: later tests are INCONCLUSIVE, and "
+        f"{max(0, ends - now) / 60:.0f} min, and this run may take {most}: later tests are "
+        "INCONCLUSIVE, and "
         "the run's objects remain; name a kubeconfig with credentials that last "
         "(calico-conformance kubeconfig --hours N)"
     )

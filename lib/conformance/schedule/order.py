@@ -49,7 +49,8 @@ class Order:
         return known.get(key, known.get(_function(key), mean))
 
     def place(self, test: str) -> tuple[bool, bool, int]:
-        """Return a test's place in the order: worlds are last, and the tests of ``--quick`` first."""
+        """Return a test's place in the order: worlds are last, and the tests of ``--quick``
+        first."""
         key = key_of(test)
         among = self.places.get(key, self.places.get(_function(key), len(self.places)))
         return key.startswith(WORLDS), not self.is_quick(test), among

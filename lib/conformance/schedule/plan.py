@@ -23,7 +23,8 @@ CALICO_V3 = "projectcalico.org/v3"
 BEYOND_NAMESPACES = {
     "disruption": "it changes more than what is in the prepared namespaces",
     "cluster policies": "it makes a policy or a tier of the whole cluster, which is in no namespace",
-    "namespaces": "it labels or deletes a namespace, and prepared namespaces belong to the cluster's owner",
+    "namespaces": "it labels or deletes a namespace, and prepared namespaces belong to the "
+    "cluster's owner",
     "nodes": "it needs a pod in a node's network or a HostProcess pod, which prepared namespaces do not allow",
 }
 """Map resources that a run with ``--namespaces-prefix`` cannot use to the reason."""
@@ -177,7 +178,8 @@ def _too_late(changing: Sequence[Isolation], settings: Settings) -> tuple[str, s
         return None
     at = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M:%SZ}, in {max(0.0, left):.0f} s"
     return (
-        f"the user's credentials end at {at}, and restoring what it changes may take {needed:.0f} s",
+        f"the user's credentials end at {at}, and restoring what it changes may take "
+        f"{needed:.0f} s",
         "name a kubeconfig with credentials that last, or are renewed (tokenFile, a credential plugin)",
     )
 
@@ -291,7 +293,8 @@ def _lack(
             "nothing in the cluster delivers a VNI to Windows nodes: installation by "
             f"{facts.install.value} ({facts.install.source}), where each host has its own "
             "configuration of Calico",
-            "install Calico for Windows by its operator; an installation by hand must be repeated with "
+            "install Calico for Windows by its operator; an installation by hand must be "
+            "repeated with "
             "another VNI",
         ),
         (

@@ -40,7 +40,8 @@ _TOLERATION = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Toleration:
-    """A taint that the suite's pods tolerate, besides the usual Windows and control-plane taints."""
+    """A taint that the suite's pods tolerate, besides the usual Windows and control-plane
+    taints."""
 
     key: str
     """The taint's key."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs random stories for a limited time; the shortest that shows a difference is stored as a file."""
+"""Runs random stories for a limited time; the shortest that shows a difference is stored as a
+file."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

@@ -76,7 +76,8 @@ def _raised(claim: Claim, part: str, statement: Statement) -> Finding | None:
 
 
 def _is_about(decision: Decision, part: str) -> bool:
-    """Return whether a decision counts for a part; for a claim without parts, each decision does."""
+    """Return whether a decision counts for a part; for a claim without parts, each decision
+    does."""
     return not part or part.endswith(decision.part)
 
 

@@ -35,7 +35,8 @@ class CellResult:
 
     @property
     def row(self) -> tuple[Try, ...]:
-        """Return the attempts that show the expected result; empty if the cell is not as expected."""
+        """Return the attempts that show the expected result; empty if the cell is not as
+        expected."""
         return self.outcome.standing.row if isinstance(self.outcome.standing, Held) else ()
 
     @property

@@ -102,7 +102,8 @@ class Authorizer:
             raise forbidden("", "", "", f'User "{user.name}" cannot {verb} path "{path}"')
 
     def allows(self, user: User, asked: Attributes) -> str | None:
-        """Return why a request is allowed, empty for system:masters, or None if it is not allowed."""
+        """Return why a request is allowed, empty for system:masters, or None if it is not
+        allowed."""
         if MASTERS in user.groups:
             return ""  # no role has been asked
         return next(

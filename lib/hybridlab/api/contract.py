@@ -91,7 +91,8 @@ class Client(Protocol):
         labels: str = "",
         fields: str = "",
     ) -> AsyncIterator[Event]:
-        """Yield events after ``since``, without an end; raise ApiError 410 if ``since`` is too old."""
+        """Yield events after ``since``, without an end; raise ApiError 410 if ``since`` is too
+        old."""
 
 
 class ChannelWriter(Protocol):

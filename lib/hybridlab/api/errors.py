@@ -49,7 +49,8 @@ class Cause:
 
     @staticmethod
     def of(kind: CauseType, field: str, value: object, detail: str) -> Cause:
-        """Return a cause in the real server's wording, with the value where the server includes it."""
+        """Return a cause in the real server's wording, with the value where the server includes
+        it."""
         words = _CAUSE_WORDS[kind]
         if kind not in _WITHOUT_VALUE:
             words = f"{words}: {shown(value)}"
@@ -240,7 +241,8 @@ def too_many_requests(
 
 
 def unexplained(message: str) -> ApiError:
-    """Return a 500 without a reason, which is the real server's answer to some mistakes of clients."""
+    """Return a 500 without a reason, which is the real server's answer to some mistakes of
+    clients."""
     return ApiError(500, "", message)
 
 

@@ -353,7 +353,8 @@ class Lifecycle:
             self._foreground(*place, uid)
 
     def _tell_what_remains(self, namespace: Obj) -> None:
-        """Write into the conditions of a namespace that is being deleted the objects that keep it."""
+        """Write into the conditions of a namespace that is being deleted the objects that keep
+        it."""
         name = namespace["metadata"]["name"]
         content: dict[str, int] = {}
         finalizers: dict[str, int] = {}

@@ -246,7 +246,8 @@ class Operations(Reading):
         return self._update(target, merged, old, quiet), False
 
     def _decode_applied(self, target: Target, body: Any, options: WriteOptions) -> Obj:
-        """Check the body of a server-side apply; return it in the form in which it would be stored."""
+        """Check the body of a server-side apply; return it in the form in which it would be
+        stored."""
         resource, namespace, name, _ = target
         if not options.field_manager:
             raise options_invalid(
@@ -417,7 +418,8 @@ def _start_metadata(resource: Resource, strategy: Strategy, obj: Obj) -> None:
 
 
 def _check_applied_create(target: Target, wanted: Obj) -> None:
-    """Refuse to create something that can only exist already: a subresource, an object with a uid."""
+    """Refuse to create something that can only exist already: a subresource, an object with a
+    uid."""
     resource, _, name, subresource = target
     if subresource:
         raise not_found(resource.plural, resource.group, name)

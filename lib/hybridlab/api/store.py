@@ -146,7 +146,8 @@ class Store:
         return iter(list(self._buckets.items()))
 
     def put(self, storage: str, obj: Obj) -> Obj:
-        """Store ``obj``, with metadata that the caller owns, under the next revision and return it."""
+        """Store ``obj``, with metadata that the caller owns, under the next revision and return
+        it."""
         meta = obj["metadata"]
         key = (meta.get("namespace", ""), meta["name"])
         bucket = self.bucket(storage)

@@ -88,7 +88,8 @@ class Views:
         return obj
 
     def keep_name(self, resource: Resource, given: str, meta: Obj) -> None:
-        """Record the name that a new object was given: a CustomResourceDefinition renames nothing."""
+        """Record the name that a new object was given: a CustomResourceDefinition renames
+        nothing."""
         if resource.group == CRD_V1 and self.shown_name(resource, meta) != given:
             self._given[meta["uid"]] = given
 
@@ -142,7 +143,8 @@ class Views:
 
 
 def other_name(name: str) -> str:
-    """Return the alias of a policy of the default tier; for another tier, return the name itself."""
+    """Return the alias of a policy of the default tier; for another tier, return the name
+    itself."""
     return name.removeprefix("default.") if "." in name else f"default.{name}"
 
 

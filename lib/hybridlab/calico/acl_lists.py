@@ -36,7 +36,8 @@ class AclLists:
         self._programmed.discard(endpoint)
 
     def replaced(self, computed: Lists, anew: Collection[str]) -> dict[str, tuple[Acl, ...]]:
-        """Return the lists to program: changed lists, and the lists of the endpoints in ``anew``."""
+        """Return the lists to program: changed lists, and the lists of the endpoints in
+        ``anew``."""
         replaced = {}
         for endpoint, acls in computed.items():
             if endpoint in anew or self._wanted.get(endpoint) != acls:

@@ -99,7 +99,8 @@ def run(
 
 
 def _labelled(profile: Profile, agents: str) -> Profile:
-    """Return a profile whose Windows nodes name the program that runs the probe programs on them."""
+    """Return a profile whose Windows nodes name the program that runs the probe programs on
+    them."""
     groups = (
         replace(group, labels={**group.labels, "hybridlab.windows-agents": agents})
         if group.os == "windows"

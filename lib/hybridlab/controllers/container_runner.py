@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container of a pod from its image to its end: pull, start, probe, restart with back-off, stop."""
+"""A container of a pod from its image to its end: pull, start, probe, restart with back-off,
+stop."""
 
 import asyncio
 import secrets

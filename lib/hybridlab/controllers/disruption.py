@@ -52,7 +52,8 @@ class DisruptionBudgets(Controller):
         )
 
     def _status(self, budget: Obj, before: Obj, known: Obj) -> Obj:
-        """Return the status of a budget; ``known`` are the disrupted pods of the previous status."""
+        """Return the status of a budget; ``known`` are the disrupted pods of the previous
+        status."""
         meta = budget["metadata"]
         selector = budget["spec"].get("selector")
         active = {

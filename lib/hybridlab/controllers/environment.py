@@ -14,7 +14,8 @@ _SUBSCRIPT = re.compile(r"^metadata\.(labels|annotations)\['([^']+)'\]$")
 
 
 class ConfigError(Exception):
-    """A container's configuration names an object that does not exist (CreateContainerConfigError)."""
+    """A container's configuration names an object that does not exist
+    (CreateContainerConfigError)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -297,8 +297,8 @@ class Kubelet:
         timestamps: bool,
         limit_bytes: int | None,
     ) -> AsyncIterator[bytes]:
-        """Yield the lines of a container's log. Raise ApiError 400 in the kubelet's wording if there
-        is no log."""
+        """Yield the lines of a container's log. Raise ApiError 400 in the kubelet's wording if
+        there is no log."""
         log = self._log_of(pod, container, previous=previous)
         skip = 0
         if tail_lines is not None:

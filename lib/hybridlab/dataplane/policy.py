@@ -116,7 +116,8 @@ table ip cali {{
 
 
 class PolicyTable:
-    """All of a node's endpoints: their interfaces, programs and the IP sets that the programs use."""
+    """All of a node's endpoints: their interfaces, programs and the IP sets that the programs
+    use."""
 
     def __init__(self, nft: Nft, node_os: OS) -> None:
         self._table = Table(nft, "cali")
@@ -285,7 +286,8 @@ class PolicyTable:
         return chains, frozenset(sets)
 
     def _entries(self, interface: str) -> dict[tuple[str, str], str]:
-        """Return the verdict map entries for a pod's interface: the chain to which each map leads."""
+        """Return the verdict map entries for a pod's interface: the chain to which each map
+        leads."""
         if self._by_lists:
             return generations.entries(interface)
         key = f'"{interface}"'

@@ -96,7 +96,8 @@ class Resets:
             logger.exception("connections of %s could not be reset", ", ".join(targets))
 
     def _end(self, targets: Mapping[str, ResetTarget]) -> None:
-        """Provoke an answer from every pod, and reset the peers of the connections that must end."""
+        """Provoke an answer from every pod, and reset the peers of the connections that must
+        end."""
         theirs = concerning(targets)
         entries = self._conntrack.entries(lambda entry: alive(entry) and theirs(entry))
         waiting = dict.fromkeys(

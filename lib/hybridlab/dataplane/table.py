@@ -31,7 +31,8 @@ class SetContent:
 
 @dataclass
 class TableChange:
-    """The new state of parts of a table; None removes a part. Parts that it does not mention stay."""
+    """The new state of parts of a table; None removes a part. Parts that it does not mention
+    stay."""
 
     chains: dict[str, Rules | None] = field(default_factory=dict)
     sets: dict[str, SetContent | None] = field(default_factory=dict)
@@ -51,7 +52,8 @@ class Table:
         self._entries: dict[tuple[str, str], str] = {}
 
     def adopt(self, *, chains: Mapping[str, Rules], sets: Mapping[str, str]) -> None:
-        """Manage the chains and empty sets (name to declaration) with which the table was created."""
+        """Manage the chains and empty sets (name to declaration) with which the table was
+        created."""
         self.chains.update(chains)
         self._sets.update(
             {n: SetContent(declaration, frozenset()) for n, declaration in sets.items()}

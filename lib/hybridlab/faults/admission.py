@@ -91,7 +91,8 @@ def _refusal(does: str, name: str) -> ApiError:
     Parameter("does", ", ".join(DOES), choices=DOES),
     Parameter(
         "of",
-        "plural name of a resource: namespaces for restricted, any resource for denies and times-out",
+        "plural name of a resource: namespaces for restricted, any resource for denies and "
+        "times-out",
         "pods",
     ),
     Parameter("namespaces", "only in namespaces whose names begin with this text", ""),

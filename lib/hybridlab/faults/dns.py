@@ -163,8 +163,8 @@ class DnsPodSilent(RuleFault):
 
 @TYPES.fault("dns-backend-dead", "dns", NODE_OR_ALL)
 def dns_backend_dead(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Kube-proxy of a node keeps, in addition to the DNS pods, an address that no host has any longer: a share
-    of the questions to the cluster's DNS gets no answer."""
+    """Kube-proxy of a node keeps, in addition to the DNS pods, an address that no host has any
+    longer: a share of the questions to the cluster's DNS gets no answer."""
     gate = lab.service_gate
     if gate is None:
         raise BadFault("no kube-proxies run")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of Calico's components: policy that is late or misread, reserved addresses that pods get."""
+"""Faults of Calico's components: policy that is late or misread, reserved addresses that pods
+get."""
 
 import asyncio
 import contextlib

@@ -59,7 +59,8 @@ class NodeDead(Fault):
         self._dying: asyncio.Task[None] | None = None
 
     async def inject(self) -> None:
-        """End the node's kubelet now, or a number of seconds after the next pod has started there."""
+        """End the node's kubelet now, or a number of seconds after the next pod has started
+        there."""
         if self._after == "":
             await self._die()
             return

@@ -138,7 +138,8 @@ class PathSlow(Fault):
 
 @TYPES.fault("ping-natted", "underlay", WINDOWS_OR_ALL)
 def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Windows nodes source-NAT their pods' ping to targets outside the cluster, so that it is answered."""
+    """Windows nodes source-NAT their pods' ping to targets outside the cluster, so that it is
+    answered."""
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
     rules = {}
     for node in lab.nodes_of("windows", parameters["node"]):
@@ -159,8 +160,8 @@ def ping_natted(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> 
     Parameter("pods", "all, or those with odd or even addresses", "all", ("all", "odd", "even")),
 )
 def outgoing_not_translated(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """Packets of a node's pods to addresses outside the pools keep the pods' addresses, of all or of one
-    protocol, of all pods or of some, to all addresses or to nodes alone.
+    """Packets of a node's pods to addresses outside the pools keep the pods' addresses, of all or
+    of one protocol, of all pods or of some, to all addresses or to nodes alone.
     """
     pools = ", ".join(str(pool.cidr) for pool in lab.calico.ipam.pools)
     protocol = parameters["protocol"]

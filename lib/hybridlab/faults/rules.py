@@ -60,10 +60,12 @@ class RuleFault(Fault):
 
 
 def expression(name: str, words: str) -> str:
-    """Return a parameter's match, written in nft's language with _ for each space. Raise BadFault."""
+    """Return a parameter's match, written in nft's language with _ for each space. Raise
+    BadFault."""
     if not re.fullmatch(r"[A-Za-z0-9_.:/<>=!{},&*-]*", words):
         raise BadFault(
-            f"{name} is {words!r}, expected an nft expression with _ for blanks, such as tcp_dport_443"
+            f"{name} is {words!r}, expected an nft expression with _ for blanks, such as "
+            "tcp_dport_443"
         )
     return words.replace("_", " ")
 
@@ -80,7 +82,8 @@ def expression(name: str, words: str) -> str:
     ),
 )
 def policy_not_enforced(lab: LabParts, identity: str, parameters: Mapping[str, str]) -> Fault:
-    """A node does not enforce policies on all traffic, or on all traffic of one protocol or kind."""
+    """A node does not enforce policies on all traffic, or on all traffic of one protocol or
+    kind."""
     node = lab.node(parameters["node"])
     protocol = parameters["protocol"]
     what = "" if protocol == "all" else f"meta l4proto {protocol} "

@@ -69,7 +69,8 @@ def encode(segment: Segment, data: bytes = b"") -> bytes:
 
 
 def decode(packet: bytes) -> Segment | None:
-    """Return the headers of an IPv4 packet; None if it is not the beginning of a whole TCP segment."""
+    """Return the headers of an IPv4 packet; None if it is not the beginning of a whole TCP
+    segment."""
     if len(packet) < 40 or packet[9] != _TCP:
         return None
     start = (packet[0] & 15) * 4

@@ -121,7 +121,8 @@ class Channel:
     async def call(self, method: str, params: object = None, *, fds: Sequence[int] = ()) -> Any:
         """Call the other side and return its result; descriptors in the answer are closed.
 
-        Raise :class:`CallFailed` with the other side's message, :class:`ChannelClosed` if it is gone.
+        Raise :class:`CallFailed` with the other side's message, :class:`ChannelClosed` if it is
+        gone.
         """
         result, received = await self.call_fds(method, params, fds=fds)
         _close_all(received)

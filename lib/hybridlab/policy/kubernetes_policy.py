@@ -95,7 +95,8 @@ def _peer(peer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ports(given: Sequence[Mapping[str, Any]]) -> PortsByProtocol:
-    """Return the ports of each protocol; a port without a number opens all ports of its protocol."""
+    """Return the ports of each protocol; a port without a number opens all ports of its
+    protocol."""
     if not given:
         return {"": []}
     found: PortsByProtocol = {}

@@ -17,7 +17,8 @@ _OPERATORS = {
 
 
 def pods_selected(selector: Mapping[str, Any] | None) -> str:
-    """Convert a podSelector to text; a missing or empty one selects every pod. Raise SelectorError."""
+    """Convert a podSelector to text; a missing or empty one selects every pod. Raise
+    SelectorError."""
     return " && ".join([PODS_ONLY, *_terms(selector or {})])
 
 

@@ -220,7 +220,8 @@ _SILENT = frozenset({NO_ADDRESS, ONLY_V6})
 
 
 def protocol_number(protocol: str) -> int:
-    """Return HNS' number of a protocol; a protocol that Felix does not know counts as any protocol."""
+    """Return HNS' number of a protocol; a protocol that Felix does not know counts as any
+    protocol."""
     return int(protocol) if protocol.isdigit() else _PROTOCOLS.get(protocol, ANY_PROTOCOL)
 
 

@@ -52,7 +52,8 @@ def set_keys(rule: PolicyRule) -> Iterator[SetKey]:
 
 
 def port_set(rule: PolicyRule, peer: Peer, name: str) -> PortSet:
-    """Return the set of a port's name on one side of a rule, for any protocol if the rule has none."""
+    """Return the set of a port's name on one side of a rule, for any protocol if the rule has
+    none."""
     protocol = rule.protocol or ""
     return PortSet(peer.selector or All(), _NAMED_PORT_PROTOCOLS.get(protocol, protocol), name)
 

@@ -248,7 +248,8 @@ class _Token:
 
 
 class _Tokens:
-    """Cuts a text as Calico's tokenizer does: letters are an operator only directly after a label."""
+    """Cuts a text as Calico's tokenizer does: letters are an operator only directly after a
+    label."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -57,7 +57,8 @@ class Lines:
         return False
 
     async def job(self, kind: Any, batch: Any, message: Mapping[str, Any]) -> None:
-        """Execute a line other than ping and quit. Raise ValueError if the whole line is refused."""
+        """Execute a line other than ping and quit. Raise ValueError if the whole line is
+        refused."""
         raise NotImplementedError
 
     def named(self, message: Mapping[str, Any]) -> Any:

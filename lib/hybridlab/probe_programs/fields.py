@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a batch's attempts with their types, according to docs/probe-protocol.md section 5."""
+"""The fields of a batch's attempts with their types, according to docs/probe-protocol.md section
+5."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -34,7 +34,8 @@ async def run(process: Process, path: str, content: bytes, arguments: Sequence[s
 
 
 def _options(arguments: Sequence[str]) -> dict[str, str]:
-    """Return the options ``-Name value`` and switches; names are case-insensitive as in PowerShell."""
+    """Return the options ``-Name value`` and switches; names are case-insensitive as in
+    PowerShell."""
     found: dict[str, str] = {}
     name = ""
     for argument in arguments:

@@ -135,7 +135,8 @@ class End:
             del self.events[KEPT // 2]
 
     def decide(self) -> None:
-        """Record that the end has received its first heartbeat, or is over; called at least once."""
+        """Record that the end has received its first heartbeat, or is over; called at least
+        once."""
 
     def take(self, lines: Lines) -> None:
         self.lines = lines
@@ -238,7 +239,8 @@ class End:
 
 
 class Opened(End):
-    """The end that connects, and that after an interruption tries new connections until one works."""
+    """The end that connects, and that after an interruption tries new connections until one
+    works."""
 
     def __init__(
         self,

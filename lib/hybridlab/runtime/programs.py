@@ -397,7 +397,8 @@ class _Pump:
                 asyncio.get_running_loop().remove_reader(self._fd)
 
     def finish(self) -> None:
-        """Read the rest of the output; other processes that still have the pipe open are ignored."""
+        """Read the rest of the output; other processes that still have the pipe open are
+        ignored."""
         asyncio.get_running_loop().remove_reader(self._fd)
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._fd, _READ_SIZE):

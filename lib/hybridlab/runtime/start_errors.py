@@ -12,7 +12,8 @@ START_ERROR_STATUS = 128
 
 
 def reason(argv0: str, number: int = errno.ENOENT) -> str:
-    """Return runc's message for a failed exec: a bare name is looked up in $PATH, a path is opened."""
+    """Return runc's message for a failed exec: a bare name is looked up in $PATH, a path is
+    opened."""
     if "/" in argv0:
         words = {errno.ENOENT: "no such file or directory", errno.EACCES: "permission denied"}
         return f'exec: "{argv0}": stat {argv0}: {words.get(number, os.strerror(number).lower())}'

@@ -21,7 +21,8 @@ class Seam(Generic[M]):
         the message that takes its place."""
 
     def __call__(self, message: M, *about: Any) -> M:
-        """Return the message after all taps have changed it, in the order in which they were added."""
+        """Return the message after all taps have changed it, in the order in which they were
+        added."""
         for tap in list(self.taps.values()):
             message = tap(message, *about)
         return message

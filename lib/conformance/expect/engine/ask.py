@@ -120,8 +120,8 @@ class _Round:
         self._lost = lost
         self._looks = min(LOOK_AFTER, self._earliest / 2)
         self._looked = 0.0
-        """s. The time of the next call of ``lost``, which finds paths with lost ends, and the end of
-        its last call."""
+        """s. The time of the next call of ``lost``, which finds paths with lost ends, and the end
+        of its last call."""
         any_closed = not all(path.want for path in paths)
         self._about_denial = about_denial or any_closed
         self._sources = {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Advice about a path that is not as expected: where to look first. Builds text from its arguments."""
+"""Advice about a path that is not as expected: where to look first. Builds text from its
+arguments."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -229,7 +229,8 @@ class _Rounds:
 
 
 def _doubt(state: _PathState, alive: set[_Way]) -> str:
-    """Return why the answers of a path that should be closed prove nothing; empty if it was closed."""
+    """Return why the answers of a path that should be closed prove nothing; empty if it was
+    closed."""
     reached = [at for at, observation in state.observations if observation.verdict in ARRIVED]
     if reached:
         return (

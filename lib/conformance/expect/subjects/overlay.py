@@ -211,7 +211,8 @@ class Overlay:
     def _failure(
         self, polled: Polled, found: Mapping[int, Blamed], beside: str
     ) -> Unmet | ControlBroken:
-        """Return the error that the overlay is blocked, or another explanation of all dead paths."""
+        """Return the error that the overlay is blocked, or another explanation of all dead
+        paths."""
         unexplained = [index for index, blame in found.items() if not blame.wrong]
         if unexplained:
             return self._blocked(polled, unexplained[0], found, beside)
@@ -312,7 +313,8 @@ class Overlay:
 
 @dataclass
 class Fabric(Overlay):
-    """The expectations of a test about the network that carries pods' packets without an overlay."""
+    """The expectations of a test about the network that carries pods' packets without an
+    overlay."""
 
     by: Carrier = ADDRESSES
 

@@ -150,7 +150,8 @@ class Sizes(Subject):
             self.expect.context.sink.record(f"MTU of {ignoring.os} pods, bytes", own.mtu)
             if setting.value == on_node.result().mtu - OVERLAY:
                 raise MissingCapability(
-                    f"{setting.value}, which is set, is the MTU that Windows uses without the setting",
+                    f"{setting.value}, which is set, is the MTU that Windows uses without "
+                    "the setting",
                     remedy,
                 )
             lifted = own.mtu == setting.value
@@ -372,7 +373,8 @@ class Sizes(Subject):
         return violation
 
     def _undecided(self, carried: Carried, again: Polled) -> Exception:
-        """Return the error of a search for a black hole in which every probe had another problem."""
+        """Return the error of a search for a black hole in which every probe had another
+        problem."""
         above = again.observations(0)
         small = again.observations(1)
         text = again.message(

@@ -24,8 +24,8 @@ SANDBOX = "cni.projectcalico.org/containerID"
 begins with this id (containernetworking/plugins pkg/hns, ConstructEndpointName)."""
 OF_HOST = "_ep"
 """The end of the name of the endpoint that Calico and flannel give to the host itself
-(cni-plugin/pkg/dataplane/windows). With win-bridge an administrator makes that endpoint by hand, and
-it has the network's name (microsoft/SDN Kubernetes/windows/start-kubelet.ps1)."""
+(cni-plugin/pkg/dataplane/windows). With win-bridge an administrator makes that endpoint by hand,
+and it has the network's name (microsoft/SDN Kubernetes/windows/start-kubelet.ps1)."""
 PROTOCOLS = {"TCP": 6, "UDP": 17}
 LOCAL = "Local"
 
@@ -84,7 +84,8 @@ class HnsHealth:
         }
 
     def left_behind(self, node: str) -> Fact[bool]:
-        """Return whether a local endpoint belongs to no pod, or a pod of the run has no endpoint."""
+        """Return whether a local endpoint belongs to no pod, or a pod of the run has no
+        endpoint."""
         wrong = [
             f"{name}: {', '.join(fact.value)}"
             for name, fact in self.endpoints_of_nobody(node).items()
@@ -106,7 +107,8 @@ class HnsHealth:
         find: Callable[[Look], Deviations],
         looks: int = 2,
     ) -> Fact[tuple[str, ...]]:
-        """Return the deviations that every read shows. A read without deviations is the last one."""
+        """Return the deviations that every read shows. A read without deviations is the last
+        one."""
         look = read(node)
         found = dict(find(look))
         taken = 1

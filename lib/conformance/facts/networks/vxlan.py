@@ -141,8 +141,8 @@ class VxlanFacts:
         return self._vsid(windows, self._networks(windows))
 
     def _own_address(self, node: str, own: Collection[str]) -> dict[str, Fact[str]]:
-        """Return a fact about whether the node has the address that it announces; none if the node's
-        own addresses are unknown, or no node announces an address by annotation."""
+        """Return a fact about whether the node has the address that it announces; none if the
+        node's own addresses are unknown, or no node announces an address by annotation."""
         announced = self._calico.annotations()
         noted = announced.get(node, {}).get(ADDRESS, "").partition("/")[0]
         if not own or not _announcing(announced):

@@ -65,7 +65,8 @@ from conformance.verdicts.statement import Statement
 
 
 def hide_how_it_was_decided() -> None:
-    """Shorten the report of a verdict to the line of the test; other exceptions are shown in full."""
+    """Shorten the report of a verdict to the line of the test; other exceptions are shown in
+    full."""
     for name, module in list(sys.modules.items()):
         if name.startswith("conformance.expect."):
             vars(module)["__tracebackhide__"] = is_verdict

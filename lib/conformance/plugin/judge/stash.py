@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that the judge stores with each test, and its advice about tests that should be run later."""
+"""Values that the judge stores with each test, and its advice about tests that should be run
+later."""
 
 import pytest
 

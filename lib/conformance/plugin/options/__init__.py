@@ -59,10 +59,12 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "and end",
         "--pod-limits=cpu=N,memory=N": "give every container of the suite's pods these limits",
         "--image-pull-secret=NAME": "pull with this secret (repeatable)",
-        "--tolerate=KEY[=VALUE][:EFFECT]": "taint that the suite's pods tolerate, in addition to the usual Windows and "
+        "--tolerate=KEY[=VALUE][:EFFECT]": "taint that the suite's pods tolerate, in "
+        "addition to the usual Windows and "
         "control-plane ones (repeatable)",
         "--calicoctl=PATH": "program that writes Calico objects where their v3 API is not served",
-        "--external-target=ADDRESS[:PORT]": "a host outside the cluster that answers ping, and TCP on this port "
+        "--external-target=ADDRESS[:PORT]": "a host outside the cluster that answers ping, "
+        "and TCP on this port "
         "(default 80); a lab has one of its own",
         "--calico-version=VERSION": "judge by this version instead of the detected one",
         "--windows-calico-version=VERSION": "version of Calico on the Windows nodes, if it differs and cannot be "
@@ -70,7 +72,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--timings=FILE": "YAML with timings in place of the packaged ones, or calibration.json",
         "--restore": "put the cluster back as it was before runs that died, remove what they left, and end",
         "--janitor": "the same as --restore; with --dry-run only list what there is",
-        "--run=ID": "with --restore or --janitor: only this run, if you know that its machine no longer exists",
+        "--run=ID": "with --restore or --janitor: only this run, if you know that its "
+        "machine no longer exists",
         "--dry-run": "print every change that the selected tests (or --janitor) would make, and make none",
     },
     ("covered nodes", "nodes that the conformance suites decide on"): {
@@ -80,7 +83,8 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "--node-selector=KEY[=VALUE],...": "cover exactly the nodes with these labels",
         "--every-node": "cover all nodes that take pods",
         "--workers-per-windows-node=N": "let -n auto start N workers where Windows nodes limit it, "
-        "and N PowerShells at once on such a node, with a matching number of agents (default 2, or what "
+        "and N PowerShells at once on such a node, with a matching number of agents "
+        "(default 2, or what "
         "--timings says)",
     },
     ("claims", "claims that the conformance suites decide"): {
@@ -94,11 +98,13 @@ OPTIONS: dict[tuple[str, str], dict[str, str]] = {
         "disruptive; qualifies nothing (docs/selecting.md)",
         "--shard=I/N": "run the I-th of N parts of the tests, none of them disruptive; "
         "`calico-conformance merge` makes one report of all (docs/in-cluster.md)",
-        "--max-minutes=N": "begin no test after N minutes: running tests are finished, everything is removed, the rest is "
+        "--max-minutes=N": "begin no test after N minutes: running tests are finished, "
+        "everything is removed, the rest is "
         "NOT_RUN",
         "--plan": "print for each claim what would run on this cluster and why, and end",
         "--list-claims": "list the catalog and which claims have tests, and end",
-        "--long": "with --list-claims: also print each claim's sources, its check and its observations",
+        "--long": "with --list-claims: also print each claim's sources, its check and its "
+        "observations",
         "--allow-disruptive": "also run tests that change a whole node (restart Felix, say)",
         "--allow-cluster-disruptive": "also run tests that change what the whole cluster shares (VXLAN-9, VXLAN-10), if "
         "its owner has opted in",
@@ -187,7 +193,8 @@ WITH_PATHS = (
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """Return the command line with ``--option=PATH`` for ``--option PATH`` if the value is a path."""
+    """Return the command line with ``--option=PATH`` for ``--option PATH`` if the value is a
+    path."""
     found: list[str] = []
     for argument in arguments:
         if found and found[-1] in WITH_PATHS:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions between nodes as a grid: a row for each client's node, a column for each server's node."""
+"""Decisions between nodes as a grid: a row for each client's node, a column for each server's
+node."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -91,7 +91,8 @@ def sentence(test: str) -> str:
 
 
 def _pairs(decisions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield equal decisions in one entry, and failed decisions each with its own line and reason."""
+    """Yield equal decisions in one entry, and failed decisions each with its own line and
+    reason."""
     alike: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for decision in sorted(decisions, key=lambda decision: _ORDER.index(decision["verdict"])):
         said = decision["reason"] if decision["verdict"] in GOOD else ""

@@ -69,7 +69,8 @@ class Content:
 
 
 def sections(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of each section of a report's page, by the section's name in the template."""
+    """Return the content of each section of a report's page, by the section's name in the
+    template."""
     claims = [{**SINCE, **claim} for claim in plain["claims"]]
     claims.sort(key=lambda claim: summed_up.WORDS.index(summed_up.word(claim)))
     nodes = sorted(
@@ -245,7 +246,8 @@ def _alike(claim: Mapping[str, Any]) -> str:
 
 
 def observed(claim: Mapping[str, Any], cause: Cause) -> str:
-    """Return the observed result of a claim that fails for a cause, without the cause's own message."""
+    """Return the observed result of a claim that fails for a cause, without the cause's own
+    message."""
     line = summed_up.first_line(claim)
     return cut(line.replace(cause.text, "", 1).lstrip(" :") or line) + _alike(claim)
 

@@ -41,8 +41,8 @@ class ExecRequest:
 
 
 def choose_container(pod: Obj, asked: str) -> str:
-    """Return the container that the request means; raise ApiError 400 in the real server's wording if
-    that is unclear or wrong."""
+    """Return the container that the request means; raise ApiError 400 in the real server's wording
+    if that is unclear or wrong."""
     name = pod["metadata"]["name"]
     groups = ("containers", "initContainers", "ephemeralContainers")
     names = [item["name"] for group in groups for item in pod["spec"].get(group) or ()]

@@ -66,7 +66,8 @@ def wants(accept: str, form: str) -> bool:
 
 
 def accepts_json(accept: str) -> bool:
-    """Return whether a client accepts JSON, or YAML, into which answers are translated at the end."""
+    """Return whether a client accepts JSON, or YAML, into which answers are translated at the
+    end."""
     return not accept or any(
         kind in accept for kind in ("application/json", "*/*", "application/*", YAML)
     )

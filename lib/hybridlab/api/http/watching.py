@@ -53,7 +53,8 @@ class Watching:
     async def serve(
         self, request: web.BaseRequest, resource: Resource, namespace: str | None, show: Shown
     ) -> web.StreamResponse:
-        """Answer a watch request; ``show`` converts events to the form that the client requested."""
+        """Answer a watch request; ``show`` converts events to the form that the client
+        requested."""
         query = request.query
         labels = query.get("labelSelector", "")
         fields = query.get("fieldSelector", "")

@@ -253,7 +253,8 @@ def _family_problems(rule: Obj, at: str) -> Iterator[Cause]:
 
 
 def _rule_net_problems(nets: Iterable[str], at: str, *, negated: bool) -> Iterator[Cause]:
-    """Yield what is wrong with a rule's networks: each needs a prefix, and may have no host bits."""
+    """Yield what is wrong with a rule's networks: each needs a prefix, and may have no host
+    bits."""
     for index, net in enumerate(nets):
         if not _is_cidr(net):
             yield invalid_value(f"{at}[{index}]", net, "invalid CIDR")

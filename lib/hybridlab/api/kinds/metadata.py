@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of metadata that apply to every kind: labels, annotations, finalizers, owner references."""
+"""Checks of metadata that apply to every kind: labels, annotations, finalizers, owner
+references."""
 
 import re
 from collections.abc import Iterator

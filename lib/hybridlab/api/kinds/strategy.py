@@ -138,7 +138,8 @@ class Strategy:
         return ()
 
     def grace_seconds(self, obj: Obj, requested: int | None) -> int:
-        """Return how long a deletion waits for the object to end; 0: the object is deleted at once."""
+        """Return how long a deletion waits for the object to end; 0: the object is deleted at
+        once."""
         return 0
 
     def check_delete(self, obj: Obj) -> None:

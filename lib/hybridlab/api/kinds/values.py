@@ -38,6 +38,7 @@ def at_least_zero(at: str, value: int) -> Iterator[Cause]:
 
 
 def unchanged(at: str, value: Any, before: Any) -> Iterator[Cause]:
-    """Yield a cause for an invalid value if an immutable field has another value than ``before``."""
+    """Yield a cause for an invalid value if an immutable field has another value than
+    ``before``."""
     if value != before:
         yield invalid_value(at, value, "field is immutable")

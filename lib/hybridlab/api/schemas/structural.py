@@ -153,7 +153,8 @@ def _check_size(
 def _check_additional(
     schema: Schema, value: Obj, key: str, path: Path_, findings: Findings
 ) -> None:
-    """Check a field that the schema does not name; remove it unless the schema keeps such fields."""
+    """Check a field that the schema does not name; remove it unless the schema keeps such
+    fields."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
         value[key] = _check(additional, value[key], (path, key), findings)

@@ -89,7 +89,8 @@ def _managed_by_eks() -> list[tuple[str, Obj]]:
 
 
 def _kubernetes_endpoints(api_address: str, api_port: int) -> list[tuple[str, Obj]]:
-    """Return the endpoints of the Service ``kubernetes``, which the API server creates by itself."""
+    """Return the endpoints of the Service ``kubernetes``, which the API server creates by
+    itself."""
     slice_labels = {"kubernetes.io/service-name": "kubernetes"}
     return [
         (

@@ -130,7 +130,8 @@ class Plane(ABC):
         return False
 
     def starts(self, machine: Machine) -> bool:
-        """Return whether Calico's startup on a node reaches its end, before which no Felix begins."""
+        """Return whether Calico's startup on a node reaches its end, before which no Felix
+        begins."""
         return True
 
     @abstractmethod

@@ -194,8 +194,8 @@ class IPAM:
         return tuple(found)
 
     def _assign_that(self, machine: Machine, address: str, attribute: Attribute) -> str:
-        """Return an address that a pod requested; the node claims the address's block if no node has the block, however
-        many blocks the node has.
+        """Return an address that a pod requested; the node claims the address's block if no node
+        has the block, however many blocks the node has.
         """
         wanted = ipaddress.IPv4Address(address)
         pools = [

@@ -263,8 +263,8 @@ class VpcBridge(Plugin):
             resources[name] = {**(resources.get(name) or {}), VPC_ADDRESS: "1"}
 
     def refusal(self, pod: Mapping[str, Any]) -> str:
-        """Return the plugin's message for a pod without annotation, which means that nobody requested
-        an address from the controller."""
+        """Return the plugin's message for a pod without annotation, which means that nobody
+        requested an address from the controller."""
         resources = pod["spec"]["containers"][0].get("resources") or {}
         return "" if VPC_ADDRESS in (resources.get("limits") or {}) else NO_LABEL
 

@@ -42,7 +42,8 @@ class _OfFelix(Entries):
         laid: Callable[[Any], Any],
         where: Callable[[FelixFaults], dict[str, Any]] = lambda faults: faults.routes.taps,
     ) -> None:
-        """Describe the fault; ``laid``: returns the routes or the tunnel that Felix makes with it."""
+        """Describe the fault; ``laid``: returns the routes or the tunnel that Felix makes with
+        it."""
         self._node = node
         self._felix: Felix = lab.calico.felixes[node]
         if not self._felix.running:
