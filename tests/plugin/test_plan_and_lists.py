@@ -136,9 +136,9 @@ def test_more_workers_than_auto_would_start_are_started_and_the_header_says_what
     told = [line for line in run.out.splitlines() if line.startswith("workers: ")]
     assert len(told) == 1, run.out
     assert told[0].startswith(
-        f"workers: {given}, as typed; -n auto would start 2, because a Windows node can start "
-        "2 PowerShells at once; 4 nodes are tested. Additional workers wait for pods and agents "
-        "(at most 12 live agents on a Windows node)"
+        f"workers: {given}, as given by -n; -n auto would start 2, because a Windows node can "
+        "start 2 PowerShells at once; 4 nodes are tested. Additional workers wait for pods and "
+        "agents (at most 12 live agents on a Windows node)"
     )
     assert f"created: {given}/{given} workers" in run.out
 

@@ -104,7 +104,7 @@ def given(documents: Iterable[Any], where: str) -> Given:
     return made
 
 
-def _finite(documents: list[Any], where: str) -> list[Any]:
+def finite(documents: list[Any], where: str) -> list[Any]:
     """Return the documents. Raise UsageProblem for documents that contain themselves, or whose
     aliases unfold to more than anybody can read."""
     try:
@@ -229,14 +229,14 @@ def files(paths: Sequence[str]) -> Given:
             documents += [("standard input", one) for one in standard_input()]
             continue
         for file in _files(Path(path)):
-            documents += [(str(file), one) for one in _finite(manifest.read(file), str(file))]
+            documents += [(str(file), one) for one in finite(manifest.read(file), str(file))]
     return given((one for where, each in documents for one in _unfolded(each, where)), "")
 
 
 @cache
 def standard_input() -> list[Any]:
     """Return the documents of standard input, which can be read only once."""
-    return _finite(manifest.parsed(sys.stdin.buffer.read(), "standard input"), "standard input")
+    return finite(manifest.parsed(sys.stdin.buffer.read(), "standard input"), "standard input")
 
 
 def _files(path: Path) -> list[Path]:

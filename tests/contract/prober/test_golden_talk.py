@@ -86,7 +86,7 @@ def test_servers_that_are_not_reached_are_told_as_the_network_s_fault(
 
 
 @pytest.mark.parametrize(
-    ("script", "words"), [(lambda channel, _: channel.receive(), "said nothing"), (None, "")]
+    ("script", "words"), [(lambda channel, _: channel.receive(), "wrote nothing"), (None, "")]
 )
 def test_servers_that_do_not_start_are_told(
     *, kube: Any, agents: Any, make: Any, script: Any, words: str

@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cached_property
 
 from conformance.errors import UsageProblem
@@ -155,8 +154,9 @@ class World:
         with fields.legible(where):
             for name, value in ((obj.get("metadata") or {}).get("labels") or {}).items():
                 if not isinstance(value, str):
-                    # a date of YAML is none of JSON's values
-                    shown = str(value) if isinstance(value, date) else fields.shown(value)
+                    # a date of YAML is none of JSON's values, and is shown as it is written
+                    is_json = isinstance(value, int | float | list | dict | None)
+                    shown = fields.shown(value) if is_json else str(value)
                     raise UsageProblem(
                         f"{where}: label {str(name)[:80]} must be a text: write "
                         f"{shown!r} with quotes, not {shown}"

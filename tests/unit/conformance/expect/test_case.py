@@ -66,7 +66,7 @@ def test_a_case_without_a_port_or_a_reason_is_refused_by_its_name() -> None:
         UsageProblem, match=r"Case\(ns/near .* open=True\): name tcp=, udp= or through="
     ):
         Case(NEAR, SERVER, open=True, because="it listens")
-    with pytest.raises(UsageProblem, match=r"open=False\): say why"):
+    with pytest.raises(UsageProblem, match=r"open=False\): give the reason"):
         Case(NEAR, SERVER, tcp=80, open=False, because="")
     with pytest.raises(UsageProblem, match="none of them for targets with a port"):
         Case(NEAR, SERVICE, tcp=80, open=True, because="it has a backend")

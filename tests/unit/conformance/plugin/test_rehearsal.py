@@ -95,7 +95,7 @@ def test_an_error_while_clearing_up_is_printed_and_is_none(
     rehearsal: Rehearsal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ended(rehearsal.pytest_runtest_teardown(), KeyError("uid")) is None
-    assert "clearing up depends on the cluster's answers" in capsys.readouterr().out
+    assert "the clean-up depends on the cluster's answers" in capsys.readouterr().out
     assert ended(rehearsal.pytest_runtest_teardown()) == "done"
 
 

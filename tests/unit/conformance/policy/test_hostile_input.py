@@ -43,7 +43,7 @@ PLACES = list(hostile.places_of(VALID))
 def refusal(objects: list[Any]) -> str:
     """Why some objects are refused; empty: they are read and answered."""
     try:
-        reach = Reach(inputs.given(objects, "file").objects)
+        reach = Reach(inputs.given(inputs.finite(objects, "file"), "file").objects)
         assert list(text(Summary(reach), whole=False))
     except UsageProblem as problem:
         return str(problem)

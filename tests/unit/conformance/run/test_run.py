@@ -45,7 +45,8 @@ def test_a_node_selector_that_no_node_has_is_refused_with_the_labels_that_there_
     check_selector("", cluster)
     with pytest.raises(
         UsageProblem,
-        match="--node-selector pool=bleu: no node of this cluster has these labels; of ",
+        match="--node-selector pool=bleu: no node of this cluster has these labels; "
+        "nodes have pool=blue with these keys",
     ):
         check_selector("pool=bleu", cluster)
 
