@@ -14,7 +14,7 @@ from conformance.facts.networks import hns_health
 from conformance.facts.networks.hns_health import HnsHealth, Look
 from conformance.model.host import HnsEndpoint, HnsNetwork, LoadBalancer
 from conformance.settings import load_timings
-from conformance.timing import ImaginedClock
+from tests.unit.conformance.expect.stand_ins import Clock
 
 Obj = dict[str, Any]
 SANDBOX = "cni.projectcalico.org/containerID"
@@ -202,7 +202,7 @@ def health(hosts: Hosts, **objects: list[Obj]) -> HnsHealth:
     run = SimpleNamespace(owns=lambda obj: True)
     changes: Any = SimpleNamespace(kube=kube, run=run)
     either: Any = hosts
-    return HnsHealth(changes, either, (), load_timings(), ImaginedClock())
+    return HnsHealth(changes, either, (), load_timings(), Clock())
 
 
 TWIN = endpoint("b", "192.168.1.3")
