@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import socket
 import threading
@@ -18,6 +19,26 @@ from tests.contract.programs import PAIRS, STALLING, STREAM_AGENTS, options
 from tests.contract.relay import relay
 from tests.contract.stream_peers import listens, opens, peer, report, settles
 
+NUMBERS = itertools.count()
+"""Of streams between programs that tests share."""
+
+
+@pytest.fixture
+def stream() -> str:
+    """Return a name that no other stream has."""
+    return f"e{next(NUMBERS)}"
+
+
+@pytest.fixture(params=PAIRS, ids="-to-".join)
+def two_streamers(request: pytest.FixtureRequest, share: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return who opens streams and who accepts them; other tests speak to them before and after."""
+    opener, acceptor = (
+        share(STREAM_AGENTS[kind], role)
+        for kind, role in zip(request.param, ("opened", "accepted"), strict=True)
+    )
+    return opener, acceptor
+
+
 # --- watching -----------------------------------------------------------------------------------------------------
 
 
@@ -31,20 +52,18 @@ def heard_events(streamer: Any, count: int, within: float = 60.0) -> list[dict[s
     return got
 
 
-@pytest.mark.parametrize("kinds", PAIRS, ids="-to-".join)
 def test_events_are_told_in_order_as_they_happen(
-    kinds: tuple[str, str], converse: Callable[..., Any]
+    two_streamers: tuple[Any, Any], stream: str
 ) -> None:
-    opener, acceptor = (converse(*STREAM_AGENTS[kind]) for kind in kinds)
+    opener, acceptor = two_streamers
     for program in (opener, acceptor):
-        program.hear()
-        assert program.ask("stream-watch", stream="s1")["ends"] == []
+        assert program.ask("stream-watch", stream=stream)["ends"] == []
     with relay(listens(acceptor, **STALLING)) as between:
         opener.say(
             {
                 "type": "stream-open",
                 "batch": "o",
-                "stream": "s1",
+                "stream": stream,
                 "host": "127.0.0.1",
                 "port": between.port,
                 "give_up_ms": 3000,
@@ -63,7 +82,7 @@ def test_events_are_told_in_order_as_they_happen(
         between.dead = False
         between.reset("opened")
         one += heard_events(opener, 2)
-        assert opener.ask("stream-report", stream="s1")["ends"][0]["events"] == [
+        assert opener.ask("stream-report", stream=stream)["ends"][0]["events"] == [
             {
                 key: value
                 for key, value in event.items()
@@ -81,7 +100,7 @@ def test_events_are_told_in_order_as_they_happen(
     ]
     assert [event["event"] for event in two] == ["opened", "stalled", "resumed"]
     for events, side in ((one, "opened"), (two, "accepted")):
-        assert {(event["stream"], event["side"]) for event in events} == {("s1", side)}
+        assert {(event["stream"], event["side"]) for event in events} == {(stream, side)}
         assert [event["at_ms"] for event in events] == sorted(event["at_ms"] for event in events)
         late = [event["up_ms"] - event["at_ms"] for event in events]
         assert all(0 <= item < 1000 for item in late), f"told at once: {late}"
@@ -96,16 +115,16 @@ def test_events_are_told_in_order_as_they_happen(
         assert resumed["at_ms"] - events[0]["at_ms"] >= STALLING["stall_ms"]
 
 
-@pytest.mark.parametrize("kinds", PAIRS, ids="-to-".join)
 def test_closing_in_order_is_closed_at_the_other_end(
-    kinds: tuple[str, str], converse: Callable[..., Any]
+    two_streamers: tuple[Any, Any], stream: str
 ) -> None:
-    opener, acceptor = (converse(*STREAM_AGENTS[kind]) for kind in kinds)
-    for program in (opener, acceptor):
-        program.hear()
+    opener, acceptor = two_streamers
     port = listens(acceptor)
     for number in range(20):
-        name, (one, other) = f"s{number}", ((opener, acceptor), (acceptor, opener))[number % 2]
+        name, (one, other) = (
+            f"{stream}-{number}",
+            ((opener, acceptor), (acceptor, opener))[number % 2],
+        )
         opens(opener, port, name, every_ms=20 if number % 4 < 2 else 5000, stall_ms=10000)
         opener.hear()
         settles(acceptor, "SURVIVED", name)
