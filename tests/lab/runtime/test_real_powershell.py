@@ -281,6 +281,7 @@ def test_its_environment_is_the_pods_and_a_fixed_list(
         "DOTNET_EnableDiagnostics",
         "DOTNET_MULTILEVEL_LOOKUP",
         "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT",
+        "DOTNET_TieredPGO",
     }
     others = {name for name in found if not name.startswith("DOTNET")}
     assert others <= {
