@@ -56,6 +56,9 @@ class Sink:
     def progress(self, line: str) -> None:
         """Show the user what the test is waiting for; a short wait is not shown."""
 
+    def tell(self, line: str) -> None:
+        """Show the user a line at once."""
+
 
 @dataclass
 class World:

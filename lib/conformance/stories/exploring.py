@@ -92,7 +92,7 @@ class Exploring:
         if text not in self._known:
             self._ran += 1
             self._known[text] = self._run(story)
-            self.first.context.sink.progress(
+            self.first.context.sink.tell(
                 f"{self._ran} stories, {self._undecided} without verdict, seed {self.seed}"
             )
         failed = self._known[text]
@@ -117,7 +117,7 @@ class Exploring:
             return failed
         except SuiteError as error:
             self._undecided += 1
-            self.first.context.sink.progress(f"a story without verdict: {error}".splitlines()[0])
+            self.first.context.sink.tell(f"a story without verdict: {error}".splitlines()[0])
         return None
 
     def _ends_felix(self, story: Story) -> bool:
@@ -150,7 +150,7 @@ class Exploring:
         sink = self.first.context.sink
         sink.attach("shortest story", text)
         sink.record("the difference came again", f"in {self._repeated} of {REPEATS} repeats")
-        sink.progress(
+        sink.tell(
             f"a difference ({self._repeated} of {REPEATS} repeats) by {len(story.events)} events: "
             f"{self._replay}"
         )

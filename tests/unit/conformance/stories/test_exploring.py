@@ -82,7 +82,7 @@ def test_a_search_says_after_each_story_how_many_there_were(tmp_path: Path) -> N
     said: list[str] = []
 
     class Terminal(Sink):
-        def progress(self, line: str) -> None:
+        def tell(self, line: str) -> None:
             said.append(line)
 
     first = Told(
