@@ -98,6 +98,9 @@ def test_ctrl_c_is_answered_at_once_and_what_follows_is_told_of(
     assert not [line for line in after.splitlines() if line.endswith(" runs")]
 
 
+AGAIN = "interrupted again: there is no report, and what the run made may be left: pytest --janitor removes it"
+
+
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_ctrl_c_twice_ends_at_once_with_one_line_that_says_what_may_be_left(
     slow: Project, workers: str
@@ -112,9 +115,23 @@ def test_ctrl_c_twice_ends_at_once_with_one_line_that_says_what_may_be_left(
     os.killpg(process.pid, signal.SIGINT)
     out, _ = process.communicate(timeout=WITHIN)
     assert process.returncode == 2, out
-    said = "interrupted again: there is no report, and what the run made may be left: pytest --janitor removes it"
-    assert out.splitlines().count(said) == 1, out
+    assert out.splitlines().count(AGAIN) == 1, out
     assert "Traceback" not in out
+
+
+def test_a_second_ctrl_c_before_the_cleanup_begins_lets_it_not_begin(project: Project) -> None:
+    """Pytest begins to end a session even if a second Ctrl-C was raised while the first went up."""
+    strike = "import os, signal\n\n\ndef pytest_keyboard_interrupt():\n    os.kill(os.getpid(), signal.SIGINT)\n"
+    conftest = project.path / "conftest.py"
+    conftest.write_text(f"{conftest.read_text()}\n{strike}")
+    project.suite(
+        'import os, signal\n\n@verifies("CONN-1")\ndef test_it(record):\n'
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    run = project.run("-n", "0", "--kubeconfig=lane")
+    assert run.code == 2, run.out
+    assert run.out.splitlines().count(AGAIN) == 1, run.out
+    assert "clean_up" not in (project.path / "cluster.log").read_text(), run.out
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])

@@ -134,7 +134,10 @@ class Judge:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Read the exit code at the run's end; this hook is the outermost."""
+        """Read the exit code at the run's end; this hook is the outermost. After a second Ctrl-C
+        end the run at once: pytest begins to end a session whatever was raised in it."""
+        if self.state.interruption.exit_code is not None:
+            raise SystemExit(self.state.interruption.exit_code)
         result = yield
         self.state.interruption.exit_code = int(session.exitstatus)
         return result
