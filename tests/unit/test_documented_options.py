@@ -74,7 +74,7 @@ def test_every_option_with_a_path_is_named_where_the_guide_says_how_paths_are_wr
     text = (
         (DOCS / "field-guide.md")
         .read_text(encoding="utf-8")
-        .partition("**Paths are written")[2]
+        .partition("**Write paths")[2]
         .partition("\n\n")[0]
     )
     assert [name for name in options.WITH_PATHS if f"`{name}" not in text] == []
