@@ -260,7 +260,7 @@ def _reason(claim: str, text: str) -> str:
 
 def packaged(found: dict[str, dict[str, object]]) -> str:
     """kinds.yaml."""
-    head = "# What each claim says on each kind of cluster in health.  Written by `python -m tests.detection.kinds`.\n"
+    head = "# The verdict of each claim on each healthy kind of cluster. Written by `python -m tests.detection.kinds`.\n"
     return head + yaml.safe_dump(found, sort_keys=False, width=200)
 
 
