@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts that the suite has of each claim; ``python -m tests.plugin.parts`` writes the gate's ``parts.yaml``."""
+"""Collects the parts of each claim from the suite; ``python -m tests.plugin.parts`` writes the
+gate's ``parts.yaml``."""
 
 from __future__ import annotations
 

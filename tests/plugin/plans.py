@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``--plan`` says of the recorded clusters; ``python -m tests.plugin.plans`` writes plans.yaml.
+"""What ``--plan`` prints for the recorded clusters; ``python -m tests.plugin.plans`` writes
+plans.yaml.
 
-The suite is collected as a run collects it; facts are detected from the recorded objects; plan_list of the plugin says
-the rest.  Claims of one cluster of which it says the same stand together.
+The suite is collected as in a run, facts are detected from the recorded objects, and the plugin's
+plan_list gives the lines. Claims of one cluster with the same line are listed together.
 """
 
 from __future__ import annotations

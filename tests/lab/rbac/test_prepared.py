@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run in namespaces that the cluster's owner has prepared, with the rights of its own role, leaves nothing in them.
+"""A run in prepared namespaces, with the rights of its own role, leaves nothing in them.
 
-What is not prepared, or not empty, is refused in one line before anything is touched.
+A namespace that is not prepared, or not empty, is refused in one line before anything is touched.
 """
 
 from __future__ import annotations
