@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""manifests/rbac: each role grants all that is asked for before its tests run, and is part of the next one."""
+"""manifests/rbac: each role grants everything that its tests request, and is part of the next
+larger role."""
 
 from __future__ import annotations
 

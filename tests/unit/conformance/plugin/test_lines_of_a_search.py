@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test says while it runs, such as a search through stories, is printed at once."""
+"""Lines that a test prints while it runs, such as a search through stories, appear at once."""
 
 from __future__ import annotations
 
