@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that the field guide and the page about images name exist, and are written as pytest takes them."""
+"""Options in the field guide and on the page about images exist, and are written in a form that
+pytest accepts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong readings of policy: the oracle with one of its rules switched off or confused.
 
-A wrong reading is told by what it makes of objects: who ignores ``notNets`` decides as if they were not there.  The
-few that no object can tell are told by what they make of Windows' departures.  Each is named by what it gets wrong.
+A wrong reading is defined by a change of objects: a reader that ignores ``notNets`` decides as if
+the objects had none. The few that no change of objects can express are defined by a change of
+Windows' departures. Each is named after its mistake.
 """
 
 from __future__ import annotations
