@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong readings of policy: the oracle with one of its rules switched off or confused.
 
-A wrong reading is defined by a change of objects: a reader that ignores ``notNets`` decides as if
-the objects had none. The few that no change of objects can express are defined by a change of
-Windows' departures. Each is named after its mistake.
+A wrong reading is a change of objects: a reader that ignores ``notNets`` decides as if there were
+none. The few that objects cannot express change Windows' departures. The name is the mistake.
 """
 
 from __future__ import annotations
